@@ -10,12 +10,13 @@ from typing import Any, cast
 
 import pytest
 from crashing_cluster import Crash, CrashingCluster
-from sync_stage import LISTED, NAMESPACE, Stage, config, definition, finish_jobs, job, judge
+from sync_stage import LISTED, NAMESPACE, WIDGET, Stage, config, definition, finish_jobs, job, judge, manifest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Cluster, Propagation
 from argosy.model import annotations as names
 from argosy.model.application import Application, SyncRequest, read_application
+from argosy.model.errors import ArgosyError, ClusterError, TransientError
 from argosy.model.hooks import is_hook
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -28,6 +29,7 @@ ALL = (
     "post-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io/cleanup",
 )  # fmt: skip
 RESOURCES = ALL[2:3]
+DEFINITION = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com")
 
 
 @pytest.fixture
@@ -118,6 +120,45 @@ async def test_definitions_and_what_may_not_be_deleted_stay(cluster: Cluster) ->
     await Deletion(cluster, finalizers=RESOURCES).finish()
     assert "foreign" not in await standing(cluster)
     assert await cluster.get(ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com"))
+
+
+@pytest.mark.parametrize("hooks", [[], [manifest("Widget", "w", api="example.com/v1", hook="PreDelete")]])
+async def test_what_is_of_a_kind_that_went_is_gone_too(cluster: Cluster, hooks: list[Manifest]) -> None:
+    """Though the engine's cache may still tell of it."""
+    await Stage(cluster, [definition(), manifest("Widget", "w", api="example.com/v1"), config("a")]).finish()
+    deletion = Deletion(cluster, hooks, finalizers=ALL[1:3] if hooks else RESOURCES)
+    known = await Stage(cluster).live()
+    await cluster.delete(DEFINITION)
+    for _ in range(6):
+        answer = await delete_further(
+            deletion.app, known, hooks, cluster=cluster, assess_all=judge, may_delete=lambda _: ""
+        )
+        deletion.finalizers = answer.finalizers
+        await asyncio.sleep(0)
+    assert WIDGET not in await cluster.kinds()
+    assert not deletion.finalizers and "a" not in await standing(cluster)
+
+
+@pytest.mark.parametrize("error", [TransientError("the extension server is down"), ClusterError("no", code=500)])
+async def test_what_cannot_be_asked_for_is_not_gone(cluster: Cluster, error: ArgosyError) -> None:
+    await Stage(cluster, [config("a")]).finish()
+    deletion = Deletion(cluster, finalizers=RESOURCES, engine=cast(Cluster, Silent(cluster, error)))
+    with pytest.raises(type(error)):
+        await deletion.step()
+    assert deletion.finalizers == RESOURCES
+
+
+class Silent:
+    """Tells of nothing that is asked for by its name."""
+
+    def __init__(self, cluster: Cluster, error: ArgosyError) -> None:
+        self._cluster, self._error = cluster, error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def get(self, key: ResourceKey) -> None:
+        raise self._error
 
 
 class TakenOver:

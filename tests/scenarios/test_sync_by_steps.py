@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -44,6 +45,7 @@ from argosy.sync import retry
 from argosy.sync.terms import SyncSettings
 
 CONFIGS, DEPLOYMENTS, JOBS = LISTED[:3]
+DEFINITION = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com")
 ALL_RUN = (Progress.SUCCEEDED, "successfully synced (all tasks run)")
 NO_MORE = (Progress.SUCCEEDED, "successfully synced (no more tasks)")
 
@@ -639,6 +641,23 @@ async def test_the_last_wave_is_pruned_first_and_must_be_gone(cluster: Cluster) 
     await cluster.patch(key(CONFIGS, "late"), {"metadata": {"finalizers": None}})
     assert ends(await again.finish()) == ALL_RUN
     assert "early" not in await stage.names()
+
+
+async def test_what_is_pruned_is_gone_where_its_kind_is(cluster: Cluster) -> None:
+    late = manifest("Widget", "w", api="example.com/v1", wave=2)
+    late["metadata"]["finalizers"] = ["example.com/held"]
+    stage = Stage(cluster, [definition(), config("early", wave=1), late, config("a", wave=3)])
+    await stage.finish()
+    again = stage.again(config("a", wave=3), request=SyncRequest(prune=True), lags=True, world=nothing_happens)
+    for _ in range(2):
+        answer = await again.step()
+        assert answer.state.message == "waiting for deletion of example.com/Widget/w"
+    await cluster.patch(key(WIDGET, "w"), {"metadata": {"finalizers": None}})
+    await cluster.delete(DEFINITION)
+    async with asyncio.timeout(30):
+        while WIDGET in await cluster.kinds():
+            await asyncio.sleep(0.001)
+    assert ends(await again.finish()) == ALL_RUN
 
 
 async def test_prunes_can_wait_until_all_else_is_healthy(cluster: Cluster) -> None:

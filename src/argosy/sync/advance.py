@@ -28,6 +28,7 @@ from argosy.sync.ending import terminate
 from argosy.sync.gates import deadline_of, pause_of, with_pause
 from argosy.sync.options import SyncOptions
 from argosy.sync.prune import MayDelete
+from argosy.sync.reading import read_live
 from argosy.sync.refresh import AssessAll, refresh
 from argosy.sync.states import DELETION, Board, Turn, waiting_text, with_reasons
 from argosy.sync.steps import DELETING, Ran, Runner, RunState
@@ -200,7 +201,7 @@ class _Call:
         left = []
         for turn in self.board.turns:
             if turn.outcome is Outcome.PRUNED and turn.live is not None:
-                turn.live = await self.cluster.get(turn.key)
+                turn.live = await read_live(turn.key, self.cluster)
                 if turn.live is not None and turn.live["metadata"].get("deletionTimestamp"):
                     left.append(turn)
         return left

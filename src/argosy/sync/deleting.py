@@ -26,6 +26,7 @@ from argosy.sync.apply import ROUNDS, Wish, apply
 from argosy.sync.options import CONFIRM, SyncOptions, outlives
 from argosy.sync.plan import Occasion, prepared
 from argosy.sync.prune import MayDelete
+from argosy.sync.reading import read_live
 from argosy.sync.refresh import AssessAll
 from argosy.sync.states import Turn, shown, verdict, waiting_text
 from argosy.sync.steps import DELETING
@@ -138,7 +139,7 @@ class _Deletion:
     async def clean(self, phase: Phase) -> Deleted:
         """They ended well, or we would not be here."""
         for turn in self._turns(phase):
-            turn.live = await self.cluster.get(turn.key)
+            turn.live = await read_live(turn.key, self.cluster)
             if turn.live is None:
                 continue
             if turn.has_policy(DeletePolicy.HOOK_SUCCEEDED):
@@ -153,7 +154,7 @@ class _Deletion:
         left = {
             key: found
             for key in going
-            if (found := await self.cluster.get(key)) is not None and self._goes(key, found, options)
+            if (found := await read_live(key, self.cluster)) is not None and self._goes(key, found, options)
         }
         if not left:
             return self._without(*OF_RESOURCES)
@@ -176,7 +177,7 @@ class _Deletion:
         found: Manifest | None = known
         if is_hook(known):
             await hooks.release(key, known, self.cluster)
-            found = await self.cluster.get(key)
+            found = await read_live(key, self.cluster)
         for _ in range(ROUNDS):  # what changes all the time is looked at again by the next call
             if found is None or not self._goes(key, found, options) or self._must_confirm(found, options):
                 return
@@ -188,7 +189,7 @@ class _Deletion:
                 await self.cluster.delete(key, propagation=propagation, uid=uid, version=version)
                 return
             except Conflict:
-                found = await self.cluster.get(key)
+                found = await read_live(key, self.cluster)
             except ClusterError as error:
                 if error.code != 404:
                     raise

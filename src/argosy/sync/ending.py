@@ -10,6 +10,7 @@ from argosy.model.application import Progress
 from argosy.model.errors import ClusterError, TransientError
 from argosy.model.hooks import DeletePolicy
 from argosy.sync import hooks
+from argosy.sync.reading import read_live
 from argosy.sync.refresh import AssessAll
 from argosy.sync.states import Board, Turn, verdict
 
@@ -34,10 +35,8 @@ async def terminate(
 
 async def _found(turn: Turn, cluster: Cluster) -> dict[str, object] | None:
     try:
-        return await cluster.get(turn.key)
+        return await read_live(turn.key, cluster)
     except ClusterError as error:
-        if error.code == 404:
-            return None
         if error.may_pass:  # it is read again: what nobody could see may still run
             raise TransientError(str(error)) from error
         raise

@@ -12,12 +12,13 @@ from argosy.model.errors import ClusterError, Conflict, Invalid
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.sync.apply import ROUNDS
+from argosy.sync.reading import read_live
 
 
 async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
     """Without the finalizer that kept it until its end was told."""
     for _ in range(ROUNDS):
-        found = await cluster.get(key)  # what is known may be from before it got the finalizer
+        found = await read_live(key, cluster)  # what is known may be from before it got the finalizer
         if found is None or _uid(found) != _uid(live) or HOOK_FINALIZER not in _finalizers(found):
             return
         place = f"/metadata/finalizers/{_finalizers(found).index(HOOK_FINALIZER)}"

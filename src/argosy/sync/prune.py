@@ -14,6 +14,7 @@ from argosy.model.errors import ClusterError, Conflict
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.sync.apply import ROUNDS
+from argosy.sync.reading import read_live
 from argosy.sync.terms import Terms
 
 MayDelete = Callable[[Manifest], str]
@@ -46,7 +47,7 @@ async def prune(
             )
             break
         except Conflict:
-            found = await cluster.get(key)
+            found = await read_live(key, cluster)
         except ClusterError as error:
             if error.code == 404:
                 break

@@ -18,12 +18,12 @@ from argosy.cluster import Cluster, Propagation
 from argosy.model.application import Outcome, Progress
 from argosy.model.errors import ArgosyError, ClusterError, TransientError
 from argosy.model.hooks import DeletePolicy
-from argosy.model.names import ResourceKey
 from argosy.sync import hooks
 from argosy.sync.apply import Wish, apply, would_apply
 from argosy.sync.gates import GateKind, with_deadline
 from argosy.sync.order import defined_by
 from argosy.sync.prune import MayDelete, prune, refusal
+from argosy.sync.reading import read_live
 from argosy.sync.states import DELETION, PROGRESS_OF, Board, Turn, waiting_text
 from argosy.sync.terms import SyncSettings, Terms
 
@@ -102,7 +102,7 @@ class Runner:
         """What lives under a hook's name: made by this operation, then it runs; else it is let go."""
 
         async def meet(turn: Turn) -> None:
-            turn.live, turn.is_fresh = await self._read(turn.key), True
+            turn.live, turn.is_fresh = await read_live(turn.key, self._cluster), True
             if turn.is_ours:
                 self._board.record(turn, Outcome.SYNCED, Progress.RUNNING, f"{self._wish(turn).name} created")
             elif turn.live is not None:
@@ -182,7 +182,7 @@ class Runner:
             return None
         found = definition.live
         if found is None or not _is_established(found):
-            found = definition.live = await self._read(definition.key)
+            found = definition.live = await read_live(definition.key, self._cluster)
         if found is None or _is_established(found):
             return None
         patience = timedelta(seconds=self._settings.definition_patience)
@@ -192,14 +192,6 @@ class Runner:
     def _wish(self, turn: Turn) -> Wish:
         assert turn.task.desired is not None
         return Wish(turn.key, turn.task.desired, turn.live, self._terms.how(turn.task), self._terms.state.started)
-
-    async def _read(self, key: ResourceKey) -> Any:
-        try:
-            return await self._cluster.get(key)
-        except ClusterError as error:
-            if error.code == 404:
-                return None  # its kind comes with this sync
-            raise
 
     async def _each(self, turns: Sequence[Turn], work: Callable[[Turn], Awaitable[None]]) -> None:
         """For all at once; whatever is raised is raised when none of them is at work any more."""
