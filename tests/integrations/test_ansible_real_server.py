@@ -39,7 +39,9 @@ def real() -> Iterator[cluster.RealCluster]:
             ask(started, "create", "namespace", namespace)
         for name in ("argocds.argoproj.io", "gitea.pfe.rhpds.com"):
             create(started, definition(name))
-            ask(started, "wait", "--for=condition=Established", f"crd/{name}")
+            # Not by condition: kubectl takes a definition without any yet, as it is for a moment, for a broken one.
+            established = '{.status.conditions[?(@.type=="Established")].status}'
+            ask(started, "wait", f"--for=jsonpath={established}=True", f"crd/{name}")
         yield started
 
 
