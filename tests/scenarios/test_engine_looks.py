@@ -326,12 +326,16 @@ async def test_a_kind_that_may_not_be_listed_is_read_or_unknown_and_never_taken_
         assert "operationState" not in app["status"]
 
 
-async def test_what_was_delivered_of_a_kind_that_may_not_be_listed_is_missed_when_it_is_gone(tmp_path: Path) -> None:
+async def _with_account(room: Room) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+    room.repository.push({"app/account.yaml": account})
+    await room.deliver(syncPolicy={"automated": {}})
+    await room.until_synced()
+
+
+async def test_what_was_delivered_of_a_kind_that_may_not_be_listed_is_missed_when_it_is_gone(tmp_path: Path) -> None:
     async with engine_room(tmp_path, seen=lambda cluster: Discreet(cluster, True)) as room:  # type: ignore[arg-type]
-        room.repository.push({"app/account.yaml": account})
-        await room.deliver(syncPolicy={"automated": {}})
-        await room.until_synced()
+        await _with_account(room)
         await room.cluster.delete(ResourceKey("", "ServiceAccount", "ml", "robot"))
         app = await room.settled()
         assert app["status"]["sync"]["status"] == "OutOfSync"
@@ -351,11 +355,8 @@ class Mute(Discreet):
 
 
 async def test_what_was_delivered_and_went_while_nobody_watched_is_missed(tmp_path: Path) -> None:
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
     async with engine_room(tmp_path, seen=lambda cluster: Mute(cluster, True)) as room:  # type: ignore[arg-type]
-        room.repository.push({"app/account.yaml": account})
-        await room.deliver(syncPolicy={"automated": {}})
-        await room.until_synced()
+        await _with_account(room)
         assert room.engine.everything.knows(ACCOUNT)
         await room.cluster.delete(ResourceKey("", "ServiceAccount", "ml", "robot"))
         room.clock.leap(TOLD)

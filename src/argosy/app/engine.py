@@ -317,6 +317,11 @@ class Engine:
         return found
 
 
+def _name() -> str:
+    me = asyncio.current_task()
+    return me.get_name() if me is not None else "a part"
+
+
 async def _for_ever(part: Callable[[], Awaitable[None]]) -> None:
     """Where one part ends by itself, all do: the others would go on as if somebody did its work."""
     try:
@@ -325,7 +330,7 @@ async def _for_ever(part: Callable[[], Awaitable[None]]) -> None:
         if is_ended():
             raise
     if not is_ended():
-        raise RuntimeError("a part of the engine ended by itself")
+        raise RuntimeError(f"{_name()} of the engine ended by itself, so it ends as a whole: it is to be started anew")
 
 
 def _sources(app: Manifest) -> list[dict[str, Any]]:

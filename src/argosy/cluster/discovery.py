@@ -41,15 +41,15 @@ class Resource(NamedTuple):
     subresources: Mapping[str, GroupKind]
 
 
-Told = Mapping[str, Sequence[Resource]]  # by the path of their group version
-NOTHING: Final[Told] = {}
+ByVersion = Mapping[str, Sequence[Resource]]  # by the path of their group version
+NOTHING: Final[ByVersion] = {}
 
 
 class Served(NamedTuple):
     catalog: Catalog
     # (the kind acted on, the kind that is posted) → `eviction`, `token`, `binding`
     subresources: Mapping[tuple[GroupKind, GroupKind], str]
-    told: Told = NOTHING
+    versions: ByVersion = NOTHING
 
 
 class Discovery:
@@ -58,7 +58,7 @@ class Discovery:
     def __init__(self, fetch: Fetch, host: str = "") -> None:
         self._fetch, self._host = fetch, host
         self._served: Served | None = None
-        self._told = NOTHING  # what is forgotten is asked for again, and may not be told then
+        self._last = NOTHING  # what is forgotten is asked for again, and may not be told then
         self._begun = self._answered = 0
         self._lock = asyncio.Lock()
 
@@ -69,8 +69,8 @@ class Discovery:
             if self._served is None or self._answered <= came:
                 self._begun += 1
                 asked = self._begun
-                self._served = await fetch_served(self._fetch, self._host, self._told)
-                self._told, self._answered = self._served.told, asked
+                self._served = await fetch_served(self._fetch, self._host, self._last)
+                self._last, self._answered = self._served.versions, asked
             return self._served
 
     async def find(self, kind: GroupKind, version: str = "") -> tuple[Served, KindInfo | None]:
@@ -86,14 +86,14 @@ class Discovery:
         self._served = None
 
 
-async def fetch_served(fetch: Fetch, host: str = "", before: Told = NOTHING) -> Served:
+async def fetch_served(fetch: Fetch, host: str = "", before: ByVersion = NOTHING) -> Served:
     """`host` is whom a fault is told of. `before` is what was told last."""
     core, groups = await asyncio.gather(fetch("/api", ACCEPT), _groups(fetch))
-    told = {
+    versions = {
         **await _resources(fetch, host, "/api", core, before),
         **await _resources(fetch, host, "/apis", groups, before),
     }
-    return gather([resource for found in told.values() for resource in found])._replace(told=told)
+    return gather([resource for found in versions.values() for resource in found])._replace(versions=versions)
 
 
 async def _groups(fetch: Fetch) -> Any:
@@ -105,12 +105,12 @@ async def _groups(fetch: Fetch) -> Any:
         return {"kind": "APIGroupList", "groups": []}  # a server of core kinds only
 
 
-async def _resources(fetch: Fetch, host: str, path: str, document: Any, before: Told) -> Told:
+async def _resources(fetch: Fetch, host: str, path: str, document: Any, before: ByVersion) -> ByVersion:
     if not isinstance(document, dict) or document.get("kind") not in FORMS:
         raise _not_understood(host, path)
     if document["kind"] == "APIGroupDiscoveryList":
-        versions = _understood(read_aggregated, document, host, path)
-        return {path: before.get(path, ()) if found is None else found for path, found in versions}
+        aggregated = _understood(read_aggregated, document, host, path)
+        return {path: before.get(path, ()) if found is None else found for path, found in aggregated}
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def one(path: str) -> Sequence[Resource]:

@@ -175,12 +175,16 @@ class Wire:
         except asyncio.CancelledError as error:
             me = asyncio.current_task()
             if me is not None and not me.cancelling():  # nobody ends this one: its session was closed meanwhile
-                raise Unavailable(f"{self.host}: the connection was closed") from error
+                raise self._closed() from error
             # by who did not want to wait any longer
             waited = time.monotonic() - began
             if self.contact is not None and waited >= PATIENCE:
                 self.contact.missed(f"{self.host}: did not answer in time", waited)
             raise
+        except RuntimeError as error:
+            if not self._session.closed:
+                raise
+            raise self._closed() from error
         except ValueError as error:  # a line break in a header: a user's or group's name
             raise ClusterError("a name with a line break cannot be sent", code=400, reason="BadRequest") from error
         if self.contact is not None:
@@ -230,6 +234,9 @@ class Wire:
             return await self._credentials.refused(identity)
         except UserError as error:
             raise ClusterError(str(error), code=401, reason="Unauthorized") from error
+
+    def _closed(self) -> Unavailable:
+        return Unavailable(f"{self.host}: the connection was closed")
 
     def _unreachable(self, error: BaseException) -> Unavailable:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):

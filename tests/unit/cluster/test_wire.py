@@ -403,6 +403,8 @@ async def test_what_may_not_be_sent_any_more_once_the_connection_stands_is_not_s
         finally:
             BEFORE_SENDING.reset(before)
             await wire.close()
+        with pytest.raises(Unavailable, match="the connection was closed"):
+            await wire.call("GET", "/api/v1/namespaces")
 
 
 async def test_who_waits_for_a_name_when_the_connection_is_closed_is_told_so_and_not_ended(
