@@ -107,7 +107,7 @@ class Crew:
         except TimeoutError:
             raise LimitError(f"it takes longer than {seconds:g} s; make it smaller, or split it", where=where) from None
         except (OSError, EOFError):
-            raise self._death(worker, where) from None
+            raise await self._death(worker, where) from None
         finally:
             if answer is None or answer.is_worn or answer.kind == NO_MEMORY or self._closed:
                 self._retire(worker)
@@ -119,11 +119,12 @@ class Crew:
         size = self._memory >> 20
         return LimitError(f"it takes more than {size} MiB of memory; make it smaller, or split it", where=where)
 
-    def _death(self, worker: _Worker, where: str) -> TransientError:
+    async def _death(self, worker: _Worker, where: str) -> TransientError:
         which = f"{where}: " if where else ""
         if self._closed:
             return TransientError(f"{which}the crew was closed")
-        return TransientError(f"{which}a worker process ended {worker.cause()}before its work was done; try again")
+        cause = await asyncio.to_thread(worker.cause)
+        return TransientError(f"{which}a worker process ended {cause}before its work was done; try again")
 
     async def _worker(self) -> _Worker:
         if self._closed:
@@ -146,7 +147,8 @@ class Crew:
             async with asyncio.timeout(_START_SECONDS):
                 ready = (await worker.answer()).kind == READY
         except (OSError, EOFError, TimeoutError):  # the last is an OSError too; it is named because it is meant
-            raise TransientError(f"a worker process did not start {worker.cause()}; try again") from None
+            cause = await asyncio.to_thread(worker.cause)
+            raise TransientError(f"a worker process did not start {cause}; try again") from None
         finally:
             if not ready:
                 self._retire(worker)
@@ -221,9 +223,9 @@ class _Worker:
         return self._process.poll() is None
 
     def cause(self) -> str:
-        """How it died, where that is known already, for the middle of a sentence."""
+        """How it died, where that is known soon, for the middle of a sentence. Waits: not for the event loop."""
         with suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(2.0)
+            code = self._process.wait(_END_SECONDS)
             with suppress(ValueError):
                 return f"by {signal.Signals(-code).name} " if code < 0 else f"with code {code} "
         return ""

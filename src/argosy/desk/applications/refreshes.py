@@ -71,8 +71,8 @@ class Refreshes:
             await asyncio.wait({self._work})
 
 
-async def ask_refresh(cluster: Cluster, key: ResourceKey) -> None:
-    """On what it is now: a hard one may wait. Nothing where it is gone."""
+async def ask_quietly(cluster: Cluster, key: ResourceKey) -> None:
+    """Without an Event: nobody in particular asks. On what it is now: a hard one may wait. Nothing where it is gone."""
     for attempt in range(ATTEMPTS):
         found = await cluster.get(key)
         if found is None:
@@ -91,7 +91,7 @@ async def ask_refresh(cluster: Cluster, key: ResourceKey) -> None:
 async def _refresh(cluster: Cluster, key: ResourceKey) -> None:
     with about(**about_object(key)):
         try:
-            await ask_refresh(cluster, key)
+            await ask_quietly(cluster, key)
         except ArgosyError as error:  # it is gone, or the cluster is away: it is looked at sooner or later anyway
             log.info("%s/%s was not refreshed: %s", key.namespace, key.name, error)
         except Exception:

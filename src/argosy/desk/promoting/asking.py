@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk, Opening
-from argosy.desk.applications.refreshes import ask_refresh
+from argosy.desk.applications.refreshes import ask_quietly
 from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -101,7 +101,7 @@ def refresh(opening: Opening, way: Way, names: Sequence[str]) -> None:
         async with asyncio.timeout(SECONDS), opening() as desk:
             for name in names:
                 key = ResourceKey("argoproj.io", "Application", way.control or desk.control, name)
-                await ask_refresh(desk.cluster, key)
+                await ask_quietly(desk.cluster, key)
 
     try:
         asyncio.run(run())
