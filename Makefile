@@ -20,27 +20,25 @@ AXE            := axe-core@4.14.0
 COMMA  := ,
 WANTED := helm,jq,models,jsonnet
 
-# A test that never ends is named, with where it stood, instead of keeping everybody waiting; proofs in full may take long.
-HANGS := --max-worker-restart 0 -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+# A test that hangs ends the run with a traceback of every thread; proofs in full may take long.
+HANGS = --max-worker-restart 0 -o faulthandler_timeout=$$($(BIN)/python tests/support/deadlines.py) -o faulthandler_exit_on_timeout=true
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Bytecode of tests is written, so that only the first run pays for rewriting their assertions.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
-# The proof that measures times of others, and so shares the machine with none.
+# The proof that measures how soon controllers take over, and so shares the machine with no other.
 ALONE := tests/proofs/test_many_controllers.py
 
 # Who is not root is refused at once.
 APT := apt-get install -qq --no-install-recommends
 
-# What is tried on a real server too: contract, engine, the stories of a delivery, kubectl, Ansible.
-REALLY := tests/contract tests/scenarios/engine $(wildcard tests/scenarios/test_engine_*.py) tests/scenarios/test_align_command.py \
-  tests/scenarios/test_story_of_the_demo.py tests/scenarios/test_notebooks_to_serving.py tests/proofs/test_engine_crashes_elsewhere.py \
-  tests/kubectl/test_real.py tests/integrations/test_ansible_real_server.py
-
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench prove realcluster clean
+.PHONY: help compiled install demo test test-all prove realcluster coverage check bench clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## make .venv, so that .venv/bin/argosy works
 
@@ -76,9 +74,14 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py
 demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a model
 	@$(BIN)/argosy demo $(ARGS)
 
-test: install  ## run all tests, proofs in short
+compiled: install
 	@$(BIN)/python -m compileall -q src  # else each of the thousands of commands compiles what was edited
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(HANGS) $(ARGS)
+
+test: compiled  ## after a change, and on CI: the tests of every part, under 8 minutes on 2 cores; proofs in short
+	$(PYTEST) --tier test $(PARALLEL) $(HANGS) $(ARGS)
+
+test-all: compiled  ## before a release: all tests that are not proofs: browsers, guides, Ansible, both kubectls, soaks in short
+	$(PYTEST) --tier all $(PARALLEL) $(HANGS) $(ARGS)
 
 check: install  ## lint and check types
 	@status=0; $(BIN)/ruff check . || status=1; $(BIN)/mypy || status=1; exit $$status
@@ -86,18 +89,16 @@ check: install  ## lint and check types
 bench: install  ## run the benchmarks; they print ratios side by side
 	@over=0; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || over=1; done; exit $$over
 
-# Half an hour of ordinary work is done beside the others; what measures how soon controllers follow each other is alone.
-prove: install  ## run the proofs in full; takes an hour
-	@$(BIN)/python -m compileall -q src
-	@status=0; export ARGOSY_PROOF_SCALE=1 ARGOSY_TEST_REAL=1; \
-	  $(BIN)/python -m pytest -m prove $(ARGS) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore $(ALONE) || status=1; \
-	  $(BIN)/python -m pytest -m prove $(ARGS) $(ALONE) || status=1; exit $$status
+# Half an hour of ordinary work is done beside the others; the proof that measures times runs alone.
+prove: compiled  ## the proofs in full with random seeds, which are printed; under an hour
+	@status=0; $(PYTEST) --tier prove $(PARALLEL) --ignore $(ALONE) $(ARGS) || status=1; \
+	  $(PYTEST) --tier prove $(ALONE) $(ARGS) || status=1; exit $$status
 
 # A real control plane of Go modules, once, and then all that is asked of it; the rights of an installation one by one.
-realcluster: install  ## build a real kube-apiserver with etcd and controllers, and run against it; needs Go
+realcluster: compiled  ## build a real kube-apiserver with etcd and controllers, and run against it; needs Go
 	sh tests/realcluster/build.sh
-	ARGOSY_TEST_REAL=1 $(BIN)/python -m pytest -k 'real or wire' $(REALLY) $(ARGS)
-	ARGOSY_TEST_REAL=1 ARGOSY_PROOF_SCALE=1 $(BIN)/python -m pytest -k real tests/proofs/test_permissions.py $(ARGS)
+	$(PYTEST) --tier realcluster --ignore tests/proofs $(ARGS)
+	ARGOSY_PROOF_SCALE=1 $(PYTEST) --tier realcluster tests/proofs $(ARGS)
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from demo_theatre import Demo, demo, own
+from support.demo import Demo, demo, own
 
 ARGOSY = Path(sys.executable).parent / "argosy"
 RUNS = 7

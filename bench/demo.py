@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from demo_theatre import Demo, demo
+from support.demo import Demo, demo
 
 OVERLAYS = "llmops-via-argocd/deploy_model/overlays"
 LIMIT = "limits/cpu\n        value: "

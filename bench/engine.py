@@ -19,12 +19,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/realcluster"))
-
-from engine_room import CONTROL, Room, config_map, engine_room
 
 from argosy.controllers.application import APPLICATION
 from argosy.model.names import ResourceKey
+from support.engine import CONTROL, Room, config_map, engine_room
 
 ARGO_CD_A_MINUTE = 244
 PUSH_SECONDS, PASS_SECONDS, REFRESH_CPU_SECONDS = 1.0, 2.0, 5.0  # the last two for 1,000 applications

@@ -19,10 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from notebook_desk import Desk, desk, notebook
-
 from argosy.addons.notebooks.runner.order import Order
 from argosy.confine import descendants
+from support.notebook_jobs import Desk, desk, notebook
 
 CELLS, JOBS, PARALLEL, MEMORY = 50, 20, 2, 512 << 20
 MOST_OVERHEAD = 1.10

@@ -30,8 +30,6 @@ from urllib.parse import quote
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from chromium_here import chromium_here
-
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.app.listening import bind, listening
@@ -41,6 +39,7 @@ from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
 from argosy.server import build
 from argosy.server.site import ServeOptions
+from support.browser import chromium_here
 
 CONTROL = "argocd"
 PAGE_SECONDS, TREE_SECONDS, EVENT_SECONDS, GROWTH = 0.150, 1.0, 0.200, 0.02

@@ -22,7 +22,6 @@ from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/realcluster"))
 
 from at_scale.plot import Panel, picture
 from at_scale.world import objects_of, world

@@ -1,30 +1,61 @@
-"""What runs where and when: the longest first, so that no worker is left alone with it at the end.
+"""What holds for all tests: their tiers, what a failure prints, and the order in which files run.
 
-In: `longest.txt`, file names in that order. Out: tests so ordered, each file's own order kept. Never: leaves one out.
+In: `longest.txt`, the names of the files that take longest. Out: these first, so that no worker is left alone with one
+at the end; each file's own order is kept. Never: leaves one out.
 """
 
 from __future__ import annotations
 
 import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from argosy.cluster import Cluster
+from support.deadlines import wait_until_async
+
+pytest_plugins = ["support.tiers", "support.failure_report"]
+
 HERE = Path(__file__).parent
 LONGEST = HERE / "longest.txt"
 TOGETHER = "tests/contract/"  # on one worker: they share a real control plane, where there is one
 
-# A machine that is busy with other tests is no fault of what is tested.
-settings.register_profile("argosy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("argosy")
+# No deadlines: a busy machine is no fault of what is tested. The same examples each time, so that a change is not refused
+# for what it did not do; `make prove` looks for new ones.
+CALM: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
+settings.register_profile("test", derandomize=True, database=None, **CALM)
+settings.register_profile("prove", **CALM)
 
-
-# Whoever starts tests in the background has them ignore Ctrl-C, and so would every command that a test sends it to.
+# Tests that a shell starts in the background ignore Ctrl-C, and so would every command that a test sends it to.
 for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("prove" if config.getoption("--tier") == "prove" else "test")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    """The embedded cluster, in this process: what most tests need."""
+    from argosy.apiserver.embedded import EmbeddedCluster
+
+    async with EmbeddedCluster.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], Awaitable[object]]], Awaitable[object]]:
+    return wait_until_async
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
-from serving import ARGOSY, Answer, Endpoint, Sandbox, ask, environment, sandbox
 from side_by_side.processes import PAGE, PROC, TICKS, with_children
 
 from argosy.schema.definitions import definition
+from support.clusters import ARGOSY, Answer, Endpoint, Sandbox, ask, environment, sandbox
 
 CONTROL: Final = "argocd"
 APPS: Final = f"/apis/argoproj.io/v1alpha1/namespaces/{CONTROL}/applications"

@@ -26,9 +26,9 @@ ROOT = Path(__file__).parents[2]
 ARGOSY = Path(sys.executable).parent / "argosy"
 START_SECONDS = 60.0
 
-sys.path.insert(0, str(ROOT / "tests" / "realcluster"))
+sys.path.insert(0, str(ROOT / "tests"))
 
-import cluster as real  # noqa: E402 - the tests' own way to start one
+from support import control_plane as real  # noqa: E402 - the tests' own way to start one
 
 LOAD = real.CACHE / "load"
 BUILD = ROOT / "tests" / "realcluster" / "build.sh"

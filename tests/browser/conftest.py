@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium_here import chromium_here
-from gallery_server import Gallery
+
+from support.browser import chromium_here
+from support.gallery_server import Gallery
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from demo_theatre import Demo, demo
-from in_full import IN_FULL
-from pages_world import World, world
+
+from support.demo import Demo, demo
+from support.full_site import World, world
 
 Opens = Callable[..., Any]
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -86,7 +86,7 @@ def signed_in(staged: Demo, chromium: Any) -> dict[str, Any]:
     return {"base_url": found[1], "storage_state": state}
 
 
-@pytest.mark.parametrize("part", [pytest.param(part, marks=IN_FULL if part else ()) for part in range(PARTS)])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.tier("all")) for part in range(1, PARTS))])
 def test_nobody_is_kept_out(open_page: Opens, signed_in: dict[str, Any], axe: Any, part: int) -> None:
     """Many pages in one window: each window costs more than its pages."""
     page = open_page(**signed_in)

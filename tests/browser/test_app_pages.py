@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
-from apps_scene import CONTROL, SECRET_WORD, event, furnish, well
-from argocd_at_work import controller, scale
-from engine_room import Room, config_map
-from in_full import in_full
-from pages_world import World, world
 
 from argosy.desk.beside import SETTLING
+from support.engine import Room, config_map
+from support.full_site import World, world
+from support.sample_applications import CONTROL, SECRET_WORD, event, furnish, well
+from support.simulated_argocd import controller, scale
 
 OpenPage = Callable[..., Any]
 WEB = "/apps/argocd/web"
@@ -371,7 +370,7 @@ def test_every_page_is_read_without_a_script(site: World, open_page: OpenPage) -
     page.wait_for_url("**said=dry-run")
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_what_a_demo_does_not_show_is_accessible_by_day(site: World, open_page: OpenPage, axe: Any) -> None:
     page = a_page(site, open_page, color_scheme="light")
     tabs = [f"{OBJECT}?tab={tab}" for tab in ("desired", "last-applied", "logs")]
@@ -380,7 +379,7 @@ def test_what_a_demo_does_not_show_is_accessible_by_day(site: World, open_page: 
         axe(page, path)
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_what_has_colours_of_its_own_is_accessible_by_night(site: World, open_page: OpenPage, axe: Any) -> None:
     page = a_page(site, open_page, color_scheme="dark")
     diff, yaml = "/apps/argocd/fraud/diff", "/apps/argocd/fraud/diff?format=yaml"

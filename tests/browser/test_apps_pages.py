@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from apps_scene import bulk, furnish
-from engine_room import Room
-from pages_world import World, world
 
 from argosy.model.manifest import key_of
+from support.engine import Room
+from support.full_site import World, world
+from support.sample_applications import bulk, furnish
 
 OpenPage = Callable[..., Any]
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gallery
 import pytest
-from gallery_server import Gallery
-from in_full import IN_FULL
 
 from argosy.server.pages.rendering import part
+from support import component_gallery
+from support.gallery_server import Gallery
 
 Opens = Callable[..., Any]
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 
 def row(**changes: Any) -> str:
-    return part("apps.html", "app_row", gallery.app("fraud", "production", "Synced", "Healthy", **changes))
+    return part("apps.html", "app_row", component_gallery.app("fraud", "production", "Synced", "Healthy", **changes))
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def live(tab: Any, gallery_site: Gallery) -> Any:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, pytest.param(320, marks=IN_FULL)])
+@pytest.mark.parametrize("width", [1280, pytest.param(320, marks=pytest.mark.tier("all"))])
 def test_nobody_is_kept_out(open_page: Opens, gallery_site: Gallery, axe: Any, theme: str, width: int) -> None:
     page = open_page(viewport={"width": width, "height": 900})
     page.goto(f"{gallery_site.url}/gallery?theme={theme}")

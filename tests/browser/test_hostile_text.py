@@ -16,13 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import pytest
-from guarded_routes import FILL, ROWS_BY_ROUTE, address
-from guarded_world import CONTROL, World, guarded_world
-from hostile_machines import be_hostile, connections, environments, host
-from hostile_world import APP, EVERYBODY, PLANTED, SETTINGS, WORDS, hostile, objects
-from in_full import in_full
 from minijinja import safe
-from pages_world import _loop
 
 from argosy.app.listening import bind, listening
 from argosy.model.names import ResourceKey
@@ -31,6 +25,11 @@ from argosy.server.asked import Asked
 from argosy.server.doors.entry import Entry
 from argosy.server.routes import Route, SignedIn
 from argosy.server.table import TABLE
+from support.full_site import _loop
+from support.hostile_installation import APP, EVERYBODY, PLANTED, SETTINGS, WORDS, hostile, objects
+from support.hostile_models import be_hostile, connections, environments, host
+from support.route_requests import FILL, ROWS_BY_ROUTE, address
+from support.tenants import CONTROL, World, guarded_world
 
 PATIENCE = 60.0
 OBJECT = f"/apps/{CONTROL}/{APP}/r/-/ConfigMap/team-a/conf"
@@ -235,7 +234,7 @@ def test_nothing_that_is_shown_becomes_part_of_a_page(trap: Trap, served: Served
     assert (served.planted | HEARD) - shown == UNSHOWN
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_pages_that_are_open_run_nothing_of_what_they_show(trap: Trap) -> None:
     for path in [each for each in plain_pages() if "app-h" not in each]:
         trap.page.goto(path, wait_until="domcontentloaded")

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, Room, config_map
-from gallery_server import Gallery
-from in_full import in_full
-from pages_world import World, world
 from playwright.sync_api import expect
 
 from argosy.model.names import ResourceKey
+from support.engine import CONTROL, Room, config_map
+from support.full_site import World, world
+from support.gallery_server import Gallery
 
 OpenPage = Callable[..., Any]
 MODELS = "/apps/argocd/models"
@@ -70,7 +69,7 @@ def test_who_is_signed_out_is_told_so_and_can_sign_in(site: World, open_page: Op
         site.people.gone.discard("ann")
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_who_comes_back_too_late_is_told_so_and_asks_no_more(site: World, open_page: OpenPage) -> None:
     page = opened(site, open_page)
     asked: list[str] = []

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import board_scene
 import pytest
-from in_full import IN_FULL
-from machines_world import MachinesWorld, machines_world
 
 from argosy.model.names import ResourceKey
+from support import model_manifests
+from support.model_site import MachinesWorld, machines_world
 
 PAGES = (
     "/models", "/models/ml/fraud", "/notebooks", "/notebooks/ml/train", "/notebooks/ml/train/runs/1", "/environments",
@@ -129,13 +128,14 @@ def test_what_differs_from_the_golden_notebook_stands_beside_it(visit: Callable[
     diffs = [{"cellIndex": 1, "diffType": "output_mismatch", "severity": "major", "expected": "seven", "actual": "8"}]
     counts = {"totalCells": 2, "matchedCells": 1, "mismatchedCells": 1}
     compared = {"strategy": "normalized", "result": "failed", **counts, "diffs": diffs}
-    site.run(site.put(board_scene.job(comparisonResult=compared)))
+    site.run(site.put(model_manifests.job(comparisonResult=compared)))
     page = visit("/notebooks")
     page.locator("#n-ml-train").get_by_text("differs").wait_for()
     page.goto(f"{site.url}/notebooks/ml/train")
     sides = page.locator("#differences .pair-sides pre").all_inner_texts()
     assert sides == ["seven", "8"] and "1 of 2 cells match" in page.locator("#golden").inner_text()
-    site.run(site.put({**board_scene.job(), "status": {**board_scene.job()["status"], "comparisonResult": None}}))
+    job = model_manifests.job()
+    site.run(site.put({**job, "status": {**job["status"], "comparisonResult": None}}))
 
 
 def test_the_strip_leads_to_the_cell(visit: Callable[..., Any]) -> None:
@@ -155,11 +155,11 @@ def test_another_run_can_be_asked_for(visit: Callable[..., Any], site: MachinesW
 def test_cells_appear_while_it_runs(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/notebooks/ml/train")
     page.locator('#pulse[data-state="live"]').wait_for()
-    running = board_scene.job(phase="ValidationRunning", message="Validating notebook: 3 of 6 cells done")
+    running = model_manifests.job(phase="ValidationRunning", message="Validating notebook: 3 of 6 cells done")
     site.run(site.put(running))
     page.locator("#cell-strip .is-busy").wait_for()
     assert page.locator("#cell-strip li").count() == 5  # a text is no cell that runs
-    site.run(site.put(board_scene.job()))
+    site.run(site.put(model_manifests.job()))
     page.locator("#job-state").get_by_text("Succeeded", exact=True).wait_for()
 
 
@@ -285,7 +285,9 @@ def test_what_is_denied_is_told_nowhere_though_all_else_is_allowed(
         assert page.locator('a[href*="/ml/train"], a[href*="/ml/fraud"]').count() == 0, path
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, marks=IN_FULL if PAGES.index(path) % 2 else ()) for path in PAGES])
+@pytest.mark.parametrize(
+    "path", [*PAGES[::2], *(pytest.param(path, marks=pytest.mark.tier("all")) for path in PAGES[1::2])]
+)
 def test_a_page_is_accessible_in_both_themes_and_fits_a_phone(
     path: str, visit: Callable[..., Any], axe: Callable[..., None]
 ) -> None:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from apps_scene import CONTROL, bulk, event, furnish
-from engine_room import Room, config_map
-from in_full import in_full
-from pages_world import World, world
 
 from argosy.model import annotations as names
 from argosy.model.names import ResourceKey
+from support.engine import Room, config_map
+from support.full_site import World, world
+from support.sample_applications import CONTROL, bulk, event, furnish
 
 OpenPage = Callable[..., Any]
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -231,7 +230,7 @@ def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) 
     assert asked["retry"]["limit"] == 2 and "Replace=true" in asked["sync"]["syncOptions"]
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_the_doctor_looks_closely(page: Any) -> None:
     page.goto("/doctor")
     page.get_by_role("link", name="Look closely").click()
@@ -259,7 +258,7 @@ def test_keys_lead_to_the_doctor_and_wide_lines_are_not_wrapped(page: Any) -> No
 # -- several windows ---------------------------------------------------------------------------------------------------
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_every_kind_of_page_follows_in_several_windows(site: World, open_page: OpenPage) -> None:
     """One change for all of them: a commit that web takes up by itself."""
     places = {

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_host import git_host
-from in_full import IN_FULL
-from machines_world import MachinesWorld, machines_world
 
 from argosy.model.names import GroupKind, ResourceKey
+from support.git_server import git_host
+from support.model_site import MachinesWorld, machines_world
 
 PAGES = (
     "/settings", "/settings/projects", "/settings/projects/default", "/settings/repositories", "/settings/clusters",
@@ -189,7 +188,9 @@ def test_every_page_can_be_read_without_a_script(visit: Callable[..., Any], site
         assert page.locator("h1").count() == 1 and len(page.locator("main").inner_text()) > 40, path
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, marks=IN_FULL if PAGES.index(path) % 2 else ()) for path in PAGES])
+@pytest.mark.parametrize(
+    "path", [*PAGES[::2], *(pytest.param(path, marks=pytest.mark.tier("all")) for path in PAGES[1::2])]
+)
 def test_a_page_of_settings_is_accessible_in_both_themes_and_fits_a_phone(
     path: str, visit: Callable[..., Any], axe: Callable[..., None]
 ) -> None:

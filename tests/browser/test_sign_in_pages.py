@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oidc_provider import identity_provider
-from signed_in_world import PASSWORD, SignedInWorld, signed_in_world
+
+from support.oidc_provider import identity_provider
+from support.signed_in_site import PASSWORD, SignedInWorld, signed_in_world
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import write_kubeconfig
-from engine_room import CONTROL
-from in_full import in_full
-from ready_argosy import start
-from serving import environment, served
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
+from support.app_commands import write_kubeconfig
+from support.clusters import environment, served
+from support.engine import CONTROL
+from support.forked_commands import start
 
 OpenPage = Callable[..., Any]
 KEY = ResourceKey("argoproj.io", "Application", CONTROL, "models")
@@ -101,7 +100,7 @@ def _enter(page: Any, entrance: str) -> None:
     page.wait_for_url("**/apps")  # else where it leads to ends the next step
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, open_page: OpenPage) -> None:
     page, other = open_page(), open_page()
     for each in (page, other):

@@ -7,13 +7,10 @@ kube-apiserver, where one was built and is asked for (make realcluster) or ARGOS
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -27,15 +24,12 @@ from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
 from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.names import ResourceKey
+from support import control_plane
+from support.real_server import REAL
 
 HERE = Path(__file__).parent
 TOKEN = "admin-of-a-test"
-FLAVOURS = ("embedded", "wire", "real")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+FLAVOURS = ("embedded", "wire", REAL)
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class _Started:
 
     def get(self) -> RealServer:
         if self._server is None:
-            server = self._stack.enter_context(_harness().real_cluster())
+            server = self._stack.enter_context(control_plane.real_cluster())
             self._server = RealServer(server.kubeconfig, server.compact)
         return self._server
 
@@ -79,11 +73,8 @@ def real_server() -> RealServer:
     """One for all tests; each works in a namespace of its own."""
     if given := os.environ.get("ARGOSY_TEST_KUBECONFIG"):
         return RealServer(Path(given), None)
-    harness = _harness()
-    if not harness.IS_ASKED_FOR:
-        pytest.skip(f"real: it takes minutes; set {harness.ASKED}=1, or ARGOSY_TEST_KUBECONFIG (make realcluster)")
-    if harness.programs() is None:
-        pytest.skip(f"real: no control plane in {harness.CACHE} (make realcluster), no ARGOSY_TEST_KUBECONFIG")
+    if control_plane.programs() is None:
+        pytest.skip(f"real: no control plane in {control_plane.CACHE} (make realcluster), no ARGOSY_TEST_KUBECONFIG")
     return STARTED.get()
 
 
@@ -93,16 +84,6 @@ def own_server(real_server: RealServer) -> RealServer:
     if real_server.compact is None:
         pytest.skip("real: it defines kinds and deletes them, which is only for a server of our own (make realcluster)")
     return real_server
-
-
-@cache
-def _harness() -> ModuleType:
-    path = Path(__file__).parents[1] / "realcluster" / "cluster.py"
-    spec = importlib.util.spec_from_file_location("argosy_realcluster", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ import uuid
 from typing import Any
 
 import pytest
-from contract_manifests import config, definition, eventually, owned_by, pod
 
 from argosy.cluster import Cluster, Propagation
 from argosy.model.errors import ClusterError, Invalid
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from support.contract_manifests import config, definition, eventually, owned_by, pod
 
 pytestmark = pytest.mark.anyio
 

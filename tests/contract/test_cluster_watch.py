@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from contract_manifests import CONFIG_MAP, config, event
 
 from argosy.cluster import Cluster, Listing, WatchEvent
 from argosy.model.errors import ClusterError, Gone
 from argosy.model.manifest import key_of
 from argosy.model.names import GroupKind, ResourceKey
+from support.contract_manifests import CONFIG_MAP, config, event
 
 pytestmark = pytest.mark.anyio
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract_manifests import eventually
 
 from argosy.cluster import Cluster
 from argosy.model.manifest import Manifest, key_of, read_manifests
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definitions, names
+from support.contract_manifests import eventually
 
 pytestmark = pytest.mark.anyio
 

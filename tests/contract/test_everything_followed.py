@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable
 
 import pytest
-from contract_manifests import CONFIG_MAP, WAIT, config, definition
 
 from argosy.cluster import Cluster
 from argosy.live import BY_OWNER, Keeping, Tracking, indexes, managed, read_exclusions, track
@@ -16,6 +15,7 @@ from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.runtime import Cache, Everything
+from support.contract_manifests import CONFIG_MAP, WAIT, config, definition
 
 pytestmark = pytest.mark.anyio
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

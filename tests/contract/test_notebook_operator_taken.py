@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from serving import ARGOSY, KUBECTL, environment, kubectl
 
 from argosy.addons.notebooks.runner.message import pack
 from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.manifest import dump, load_all
+from support.clusters import ARGOSY, KUBECTL, environment, kubectl
 
 if TYPE_CHECKING:
     from conftest import RealServer

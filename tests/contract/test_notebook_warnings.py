@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from serving import KUBECTL, kubectl
 
 from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
+from support.clusters import KUBECTL, kubectl
 
 if TYPE_CHECKING:
     from conftest import RealServer

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from contract_manifests import eventually
 
 from argosy.cluster import Cluster
 from argosy.model.application import (
@@ -29,6 +28,7 @@ from argosy.report.operations import request_wire
 from argosy.report.resources import Resource
 from argosy.report.status import Report, changes, is_outdated, status
 from argosy.schema.definitions import definition
+from support.contract_manifests import eventually
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import yaml
-from in_full import IN_FULL
 
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
 TEKTON = FOLDER / "pipelines/tekton"
@@ -133,7 +132,7 @@ ALIKE = {
     "a private key",
     "a token of GitHub",
 }
-CASES = [pytest.param(*rest, id=what, marks=IN_FULL if what in ALIKE else ()) for what, *rest in BROKEN]
+CASES = [pytest.param(*rest, id=what, marks=pytest.mark.tier("all") if what in ALIKE else ()) for what, *rest in BROKEN]
 
 
 @pytest.mark.parametrize("file, old, new, said", CASES)

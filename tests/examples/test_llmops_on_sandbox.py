@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from in_full import in_full
-from serving import ARGOSY, KUBECTL, Sandbox, environment, kubectl, sandbox
+
+from support.clusters import ARGOSY, KUBECTL, Sandbox, environment, kubectl, sandbox
 
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
 HEALTH = FOLDER / "argocd-custom-healthcheck"
@@ -51,7 +51,7 @@ def script(running: Sandbox, name: str, *arguments: str) -> subprocess.Completed
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_the_health_scripts_work_one_after_the_other_and_again(running: Sandbox) -> None:
     missing = script(running, "verify-health-check.sh")
     assert (missing.returncode, "✗ resourceHealthChecks NOT found in ArgoCD CR" in missing.stdout) == (1, True)

@@ -8,13 +8,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from ansible_playbook import DEPLOY
 from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.model.names import GroupKind
 from argosy.patch import json_patch
 from argosy.setup.checks.merging import Check, merged, missing_from
+from support.ansible_playbooks import DEPLOY
 
 
 def _filters() -> ModuleType:

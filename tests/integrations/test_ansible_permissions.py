@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from ansible_playbook import ask, needs_ansible, needs_kubectl, play, read
-from in_full import in_full
-from serving import Sandbox, argosy, sandbox
+import pytest
+
+from support.ansible_playbooks import ask, needs_ansible, needs_kubectl, play, read
+from support.clusters import Sandbox, argosy, sandbox
 
 pytestmark = [needs_ansible, needs_kubectl]
 
@@ -53,7 +54,7 @@ def permit(started: Sandbox) -> None:
         ask(started, "-n", namespace, "create", "rolebinding", "deployer", "--role=deployer", "--user=deployer")
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_the_listed_permissions_are_enough_and_without_them_it_says_what_is_forbidden(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with sandbox(folder, "--port", "0", "--rbac", "--addons", "argocd_operator") as started:

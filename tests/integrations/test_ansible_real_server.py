@@ -6,14 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import cluster
 import pytest
-from ansible_playbook import Run, ask, needs_ansible, needs_kubectl, play, read
 
 from argosy.schema.definitions import definition
+from support import control_plane
+from support.ansible_playbooks import Run, ask, needs_ansible, needs_kubectl, play, read
 
-asked_for = pytest.mark.skipif(not cluster.IS_ASKED_FOR, reason=f"ansible and a real server: set {cluster.ASKED}=1")
-pytestmark = [needs_ansible, needs_kubectl, asked_for]
+pytestmark = [needs_ansible, needs_kubectl, pytest.mark.tier("realcluster")]
 
 FOREIGN = {"group": "example.com", "kind": "Theirs", "check": "return {status = 'Healthy'}\n"}
 OURS = [
@@ -31,10 +30,10 @@ ARGOCD = {
 
 
 @pytest.fixture(scope="module")
-def real() -> Iterator[cluster.RealCluster]:
-    if not cluster.programs():
-        pytest.skip(f"a real server: it is not in {cluster.CACHE} (make realcluster)")
-    with cluster.real_cluster(with_controllers=False) as started:
+def real() -> Iterator[control_plane.RealCluster]:
+    if not control_plane.programs():
+        pytest.skip(f"a real server: it is not in {control_plane.CACHE} (make realcluster)")
+    with control_plane.real_cluster(with_controllers=False) as started:
         for namespace in ("openshift-gitops", "argocd", "gitea", "self-healing-platform"):
             ask(started, "create", "namespace", namespace)
         for name in ("argocds.argoproj.io", "gitea.pfe.rhpds.com"):
@@ -45,11 +44,11 @@ def real() -> Iterator[cluster.RealCluster]:
         yield started
 
 
-def create(real: cluster.RealCluster, manifest: object) -> None:
+def create(real: control_plane.RealCluster, manifest: object) -> None:
     ask(real, "create", "-f", "-", given=json.dumps(manifest))
 
 
-def run(real: cluster.RealCluster, *flags: object, **variables: Any) -> Run:
+def run(real: control_plane.RealCluster, *flags: object, **variables: Any) -> Run:
     return play(real, "--tags", "health", *flags, argocd_health_checks=OURS, **variables)
 
 
@@ -60,7 +59,7 @@ def settings(namespace: str, data: dict[str, str]) -> dict[str, object]:
 
 @pytest.mark.parametrize("spec", [{"resourceHealthChecks": [FOREIGN]}, {"server": {}}, None], ids=str)
 def test_a_real_server_takes_the_patch_of_the_resource(
-    real: cluster.RealCluster, spec: dict[str, object] | None
+    real: control_plane.RealCluster, spec: dict[str, object] | None
 ) -> None:
     ask(real, *GITOPS, "delete", "argocd,configmap", "--all")
     create(real, ARGOCD if spec is None else {**ARGOCD, "spec": spec})
@@ -72,7 +71,7 @@ def test_a_real_server_takes_the_patch_of_the_resource(
     assert found["spec"]["resourceHealthChecks"] == [*theirs, *OURS]
 
 
-def test_a_real_server_sees_no_second_change(real: cluster.RealCluster) -> None:
+def test_a_real_server_sees_no_second_change(real: control_plane.RealCluster) -> None:
     ask(real, *GITOPS, "delete", "argocd,configmap", "--all")
     create(real, {**ARGOCD, "spec": {"resourceHealthChecks": [FOREIGN]}})
     create(real, settings("openshift-gitops", DATA))
@@ -85,14 +84,14 @@ def test_a_real_server_sees_no_second_change(real: cluster.RealCluster) -> None:
     assert (done.code, done.changed) == (0, 0), done.text
 
 
-def test_a_real_server_takes_the_patch_of_argocd_cm(real: cluster.RealCluster) -> None:
+def test_a_real_server_takes_the_patch_of_argocd_cm(real: control_plane.RealCluster) -> None:
     create(real, settings("argocd", {"theirs": "kept"}))
     first = run(real, argocd_namespace="argocd", wait_retries=1)
     assert first.changed == 1, first.text
     assert read(real, "-n", "argocd", "configmap", "argocd-cm")["data"] == {"theirs": "kept", **DATA}
 
 
-def test_a_real_server_takes_the_secrets(real: cluster.RealCluster) -> None:
+def test_a_real_server_takes_the_secrets(real: control_plane.RealCluster) -> None:
     metadata = {"name": "gitea-with-admin", "namespace": "gitea"}
     manifest = {"apiVersion": "pfe.rhpds.com/v1", "kind": "Gitea", "metadata": metadata}
     create(real, {**manifest, "spec": {"giteaAdminUser": "ops"}})

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_playbook import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
-from in_full import IN_FULL, in_full
-from serving import KUBECTL, Sandbox, argosy, sandbox
 
 from argosy.health.bundled import bundled_rules, profile_rules
 from argosy.model.names import GroupKind
+from support.ansible_playbooks import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
+from support.clusters import KUBECTL, Sandbox, argosy, sandbox
 
 pytestmark = [needs_ansible, needs_kubectl]
 
@@ -101,7 +100,7 @@ def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sa
     assert (version(operated, *RESOURCE), version(operated, *SETTINGS)) == before
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_resource_without_any_check_gets_the_list(operated: Sandbox) -> None:
     begin_with(operated)
     assert run(operated).changed == 1
@@ -117,7 +116,7 @@ def test_check_mode_says_what_would_change_and_changes_nothing(operated: Sandbox
     assert version(operated, *RESOURCE) == before
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_the_switch_leaves_argo_cd_alone(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     before = version(operated, *RESOURCE)
@@ -126,7 +125,7 @@ def test_the_switch_leaves_argo_cd_alone(operated: Sandbox) -> None:
     assert version(operated, *RESOURCE) == before
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_path: Path) -> None:
     begin_with(operated, FOREIGN)
     exported = argosy("health", "export", "--as", "ansible", home=tmp_path)
@@ -140,7 +139,7 @@ def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_
     assert "it is already up to date" in told.out, told
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_two_checks_for_one_kind_are_refused(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     done = run(operated, argocd_health_checks=[OLD, *OURS])
@@ -148,7 +147,7 @@ def test_two_checks_for_one_kind_are_refused(operated: Sandbox) -> None:
     assert entries(operated) == [FOREIGN]
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: Sandbox, tmp_path: Path) -> None:
     begin_with(operated, OLD)
     theirs = json.dumps({"spec": {"resourceHealthChecks": [OLD, {**FOREIGN, "check": "return {}"}]}})
@@ -162,7 +161,7 @@ def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: S
     assert [entry["kind"] for entry in entries(operated)] == [SERVICE, "Theirs", CLAIM, SECRET]
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_check_that_does_not_reach_argocd_cm_is_named(operated: Sandbox) -> None:
     key = f"{PREFIX}PersistentVolumeClaim"
     begin_with(operated, **{key: "return {}"})
@@ -171,7 +170,7 @@ def test_a_check_that_does_not_reach_argocd_cm_is_named(operated: Sandbox) -> No
     assert f"does not hold {key}." in done.words and "spec.extraConfig, which wins" in done.words
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
     begin_with(operated, **{"dex.config": "clientSecret: not-for-logs"})
     for changed in (1, 0):
@@ -184,9 +183,17 @@ def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
     ("variables", "sentence"),
     [
         ({"argocd_name": "other"}, "argocd-cm belongs to an ArgoCD resource of another name"),
-        pytest.param({"argocd_namespace": "default"}, "in namespace default, and no argocd-cm either", marks=IN_FULL),
+        pytest.param(
+            {"argocd_namespace": "default"},
+            "in namespace default, and no argocd-cm either",
+            marks=pytest.mark.tier("all"),
+        ),
         ({"kubeconfig": "/nowhere"}, "cannot read the settings of Argo CD in namespace openshift-gitops"),
-        pytest.param({"kubectl": "/nowhere"}, "in namespace openshift-gitops: it could not be started.", marks=IN_FULL),
+        pytest.param(
+            {"kubectl": "/nowhere"},
+            "in namespace openshift-gitops: it could not be started.",
+            marks=pytest.mark.tier("all"),
+        ),
     ],
 )
 def test_an_argo_cd_that_is_not_found_is_a_sentence(
@@ -197,7 +204,7 @@ def test_an_argo_cd_that_is_not_found_is_a_sentence(
     assert sentence in done.words and "validated_patterns_" in done.words
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbox) -> None:
     controller = ("-n", "argocd", "statefulset", "argocd-application-controller")
     ask(plain, "scale", *controller, "--replicas=0")
@@ -209,7 +216,7 @@ def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbo
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -> None:
     """The controller runs again by now, whatever the test before did with it."""
     theirs = json.dumps({"data": {"theirs": "kept", f"{PREFIX}PersistentVolumeClaim": "return {}"}})

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from github_runner import Runner
-from in_full import in_full
 
 from argosy.app.initializing import initialize
+from support.github_runner import Runner
 
 ROOT = Path(__file__).parents[2]
 STAGING = "argocd-apps/staging-application.yaml"
@@ -63,7 +62,7 @@ def test_a_finding_is_beside_its_line_and_in_the_security_tab_and_fails_the_job(
     assert "AGY151" in {each["ruleId"] for each in results}
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_job_can_be_lenient_and_look_at_some_folders_alone(runner: Runner) -> None:
     break_staging(runner)
     assert runner.run(fail_on="error").outputs["result"] == "passed"
@@ -90,7 +89,7 @@ def test_a_python_that_is_too_old_is_told(tmp_path: Path) -> None:
     assert "::error title=argosy::needs Python 3.11 or newer" in ran.printed["Install argosy"]
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_it_installs_the_argosy_that_it_is_part_of(tmp_path: Path) -> None:
     ran = bare(tmp_path).run(python=sys.executable)
     assert ran.failed == [], ran.printed
@@ -184,7 +183,7 @@ def pull_request(runner: Runner, host: Host, old: str, new: str) -> Runner:
     return Runner(runner.action, runner.workspace, runner.temp, {**runner.environment, **told})
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, host: Host) -> None:
     there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
     ran = there.run(command="preview")
@@ -199,7 +198,7 @@ def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, ho
     assert "900m" in second and "800m" not in second and len(host.comments) == 122
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_token_that_may_not_write_fails_no_job(runner: Runner, host: Host) -> None:
     host.refuses = 403
     ran = pull_request(runner, host, 'value: "500m"', 'value: "800m"').run(command="preview")
@@ -207,7 +206,7 @@ def test_a_token_that_may_not_write_fails_no_job(runner: Runner, host: Host) -> 
     assert "GitHub answered 403; the summary of the job has it" in ran.printed["Tell it on the pull request"]
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_preview_outside_of_a_pull_request_is_in_the_summary_alone(runner: Runner, host: Host) -> None:
     there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
     (there.temp / "event.json").write_text("{}")

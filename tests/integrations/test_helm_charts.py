@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from helm_charts import (
+
+from support.helm_charts import (
     CHARTS,
     GLOBAL,
     LIBRARY,

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import yaml
-from helm_charts import CHARTS, GLOBAL, NAMESPACE, NOTEBOOKS, SCRIPT, URL, needs_helm, rendered
-from serving import KUBECTL, Sandbox, kubectl, sandbox
 
 from argosy.schema.definitions import definition, definitions
+from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
+from support.helm_charts import CHARTS, GLOBAL, NAMESPACE, NOTEBOOKS, SCRIPT, URL, needs_helm, rendered
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 

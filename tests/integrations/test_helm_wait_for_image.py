@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from helm_charts import NAMESPACE, SCRIPT, URL, needs_helm, rendered, the
-from in_full import IN_FULL
+
+from support.helm_charts import NAMESPACE, SCRIPT, URL, needs_helm, rendered, the
 
 pytestmark = needs_helm
 
@@ -168,7 +168,9 @@ def test_a_tag_that_appears_later_ends_the_wait(tmp_path: Path, shell: str) -> N
     assert "build b-1 is Running" in ended.out
 
 
-@pytest.mark.parametrize(("timeout", "interval"), [(100, 30), (1, 30), pytest.param(3600, 30, marks=IN_FULL)])
+@pytest.mark.parametrize(
+    ("timeout", "interval"), [(100, 30), (1, 30), pytest.param(3600, 30, marks=pytest.mark.tier("all"))]
+)
 def test_the_wait_ends_in_time_when_the_tag_does_not_appear(
     tmp_path: Path, shell: str, timeout: int, interval: int
 ) -> None:

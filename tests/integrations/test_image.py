@@ -12,7 +12,6 @@ import venv
 from pathlib import Path
 
 import pytest
-from in_full import in_full
 
 ROOT = Path(__file__).parents[2]
 KNOWN = {"FROM", "COPY", "RUN", "ENV", "USER", "WORKDIR", "ENTRYPOINT"}
@@ -43,7 +42,7 @@ def test_the_containerfile_is_one_and_its_last_stage_is_locked_down() -> None:
     assert "--uid 65532 --gid 0" in users and "git" in users and "openssh-client" in users
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_wheel_in_a_fresh_environment_is_all_that_it_takes(tmp_path: Path) -> None:
     environ = {name: os.environ[name] for name in ("PATH", "LANG", "HOME") if name in os.environ}
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]

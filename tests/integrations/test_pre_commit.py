@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from in_full import in_full
 
 from argosy.app.initializing import initialize
 
@@ -80,7 +79,7 @@ def test_the_notebooks_that_changed_are_looked_at_and_no_others(repository: Path
     assert done is not None and done.returncode == 1 and NOTEBOOK in done.stdout
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_pre_commit_itself_runs_them_from_this_repository_and_from_an_argosy_that_is_installed(
     repository: Path,
 ) -> None:

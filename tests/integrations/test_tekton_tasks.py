@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from in_full import in_full
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.initializing import initialize
@@ -95,7 +94,7 @@ async def test_a_cluster_takes_every_task_and_every_example_of_it() -> None:
                 assert (await cluster.get(key_of(each)) or {})["spec"] == made["spec"] == each["spec"]
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_repository_that_is_sound_passes(pod: Pod) -> None:
     ended = pod.run("argosy-check.yaml")
     assert ended.code == 0, ended.printed
@@ -118,7 +117,7 @@ def test_parameters_are_never_run(pod: Pod) -> None:
     assert not proof.exists() and ended.code == 2 and ended.results["result"] == "error"
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_what_a_branch_would_change_is_told_and_kept_for_a_comment(pod: Pod) -> None:
     overlay = pod.source / "deploy_model" / "overlays" / "dev" / "kustomization.yaml"
     overlay.write_text(overlay.read_text().replace('value: "500m"', 'value: "800m"'))

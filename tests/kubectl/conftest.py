@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from serving import sandbox
-from transcript import Outcome, Scenario, Shell, play, scenarios
+
+from support.clusters import sandbox
+from support.kubectl_transcripts import Outcome, Scenario, Shell, play, scenarios
 
 Played = dict[str, list[Outcome]]
 

@@ -7,45 +7,27 @@ In: the commands of `table/*.txt`. Out: the same files with their exit codes and
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("kubectl", "realcluster", "")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import cluster  # noqa: E402
-import transcript  # noqa: E402
-
-# Those that the embedded server plays itself. Others would act on what the rows make by hand.
-CONTROLLERS = ("garbage-collector-controller,namespace-controller,serviceaccount-controller,"
-               "root-ca-certificate-publisher-controller,clusterrole-aggregation-controller")
-
-
-@contextlib.contextmanager
-def control_plane() -> Iterator[Path]:
-    """A kubeconfig of a real server with the few controllers that the table counts on."""
-    with cluster.real_cluster(with_controllers=False) as started:
-        found = cluster.programs()
-        assert found is not None
-        arguments = [*cluster.controller_arguments(started.folder), f"--controllers={CONTROLLERS}"]
-        started._run("kube-controller-manager", found["kube-controller-manager"], arguments)
-        yield started.kubeconfig
+from support import control_plane, kubectl_transcripts
 
 
 def record(kubeconfig: Path, names: list[str]) -> None:
-    kubectl = transcript.oracle_kubectl()
+    kubectl = kubectl_transcripts.oracle_kubectl()
     if kubectl is None:
         sys.exit("record: there is no kubectl 1.32 here: make install")
     with tempfile.TemporaryDirectory() as folder:
-        shell = transcript.Shell(kubectl, kubeconfig, Path(folder))
-        chosen = [scenario for scenario in transcript.scenarios() if not names or scenario.name in names]
-        played = transcript.play(chosen, shell)
+        shell = kubectl_transcripts.Shell(kubectl, kubeconfig, Path(folder))
+        chosen = [scenario for scenario in kubectl_transcripts.scenarios() if not names or scenario.name in names]
+        played = kubectl_transcripts.play(chosen, shell)
     for source in {scenario.source for scenario in chosen}:
         own = [scenario for scenario in chosen if scenario.source == source]
         told = {row.line: outcome for each in own for row, outcome in zip(each.rows, played[each.name], strict=True)}
-        source.write_text(transcript.recorded(source, told))
+        source.write_text(kubectl_transcripts.recorded(source, told))
 
 
 if __name__ == "__main__":
@@ -53,5 +35,8 @@ if __name__ == "__main__":
     parser.add_argument("scenarios", nargs="*")
     parser.add_argument("--kubeconfig", type=Path)
     given = parser.parse_args()
-    with contextlib.nullcontext(given.kubeconfig) if given.kubeconfig else control_plane() as found:
-        record(found, given.scenarios)
+    if given.kubeconfig:
+        record(given.kubeconfig, given.scenarios)
+    else:
+        with control_plane.real_cluster_with(control_plane.CONTROLLERS_OF_THE_SANDBOX) as started:
+            record(started.kubeconfig, given.scenarios)

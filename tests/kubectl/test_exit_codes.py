@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from transcript import Outcome, Scenario, complaints, newest_kubectl, scenarios
-from wiped_server import IS_ASKED_FOR
+
+from support.kubectl_transcripts import Outcome, Scenario, complaints, newest_kubectl, scenarios
 
 Played = dict[str, list[Outcome]]
 ONE_OF = 15  # that is played in `make test`; the others in `make prove`: kubectl 1.32 plays all of them always
 SOME = scenarios()[::ONE_OF]
-REST = [each for each in scenarios() if each not in SOME] if IS_ASKED_FOR else []
-CASES = [*SOME, *(pytest.param(each, marks=pytest.mark.prove) for each in REST)]
+REST = [scenario for scenario in scenarios() if scenario not in SOME]
+CASES = [*SOME, *(pytest.param(scenario, marks=pytest.mark.tier("all")) for scenario in REST)]
 
 
 @pytest.fixture(scope="module")

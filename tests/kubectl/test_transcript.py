@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from transcript import Outcome, Row, differences, read, recorded, scenarios, steady
+
+from support.kubectl_transcripts import Outcome, Row, differences, read, recorded, scenarios, steady
 
 TEXT = """=== words
 %%% cm.yaml

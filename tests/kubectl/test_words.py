@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from transcript import Outcome, Scenario, complaints, oracle_kubectl, scenarios
+
+from support.kubectl_transcripts import Outcome, Scenario, complaints, oracle_kubectl, scenarios
 
 Played = dict[str, list[Outcome]]
 

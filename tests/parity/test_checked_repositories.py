@@ -10,7 +10,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from in_full import in_full
 
 from argosy.desk.checking.checking import Checked, check
 
@@ -79,7 +78,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Checked:
 
 
 @NEEDS_DATA
-@in_full
+@pytest.mark.tier("all")
 def test_bases_that_are_deployed_as_they_are_lack_what_a_server_wants(deployed: Checked) -> None:
     """Deployments without selectors, subjects without namespaces: overlays and `namespace` add them, nobody else."""
     assert deployed.applications > 500
@@ -88,7 +87,7 @@ def test_bases_that_are_deployed_as_they_are_lack_what_a_server_wants(deployed: 
 
 
 @NEEDS_DATA
-@in_full
+@pytest.mark.tier("all")
 def test_no_other_rule_speaks_of_what_is_deployed(deployed: Checked, checked: Checked) -> None:
     known = {(each.rule.id, Path(each.place.file).name) for each in checked.findings}
     found = {(each.rule.id, Path(each.place.file).name) for each in deployed.findings}

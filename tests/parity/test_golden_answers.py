@@ -17,7 +17,6 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from in_full import IN_FULL
 
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "kubeapi"
 ARGOSY = Path(sys.executable).parent / "argosy"
@@ -83,8 +82,8 @@ def server(tmp_path_factory):
         process.wait(10)
 
 
-@pytest.mark.prove  # all of them: each goes on where the one before ended
-@pytest.mark.parametrize("number", [1, pytest.param(2, marks=IN_FULL), 3, pytest.param(4, marks=IN_FULL), 5])
+@pytest.mark.tier("test", "prove")  # all of them: each goes on where the one before ended
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 def test_answers_as_the_recorded_server_did(number, server):
     expected = normal((RECORDED / f"probe{number}.txt").read_text())
     actual = normal(replay(RECORDED / f"probe{number}.py", server))

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.errors import UserError
 from argosy.model.manifest import Profile, load_all
 from argosy.model.tree import TreeEntry
 from argosy.render.kustomize import build
+from support.file_trees import TextTree
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Kustomize's cases are not here")

@@ -8,10 +8,10 @@ import random
 from pathlib import Path
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.errors import UserError
 from argosy.render.kustomize import build, trace
+from support.file_trees import TextTree
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Kustomize's cases are not here")

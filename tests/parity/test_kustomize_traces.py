@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.names import ResourceKey, split_api_version
 from argosy.model.tree import Tree
 from argosy.render.kustomize import build, trace
 from argosy.render.origins import Traced
 from argosy.source.trees import FolderTree
+from support.file_trees import TextTree
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Kustomize's cases are not here")

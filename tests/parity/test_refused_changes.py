@@ -12,12 +12,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from engine_room import embedded
 
 from argosy.advise.schemas import Schemas
 from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest, key_of
+from support.engine import embedded
 
 pytestmark = pytest.mark.anyio
 ROUNDS = 700

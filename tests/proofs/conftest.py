@@ -1,4 +1,4 @@
-"""Size and seed of the proofs: short and always the same in `make test`, in full and by chance in `make prove`.
+"""Size and seed of the proofs: short and always the same in `make test`, in full and random in `make prove`.
 
 ARGOSY_PROOF_SCALE: 1 is full, 0.05 the default. ARGOSY_PROOF_SEED: the seed of a run to repeat.
 """
@@ -15,11 +15,8 @@ from zlib import crc32
 
 import pytest
 
-IN_FULL = 1.0
-
-
-def scale() -> float:
-    return float(os.environ.get("ARGOSY_PROOF_SCALE", "0.05"))
+from support.failure_report import record_seed
+from support.proof_scale import is_full, scale
 
 
 @pytest.fixture
@@ -30,11 +27,11 @@ def size() -> Callable[[int], int]:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
-    """Chance of its own for each test. A change is judged by the same cases as the one before it; new ones are looked
-    for in full runs, whose seeds are printed."""
-    chosen = random.SystemRandom().randrange(2**32) if scale() >= IN_FULL else crc32(request.node.name.encode())
+    """A random source for each test: a fixed seed in short runs, so that every change is judged by the same cases; a
+    random one in full runs, which look for new cases. A failure prints the seed."""
+    chosen = random.SystemRandom().randrange(2**32) if is_full() else crc32(request.node.name.encode())
     seed = int(os.environ.get("ARGOSY_PROOF_SEED") or chosen)
-    print(f"ARGOSY_PROOF_SEED={seed}")
+    record_seed(request.node, f"ARGOSY_PROOF_SEED={seed}")
     return random.Random(seed)
 
 

@@ -13,16 +13,16 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from guarded_routes import FILL, ROWS_BY_ROUTE, VARIANTS, Case, Row, address, sent
-from guarded_world import GRANTS, World, ask, guarded_world, stubbed
 
 from argosy.model.manifest import key_of
 from argosy.server.answers import Json
 from argosy.server.asked import Asked
 from argosy.server.routes import Filtered, May, Public, Route, SignedIn
 from argosy.server.table import TABLE
+from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, Case, Row, address, sent
+from support.tenants import GRANTS, World, ask, guarded_world, stubbed
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
 UNKNOWN = b'{"error":"no session information","code":16,"message":"no session information"}'
 # Routes that are for everybody: one more of them is a decision.

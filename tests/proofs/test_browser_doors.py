@@ -11,8 +11,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from guarded_routes import FILL, ROWS_BY_ROUTE, address, sent
-from guarded_world import World, ask, guarded_world, stubbed
 
 from argosy.desk.accounts.codes import Codes
 from argosy.server.answers import Json
@@ -20,8 +18,10 @@ from argosy.server.asked import Asked, csrf_token
 from argosy.server.identity.caller import Shown
 from argosy.server.routes import Public, Route
 from argosy.server.table import TABLE
+from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
+from support.tenants import World, ask, guarded_world, stubbed
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 MEDIA = (JSON, FORM, "text/plain", "multipart/form-data; boundary=x", "")
 OWN = "http://localhost"

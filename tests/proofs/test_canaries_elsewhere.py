@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import Repository, embedded, furnish
-from guarded_routes import FILL, ROWS_BY_ROUTE, address
-from guarded_world import CONTROL, World, application, ask, declared, guarded_world, secret
 
 from argosy.model.names import ResourceKey
 from argosy.server.routes import Route
 from argosy.server.table import TABLE
+from support.engine import Repository, embedded, furnish
+from support.route_requests import FILL, ROWS_BY_ROUTE, address
+from support.tenants import CONTROL, World, application, ask, declared, guarded_world, secret
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 APP = "canary"
 WHEN = "2026-01-01T00:00:00Z"
 SIGNS = {

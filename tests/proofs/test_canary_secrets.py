@@ -19,9 +19,6 @@ from urllib.parse import quote
 
 import orjson
 import pytest
-from engine_room import Repository
-from guarded_routes import FILL, ROWS_BY_ROUTE, address, sent
-from guarded_world import CONTROL, World, application, ask, declared, guarded_world, secret
 
 from argosy.model.manifest import dump
 from argosy.model.names import GroupKind, ResourceKey
@@ -30,8 +27,11 @@ from argosy.server.asked import Asked
 from argosy.server.doors.hiding import Mask
 from argosy.server.routes import Route, SignedIn
 from argosy.server.table import TABLE
+from support.engine import Repository
+from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
+from support.tenants import CONTROL, World, application, ask, declared, guarded_world, secret
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 KINDS = ["data", "stringData", "last-applied", "repository-password", "ssh-key", "github-app-key", "cluster-token"]
 KINDS += ["exec-env", "oidc-secret", "signing-key", "account-hash", "api-token", "webhook-secret", "notification-token"]
 KINDS += ["session-cookie", "desired-data", "desired-text"]

@@ -17,7 +17,7 @@ import pytest
 
 from argosy.apiserver.store import Entry, Store
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 BUCKET = "core/configmaps"
 TASKS = 16

@@ -9,16 +9,16 @@ import itertools
 import random
 from collections.abc import Callable
 
-import engine_theatre
 import pytest
-from engine_kills import rehearsed, wrongs
-from engine_scenes import SCENES
-from engine_theatre import killed, straight
 
 from argosy.model.application import Phase
 from argosy.sync.plan import Occasion
+from support import engine_crashes
+from support.engine_crashes import killed, straight
+from support.engine_histories import SCENES
+from support.engine_kills import rehearsed, wrongs
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 
 
 async def test_a_killed_engine_repeats_nothing_and_forgets_nothing(
@@ -42,6 +42,6 @@ async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out(monkeypat
         return f"{next(marks)}-{phase}"
 
     monkeypatch.setattr(Occasion, "mark", forgetful)
-    monkeypatch.setattr(engine_theatre, "PATIENCE", 2.0)
+    monkeypatch.setattr(engine_crashes, "PATIENCE", 2.0)
     with pytest.raises(AssertionError, match="never came so far"):
         await killed(scene, wanted, [(place, True)])

@@ -11,16 +11,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from engine_kills import rehearsed, wrongs
-from engine_room import wire
-from engine_scenes import SCENES
-from engine_theatre import Opened
-from in_full import IN_FULL
-from wiped_server import FEW, WipedServer, wiped_server
 
 from argosy.apiserver.tls import certificates
+from support.engine import wire
+from support.engine_crashes import Opened
+from support.engine_histories import SCENES
+from support.engine_kills import rehearsed, wrongs
+from support.real_server import FEW, WipedServer, wiped_server
 
-pytestmark = [pytest.mark.anyio, *IN_FULL]  # test_engine_crashes.py has its short form
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("prove")]  # test_engine_crashes.py has its short form
 POINTS = 200
 
 
@@ -44,6 +43,7 @@ async def test_an_engine_killed_over_the_wire_repeats_nothing_and_forgets_nothin
     await killed_at(size(POINTS), rng, partial(wire, tmp_path), at_once=4)
 
 
+@pytest.mark.tier("realcluster")
 async def test_an_engine_killed_before_a_real_server_repeats_nothing_and_forgets_nothing(
     size: Callable[[int], int], rng: random.Random, real_server: WipedServer
 ) -> None:

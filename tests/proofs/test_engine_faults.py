@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
-from engine_scenes import SCENES
-from engine_theatre import APP, Outcome, Running, Scene, Theatre, straight, theatre
 
 from argosy.model import annotations as names
 from argosy.model.errors import ClusterError, Conflict, Gone, TransientError, UnknownRef, Unreachable
+from support.engine_crashes import APP, Outcome, Running, Scene, Theatre, straight, theatre
+from support.engine_histories import SCENES
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 PATIENT = {"limit": 50, "backoff": {"duration": "10ms", "factor": 1, "maxDuration": "20ms"}}
 IN_A_PLAY = 6  # faults
 REFUSALS: dict[str, Callable[[], Exception]] = {

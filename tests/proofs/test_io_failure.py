@@ -24,7 +24,7 @@ from argosy.apiserver.store.diskjournal import DiskJournal
 from argosy.apiserver.store.history import History
 from argosy.model.errors import TransientError, UserError
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 BUCKET = "core/configmaps"
 WORDS = ("write", "short", "full", "sync", "truncate")

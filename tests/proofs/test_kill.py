@@ -23,7 +23,7 @@ import pytest
 from argosy.apiserver.store import DELETED, Retention, Store
 from argosy.apiserver.store import diskjournal as diskjournal_module
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 BUCKETS = ("core/configmaps", "core/secrets")
 KEY = bytes(range(32))

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kustomize_both import KUBECTL, agree, ours, theirs
-from kustomize_overlays import Overlays
-from kustomize_trees import Files, written
+
+from support.kustomize.both_builds import KUBECTL, agree, ours, theirs
+from support.kustomize.overlays import Overlays
+from support.kustomize.trees import Files, written
 
 pytestmark = [
-    pytest.mark.prove,
+    pytest.mark.tier("test", "prove"),
     pytest.mark.skipif(not KUBECTL.exists(), reason="kubectl 1.32 is not here: make install"),
 ]
 FULL = 600

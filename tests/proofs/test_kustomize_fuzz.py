@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
-from fuzzing import Found, disturbed, feed, made_up, mutated
-from text_tree import TextTree
 
 from argosy.render.kustomize import build, merging, shapes
+from support.file_trees import TextTree
+from support.fuzzer import Found, disturbed, feed, made_up, mutated
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 CONFIG_MAP = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {l: m}}\ndata: {x: '1', y: a:b}\n"
 DEPLOYMENT = b"""apiVersion: apps/v1

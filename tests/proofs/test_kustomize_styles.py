@@ -10,12 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kustomize_both import KUBECTL, agree, ours, theirs
-from kustomize_noise import noisy
-from kustomize_styles import Texts, cases
+
+from support.kustomize.both_builds import KUBECTL, agree, ours, theirs
+from support.kustomize.noise import noisy
+from support.kustomize.styles import Texts, cases
 
 pytestmark = [
-    pytest.mark.prove,
+    pytest.mark.tier("test", "prove"),
     pytest.mark.skipif(not KUBECTL.exists(), reason="kubectl 1.32 is not here: make install"),
 ]
 STYLES = cases()

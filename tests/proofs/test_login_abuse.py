@@ -13,14 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from identity_room import CHEAP, Glance, Room, identity_room
 
 from argosy.desk.accounts.passwords import Hashing
 from argosy.server.identity.attempts import MOST, WINDOW
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.identities import Identities
+from support.identities import CHEAP, Glance, Room, identity_room
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 REAL = [f"sailor-{number}" for number in range(12)]
 NOBODY = [f"ghost-{number}" for number in range(8)]
 GUESSES, SERVERS, RACE = 100_000, 3, 200
@@ -38,11 +38,6 @@ class Noting(Hashing):
         if kept:
             self.noted.setdefault(kept, []).append(self.now())
         return await super().fits(password, kept)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 async def guess(server: Identities, name: str, password: str) -> None:

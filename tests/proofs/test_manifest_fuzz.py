@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from fuzzing import Found, feed, made_up, mutated
-from kustomize_scalars import EXTRA, SCALARS
 
 from argosy.model.manifest import Profile, dump_all, load_all
 from argosy.model.manifest import scalars as scalars_module
 from argosy.model.manifest.yaml_reader import _Reader
+from support.fuzzer import Found, feed, made_up, mutated
+from support.kustomize.scalars import EXTRA, SCALARS
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 GOOD = [
     *(text.encode() for text in EXTRA),
@@ -75,7 +75,7 @@ def never_finish(patch: pytest.MonkeyPatch) -> None:
             pass
 
     patch.setattr(_Reader, "merge", merge)
-    patch.setattr("fuzzing.SECONDS", 0.2)
+    patch.setattr("support.fuzzer.SECONDS", 0.2)
 
 
 @pytest.mark.parametrize("seed_bug", [forget_unknown_aliases, trust_dates, never_finish])

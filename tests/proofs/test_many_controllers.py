@@ -15,12 +15,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from in_full import IN_FULL
-from shared_work import Change, SharedWork, shared_work
+import pytest
 
 from argosy.runtime.member_leases import SharedTerms
+from support.sharded_controllers import Change, SharedWork, shared_work
 
-pytestmark = IN_FULL
+pytestmark = pytest.mark.tier("prove")
 APPLICATIONS, KILLS, NAPS = 1000, 50, 4
 TROUBLE = 0.02  # of all requests
 IN_TIME = {signal.SIGKILL: 15.0, signal.SIGTERM: 2.0, signal.SIGSTOP: 15.0}  # seconds

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notebook_desk import NAMESPACE, URL, Desk, desk, marked, notebook
 
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.runs import RunKey, Standing
+from support.notebook_jobs import NAMESPACE, URL, Desk, desk, marked, notebook
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 pytestmark = [
-    pytest.mark.prove,
+    pytest.mark.tier("test", "prove"),
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="folders are mounted on Linux alone"),
 ]
@@ -52,11 +52,6 @@ MOMENTS: tuple[Callable[[Standing], bool], ...] = (
     lambda standing: len(standing.cells) >= 1,
     lambda standing: len(standing.cells) >= 2,
 )
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def descriptors() -> int:
@@ -113,7 +108,7 @@ VICTIM = """
 import asyncio, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[2].split(':')
-from notebook_desk import desk
+from support.notebook_jobs import desk
 import test_notebook_ends as ends
 
 async def main():

@@ -21,20 +21,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notebook_attacks import OPENING, QUIET, VIOLENT, cell
-from notebook_desk import NAMESPACE, Desk, desk, marked, notebook
 
 from argosy.addons.notebooks.local import life
 from argosy.addons.notebooks.runner import executing
 from argosy.addons.notebooks.runner.events import Events
 from argosy.addons.notebooks.runner.order import Order
 from argosy.confine.jail import NOBODY
+from support.notebook_attacks import OPENING, QUIET, VIOLENT, cell
+from support.notebook_jobs import NAMESPACE, Desk, desk, marked, notebook
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 nbformat = pytest.importorskip("nbformat")
 pytestmark = [
-    pytest.mark.prove,
+    pytest.mark.tier("test", "prove"),
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="folders are mounted on Linux alone"),
 ]
@@ -150,11 +150,6 @@ def _address() -> str:
         asked.connect(("192.0.2.1", 9))
         return str(asked.getsockname()[0])
     return "127.0.0.2"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def sheet(attacks: list[str], *, ends: str) -> str:

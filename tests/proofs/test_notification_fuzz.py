@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
-from fuzzing import feed, made_up, mutated
 
 from argosy.addons.notifications.catalogue import shipped
 from argosy.addons.notifications.settings import asks_of_jobs, names_used, read_settings
@@ -17,8 +16,9 @@ from argosy.language.argocd_names import namespaces
 from argosy.language.expr import builtins, compile_expression
 from argosy.language.templates import compile_template
 from argosy.language.templates.nodes import FUNCTIONS
+from support.fuzzer import feed, made_up, mutated
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 APP = {

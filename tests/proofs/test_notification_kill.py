@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inboxes import http_inbox
-from serving import Sandbox, sandbox
 
-pytestmark = pytest.mark.prove
+from support.clusters import Sandbox, sandbox
+from support.message_servers import http_inbox
+
+pytestmark = pytest.mark.tier("test", "prove")
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications"
 SUBSCRIBED = "notifications.argoproj.io/subscribe.on-health-degraded.chat"

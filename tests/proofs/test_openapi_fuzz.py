@@ -1,7 +1,7 @@
 """The served OpenAPI document, driven by schemathesis against a running server: no 5xx, answers as it promises.
 
 Names in the document are narrowed to those that exist, so that requests get past the doors; what is sent otherwise is
-schemathesis' own, right and wrong. ARGOSY_PROOF_SCALE=1 sends the full number of requests.
+schemathesis' own, right and wrong. `make prove` sends the full number of requests.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import Any
 
 import pytest
 import requests
-from api_scene import CONTROL, ApiScene, a_folder, real_scene
-from engine_room import config_map
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import one_of
 
 from argosy.model.errors import Conflict
 from argosy.server.api.openapi import document
 from argosy.server.table import TABLE
+from support.api_with_engine import CONTROL, ApiScene, a_folder, real_scene
+from support.engine import config_map
+from support.proof_scale import scale
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis: pip install argosy[dev]")
 checks = pytest.importorskip("schemathesis.checks")
-pytestmark = pytest.mark.prove
-SCALE = float(os.environ.get("ARGOSY_PROOF_SCALE", "0.05"))
-REQUESTS = max(2, int(40 * SCALE))  # to each operation
+pytestmark = pytest.mark.tier("test", "prove")
+REQUESTS = max(2, int(40 * scale()))  # to each operation
 SEED = int(os.environ.get("ARGOSY_PROOF_SEED", "10"))
 PATIENCE = 60.0
 HERE, REPOSITORY = "https://kubernetes.default.svc", "file:///nowhere/at-all"

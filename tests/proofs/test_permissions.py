@@ -5,22 +5,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import rights_deeds as deeds
-from in_full import in_full
-from rights_deeds import Deed
-from rights_scene import Right, Scene, real_rights_scene, rights_of, rights_scene
-from wiped_server import REAL
 
 from argosy.model.errors import ArgosyError
 from argosy.setup.installing.options import InstallOptions
+from support import permission_actions as deeds
+from support.permission_actions import Deed
+from support.permissions import Right, Scene, real_rights_scene, rights_of, rights_scene
+from support.proof_scale import is_full
+from support.real_server import REAL
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 FULL, OBSERVER = InstallOptions(), InstallOptions(is_read_only=True)
 RIGHTS = {FULL: rights_of(FULL), OBSERVER: rights_of(OBSERVER)}
 
@@ -77,9 +76,8 @@ def deed_for(right: Right, options: InstallOptions) -> Deed:
 
 def chosen(options: InstallOptions) -> list[Any]:
     """In full each by its name; in short one, by chance."""
-    is_full = float(os.environ.get("ARGOSY_PROOF_SCALE", "0.05")) >= 1
     rights = [pytest.param(each, id=each.shown) for each in RIGHTS[options]]
-    return rights if is_full else [pytest.param(None, id="any")]
+    return rights if is_full() else [pytest.param(None, id="any")]
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +85,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module", params=["embedded", *REAL])
+@pytest.fixture(scope="module", params=["embedded", REAL])
 async def installed(
     anyio_backend: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncIterator[Scene]:
@@ -96,7 +94,7 @@ async def installed(
         yield found
 
 
-@pytest.fixture(scope="module", params=["embedded", *REAL])
+@pytest.fixture(scope="module", params=["embedded", REAL])
 async def observed(
     anyio_backend: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncIterator[Scene]:
@@ -136,14 +134,14 @@ async def test_with_all_of_them_every_deed_is_done_and_nothing_refused(scene: Sc
             assert scene.refused == [], deed.__name__
 
 
-@in_full
+@pytest.mark.tier("prove")
 async def test_an_observer_does_all_that_it_is_for_and_nothing_is_refused(observing: Scene) -> None:
     for deed in dict.fromkeys(WATCHER.values()):
         await deed(observing)
         assert observing.refused == [], deed.__name__
 
 
-@in_full
+@pytest.mark.tier("prove")
 async def test_an_observer_can_change_nothing_whatever_people_click(observing: Scene) -> None:
     for deed in (deeds.syncs, deeds.deletes_applications, deeds.declares_applications,
                  deeds.declares_projects, deeds.declares_repositories, deeds.believes_the_first_host):  # fmt: skip

@@ -23,7 +23,7 @@ from argosy.apiserver.store import database as database_module
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.model.errors import UserError
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 BUCKETS = ("core/configmaps", "core/secrets")
 KEY = bytes(range(32))

@@ -34,7 +34,7 @@ from argosy.sync.plan import Occasion, plan
 from argosy.sync.prune import refusal
 from argosy.sync.terms import Terms
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 CONTROL, HERE, ELSEWHERE = "argocd", "ml", "prod"
 INFO = KindInfo("v1", "plural", True)
 KINDS = {

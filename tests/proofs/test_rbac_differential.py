@@ -6,12 +6,23 @@ import random
 from collections.abc import Callable
 
 import pytest
-from second_evaluator import ACTIONS, ASKED, NAMES, OBJECTS, OWN, RESOURCES, Line, as_project, expected, project_lines
 
 from argosy.policy.access import read_access
 from argosy.policy.rbac import Enforcer, Subjects
+from support.reference_rbac import (
+    ACTIONS,
+    ASKED,
+    NAMES,
+    OBJECTS,
+    OWN,
+    RESOURCES,
+    Line,
+    as_project,
+    expected,
+    project_lines,
+)
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 PAIRS, EACH = 100_000, 20
 ASKERS = ["ann", "bob", "", "proj:p:dev", "admin"]
 GROUPS = ["team", "crew", "role:admin", "nobody"]

@@ -13,25 +13,20 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from engine_room import CONTROL
-from signed_in_world import PASSWORD, SignedInWorld, signed_in_world
 
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.passwords import Hashing
 from argosy.model.names import ResourceKey
 from argosy.server.identity.caller import Shown
+from support.engine import CONTROL
+from support.signed_in_site import PASSWORD, SignedInWorld, signed_in_world
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 STREAMS, PATIENCE, MOMENT = 200, 60.0, 1.0
 ENDED = ("ann", "bob", "cid", "eve")
 SETTINGS = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
 SECRET = ResourceKey("", "Secret", CONTROL, "argocd-secret")
 Ending = Callable[[SignedInWorld, str], Awaitable[object]]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from serving import TOKEN, configmap, served
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.registry import Registry
@@ -26,8 +25,9 @@ from argosy.model.errors import ClusterError, Conflict, Invalid
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.patch import json_patch
+from support.clusters import TOKEN, configmap, served
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 CLIENTS = 16
 COUNTERS = 8

@@ -17,9 +17,10 @@ from urllib.parse import quote, urlencode
 
 import pytest
 import yaml
-from serving import Answer, Sandbox, ask, sandbox
 
-pytestmark = pytest.mark.prove
+from support.clusters import Answer, Sandbox, ask, sandbox
+
+pytestmark = pytest.mark.tier("test", "prove")
 
 SLOWEST = 20.0  # seconds; only a hang takes so long
 JUNK: list[Any] = [

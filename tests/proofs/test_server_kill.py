@@ -21,9 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from serving import ARGOSY, Endpoint, Sandbox, ask, environment, sandbox
 
-pytestmark = pytest.mark.prove
+from support.clusters import ARGOSY, Endpoint, Sandbox, ask, environment, sandbox
+
+pytestmark = pytest.mark.tier("test", "prove")
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 SECRETS = "/api/v1/namespaces/default/secrets"

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-from serving import TOKEN, Served, configmap, served
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.http import watching
@@ -27,8 +26,9 @@ from argosy.apiserver.store import window as window_module
 from argosy.apiserver.store.watch import Watch
 from argosy.model.errors import Gone
 from argosy.model.names import ResourceKey
+from support.clusters import TOKEN, Served, configmap, served
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 WATCHERS = 16
 KEYS = 20

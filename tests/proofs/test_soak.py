@@ -20,17 +20,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from engine_room import config_map
-from shared_work import APPS, CONTROL, Controller, SharedWork, shared_work
-from wiped_server import IS_ASKED_FOR
+
+from support.engine import config_map
+from support.proof_scale import is_full
+from support.sharded_controllers import APPS, CONTROL, Controller, SharedWork, shared_work
 
 TROUBLE = 0.05
 DRIFT = 0.02  # of memory, after the warm-up
 MINUTES, APPLICATIONS = float(os.environ.get("ARGOSY_SOAK_MINUTES", "30")), 100
 WARM_UP = 0.3  # of all samples
-BETWEEN_DEEDS = 2.0 if IS_ASKED_FOR else 0.5  # seconds
+BETWEEN_DEEDS = 2.0 if is_full() else 0.5  # seconds
 DEEDS_A_SAMPLE = 3
-FEW = 0 if IS_ASKED_FOR else 10  # more of something, in a run so short that it may be chance
+FEW = 0 if is_full() else 10  # more of something, in a run so short that it may be chance
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MERGE = "application/merge-patch+json"
 HISTORY = 2
@@ -42,7 +43,7 @@ class Counted(Controller):
     def _started(self, words: Sequence[object], env: Mapping[str, str], errors: int, source: str) -> Any:
         self.told = Path(env["HOME"]) / "tasks"
         self.told.touch()
-        command = [sys.executable, str(Path(__file__).parents[1] / "counted_tasks.py"), *map(str, words)]
+        command = [sys.executable, str(Path(__file__).parents[1] / "support" / "task_counter.py"), *map(str, words)]
         env = {**env, "ARGOSY_TASKS": str(self.told)}
         return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
 
@@ -135,15 +136,15 @@ def grown(samples: Sequence[Sample]) -> Iterator[str]:
         first, last = ([each[place] for each in part] for part in (calm[:third], calm[-third:]))
         before, after = statistics.median(first), statistics.median(last)
         print(f"  {what}: {before:,.0f} → {after:,.0f} ({after / before - 1:+.2%}), at most {max(first + last):,.0f}")
-        if what == "memory" and IS_ASKED_FOR and after > before * (1 + DRIFT):
+        if what == "memory" and is_full() and after > before * (1 + DRIFT):
             yield f"memory grew by {after / before - 1:.1%}"
         if what != "memory" and after > max(first) + FEW:
             yield f"{what} grew from {before:.0f} to {after:.0f}"
 
 
-@pytest.mark.prove
+@pytest.mark.tier("test", "prove")
 def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_path: Path) -> None:
-    applications, seconds = (APPLICATIONS, MINUTES * 60) if IS_ASKED_FOR else (5, 8.0)
+    applications, seconds = (APPLICATIONS, MINUTES * 60) if is_full() else (5, 8.0)
     with shared_work(memory_path, applications, controllers=2, made_by=Counted) as work:
         fill(work)
         work.proxy.trouble = TROUBLE

@@ -10,16 +10,18 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from guarded_routes import FILL, ROWS_BY_ROUTE, VARIANTS, address
-from guarded_world import CONTROL, MODEL, NOTEBOOK, World, application, ask, declared, guarded_world, owned, project
-from in_full import IN_FULL
 
 from argosy.server.table import TABLE
+from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, address
+from support.tenants import CONTROL, MODEL, NOTEBOOK, World, application, ask, declared, guarded_world, owned, project
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 WORD = f"hidden-{secrets.token_hex(6)}"
 LIMITED = ["dev-a", "nothing"]
-LIMITED += [pytest.param(each, marks=IN_FULL) for each in ("viewer-a", "syncer-a", "proj:team-a:deployer")]
+LIMITED += [
+    pytest.param(account, marks=pytest.mark.tier("prove"))
+    for account in ("viewer-a", "syncer-a", "proj:team-a:deployer")
+]
 DEEP = ("/live?at=%2Fapps", "/live?at=%2Factivity", "/apps?search=h", f"/apps/{CONTROL}/app-a/r/-/Secret/team-b/x")
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from crashing_cluster import Crash, CrashingCluster
-from notebook_world import ToldRuns, job
 
 from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Notebooks
@@ -23,8 +21,10 @@ from argosy.model.manifest import Manifest, dump
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import SYSTEM_CLOCK, Cache, Context
 from argosy.schema.definitions import definition
+from support.crashing_client import Crash, CrashingCluster
+from support.notebook_controller import ToldRuns, job
 
-pytestmark = [pytest.mark.prove, pytest.mark.anyio]
+pytestmark = [pytest.mark.tier("test", "prove"), pytest.mark.anyio]
 TRAIN = ResourceKey(*KIND, "default", "train")
 APP = ResourceKey("argoproj.io", "Application", "default", "serving")
 WEB = ResourceKey("apps", "Deployment", "default", "web")
@@ -36,11 +36,6 @@ TRIGGERS = [
     {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "name": "serving", "action": "sync"},
 ]
 MOST = 60  # passes
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @dataclass

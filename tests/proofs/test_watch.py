@@ -22,7 +22,7 @@ from argosy.apiserver.store.watch import Watch
 from argosy.apiserver.store.window import Log
 from argosy.model.errors import Gone
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 
 BUCKETS = ("core/configmaps", "core/pods", "example.com/widgets")
 WATCHERS = 16

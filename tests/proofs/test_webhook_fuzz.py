@@ -12,12 +12,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from fuzzing import disturbed, mutated
-from in_full import in_full
-from rest_world import World, rest_world
-from webhook_sender import PROVIDERS, SECRETS, delivery, post, signature
 
 from argosy.server.api.webhook import Webhooks
+from support.fuzzer import disturbed, mutated
+from support.rest_api import World, rest_world
+from support.webhooks import PROVIDERS, SECRETS, delivery, post, signature
 
 pytestmark = pytest.mark.anyio
 IN_TESTS, IN_PROOFS = 5_000, 100_000
@@ -90,7 +89,7 @@ async def test_no_payload_of_any_host_breaks_the_server(world: World) -> None:
     assert codes[200] > 100 and codes[400] > 100
 
 
-@in_full
+@pytest.mark.tier("prove")
 async def test_no_payload_of_a_hundred_thousand_breaks_the_server(world: World) -> None:
     await fuzz(world, IN_PROOFS // 2, is_signed=False)
     await world.make("Secret", "argocd-secret", stringData=SECRETS)

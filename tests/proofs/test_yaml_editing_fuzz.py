@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fuzzing import feed, mutated
 
 from argosy.model.errors import ArgosyError, ManifestError
 from argosy.model.manifest import load_all
 from argosy.model.manifest.yaml_editing import REMOVED, Edit, edited
+from support.fuzzer import feed, mutated
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.tier("test", "prove")
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("examples", "llmops-via-argocd", "deploy")
 VALUES: list[Any] = [

@@ -6,13 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import KUBECTL, Sandbox, sandbox
-from wiped_server import WipedServer, wiped_server
 
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+from support.clusters import KUBECTL, Sandbox, sandbox
+from support.real_server import WipedServer, wiped_server
 
 
 @pytest.fixture

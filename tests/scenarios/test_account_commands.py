@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app_desk import Scene
-from app_desk import scene as opened
-from engine_room import CONTROL
-from identity_room import Glance
 
 from argosy.app import entering
 from argosy.desk.accounts.codes import Codes
 from argosy.server.identity.caller import BadCredential, Shown
 from argosy.server.identity.identities import Identities
+from support.app_commands import Scene
+from support.app_commands import scene as opened
+from support.engine import CONTROL
+from support.identities import Glance
 
 pytestmark = pytest.mark.anyio
 

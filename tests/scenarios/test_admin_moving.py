@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import Scene, scene, write_kubeconfig
-from argocd_at_work import controller
-from engine_room import CONTROL, config_map
-from serving import served
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cli import admin_moving, asking
 from argosy.model.manifest import dump, load_all
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
+from support.app_commands import Scene, scene, write_kubeconfig
+from support.clusters import served
+from support.engine import CONTROL, config_map
+from support.simulated_argocd import controller
 
 AUTOMATED = {"automated": {"prune": True}}
 SECRET = {

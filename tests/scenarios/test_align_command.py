@@ -12,13 +12,13 @@ from typing import Any
 
 import anyio
 import pytest
-from app_desk import Said, Scene, scene
-from engine_room import CONTROL, config_map, engine_room
-from wiped_server import REAL, WipedServer
 
 from argosy.cluster import Admitter, PatchKind
 from argosy.model.manifest import Manifest, load
 from argosy.model.names import GroupKind, ResourceKey
+from support.app_commands import Said, Scene, scene
+from support.engine import CONTROL, config_map, engine_room
+from support.real_server import REAL, WipedServer
 
 WIDGETS = GroupKind("example.org", "Widget")
 CHILDREN = ("behind", "crowded", "elder", "good", "leaky", "mine", "moved", "stale", "tuned", "younger")
@@ -108,7 +108,7 @@ class Story:
         return [each["kind"] for each in self.app(name, turn)["proposals"]]
 
 
-@pytest.fixture(scope="module", params=["embedded", *REAL])
+@pytest.fixture(scope="module", params=["embedded", REAL])
 def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("align")
     server = request.getfixturevalue("real_server") if request.param == "real" else None

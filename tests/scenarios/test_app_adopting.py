@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import Scene, scene
-from argocd_at_work import MANAGER, Controller, at_work, controller, pod
-from engine_room import CONTROL, config_map
 
 from argosy.cli import app_adopting, asking
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from support.app_commands import Scene, scene
+from support.engine import CONTROL, config_map
+from support.simulated_argocd import MANAGER, Controller, at_work, controller, pod
 
 SETTINGS = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "ml", "name": "settings"}
 AUTOMATED = {"automated": {"selfHeal": True}}

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import Scene, scene
-from engine_room import config_map
-from in_full import in_full
 
 from argosy.cluster import Admitter
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.app_commands import Scene, scene
+from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
@@ -119,7 +118,7 @@ async def test_an_immutable_field_says_so_and_how_to_make_the_object_anew(desk: 
     assert "--force --replace --resource apps:Deployment:predictor" in cause["next"]
 
 
-@in_full
+@pytest.mark.tier("all")
 async def test_what_admission_sets_is_a_webhooks_and_what_it_lets_pass_is_not(desk: Scene) -> None:
     await desk.cluster.create(widgets())
 

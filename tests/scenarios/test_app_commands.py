@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app_desk import Scene, scene
-from engine_room import config_map
 
 from argosy.model.names import ResourceKey
+from support.app_commands import Scene, scene
+from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}

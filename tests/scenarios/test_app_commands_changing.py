@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import Scene, scene
-from engine_room import config_map
-from in_full import in_full
 
 from argosy.cli import app_rollback
 from argosy.model.names import GroupKind
+from support.app_commands import Scene, scene
+from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
@@ -153,7 +152,7 @@ async def test_a_rollback_at_a_terminal_shows_what_changes_and_happens_only_afte
     assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
 
 
-@in_full
+@pytest.mark.tier("all")
 async def test_a_rollback_with_yes_asks_nothing_and_takes_no_hold_for_granted(
     desk: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +237,7 @@ async def test_an_automated_application_is_not_synced_to_another_revision(desk: 
     assert said.code == 5 and "auto-sync is set to main" in said.err
 
 
-@in_full
+@pytest.mark.tier("all")
 async def test_one_resource_is_synced_by_itself_and_a_wrong_one_is_refused(desk: Scene) -> None:
     desk.repository.push({"app/more.yaml": config_map("more")})
     await desk.deliver()

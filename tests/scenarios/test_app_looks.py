@@ -13,11 +13,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app_desk import Scene, scene
-from engine_room import config_map
-from in_full import in_full
 
 from argosy.model.names import ResourceKey
+from support.app_commands import Scene, scene
+from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
@@ -102,7 +101,7 @@ def in_a_terminal(desk: Scene, settings: dict[str, str], *words: str) -> str:
     return shown.decode()
 
 
-@in_full
+@pytest.mark.tier("all")
 async def test_an_application_of_several_sources_is_shown_compared_synced_and_remembered(desk: Scene) -> None:
     desk.repository.push({"other/second.yaml": config_map("second", c="three")})
     here = {"repoURL": desk.repository.url, "targetRevision": "main"}

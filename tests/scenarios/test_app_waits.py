@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import Scene, scene
-from engine_room import config_map
 
 from argosy.model.names import ResourceKey
+from support.app_commands import Scene, scene
+from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
 DEPLOYMENT = {

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from crashing_cluster import Crash, CrashingCluster
-from sync_stage import LISTED, NAMESPACE, WIDGET, Stage, config, definition, finish_jobs, job, judge, manifest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Cluster, Propagation
@@ -21,6 +19,19 @@ from argosy.model.hooks import is_hook
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.sync.deleting import Deleted, delete_further, finalizers_for
+from support.crashing_client import Crash, CrashingCluster
+from support.sync_operations import (
+    LISTED,
+    NAMESPACE,
+    WIDGET,
+    Stage,
+    config,
+    definition,
+    finish_jobs,
+    job,
+    judge,
+    manifest,
+)
 
 JOBS, CONFIGS = LISTED[2], LISTED[0]
 ALL = (

@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from api_scene import ApiScene, a_folder, real_scene
+
+from support.api_with_engine import ApiScene, a_folder, real_scene
 
 pytestmark = pytest.mark.anyio
 argocd = pytest.importorskip("argocd_python_client", reason="argocd-python-client: pip install argosy[dev]")

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from rest_world import World, rest_world
+
+from support.rest_api import World, rest_world
 
 pytestmark = pytest.mark.anyio
 argocd = pytest.importorskip("argocd_python_client", reason="argocd-python-client: pip install argosy[dev]")

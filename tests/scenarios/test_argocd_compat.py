@@ -8,12 +8,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from app_desk import Said, Scene, scene
-from engine_room import config_map
-from recorded_commands import Command, differences, play, recorded
 
 from argosy import __version__, cli
 from argosy.cli.compat import understood
+from support.app_commands import Said, Scene, scene
+from support.argocd_answers import Command, differences, play, recorded
+from support.engine import config_map
 
 SERVER = "https://kubernetes.default.svc"
 COMMANDS = recorded()

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from attacks import (
+
+from support.clusters import Answer, Sandbox, configmap
+from support.http_attacks import (
     APPLY,
     JSON,
     JSON_PATCH,
@@ -23,7 +25,6 @@ from attacks import (
     merge_bomb,
     nested,
 )
-from serving import Answer, Sandbox, configmap
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

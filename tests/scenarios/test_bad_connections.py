@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from attacks import code_of, head, listen, talk, wire
-from serving import ARGOSY, Sandbox, configmap, sandbox
+
+from support.clusters import ARGOSY, Sandbox, configmap, sandbox
+from support.http_attacks import code_of, head, listen, talk, wire
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 MEGABYTE = 1 << 20

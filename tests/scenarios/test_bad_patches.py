@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from attacks import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, copies
-from serving import Sandbox, configmap
+
+from support.clusters import Sandbox, configmap
+from support.http_attacks import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, copies
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 BASE = f"{CONFIGMAPS}/base"

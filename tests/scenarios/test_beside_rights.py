@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from argocd_at_work import controller, pod, scale
-from engine_room import CONTROL, LeapingClock
-
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.cluster import Cluster, User
 from argosy.desk.beside import SETTLING, Beside, find_engines
 from argosy.policy.engines import Deliverer
+from support.engine import CONTROL, LeapingClock
+from support.simulated_argocd import controller, pod, scale
 
 RULES = [
     {"apiGroups": ["apps"], "resources": ["statefulsets", "deployments"], "verbs": ["list", "watch"]},

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import serving
-from in_full import in_full
 
 from argosy.schema.definitions import definition
+from support import clusters
 
 MANAGER = "argocd-manager"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -23,15 +22,15 @@ SECRETS = "/api/v1/namespaces/argocd/secrets"
 
 
 class Both(NamedTuple):
-    near: serving.Sandbox
-    far: serving.Sandbox
+    near: clusters.Sandbox
+    far: clusters.Sandbox
     home: Path
 
-    def argosy(self, *words: str) -> serving.Finished:
+    def argosy(self, *words: str) -> clusters.Finished:
         where = ("--data-dir", str(self.near.folder))
-        return serving.argosy("cluster", *words, *where, home=self.home, timeout=60)
+        return clusters.argosy("cluster", *words, *where, home=self.home, timeout=60)
 
-    def add(self, *flags: str) -> serving.Finished:
+    def add(self, *flags: str) -> clusters.Finished:
         return self.argosy("add", "argosy-far", "--context-kubeconfig", str(self.far.kubeconfig), *flags)
 
     def secret(self) -> dict[str, Any]:
@@ -65,7 +64,7 @@ class Both(NamedTuple):
     def is_let_in(self, token: str) -> bool:
         connection = self.far.endpoint.connection()
         try:
-            answer = serving.ask(connection, "GET", "/api/v1/namespaces", token=token)
+            answer = clusters.ask(connection, "GET", "/api/v1/namespaces", token=token)
         finally:
             connection.close()
         assert answer.code in (200, 401, 403), answer
@@ -76,7 +75,7 @@ class Both(NamedTuple):
 def sandboxes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     home = tmp_path_factory.mktemp("clusters")
     (home / "user").mkdir()
-    with serving.sandbox(home / "near") as near, serving.sandbox(home / "far", "--rbac") as far:
+    with clusters.sandbox(home / "near") as near, clusters.sandbox(home / "far", "--rbac") as far:
         near.request("POST", "/api/v1/namespaces", {"metadata": {"name": "argocd"}})
         far.request("POST", "/api/v1/namespaces", {"metadata": {"name": "ml"}})
         yield Both(near, far, home / "user")
@@ -127,7 +126,7 @@ def test_rotate_makes_a_new_token_and_revokes_the_old(both: Both) -> None:
     assert both.is_let_in(new) and not both.is_let_in(old)
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_one_token_is_there_at_a_time_and_none_when_a_cluster_was_removed(both: Both) -> None:
     both.clear()
     assert both.add("--name", "prod", "-y").code == 0 and len(both.made()) == 4
@@ -143,7 +142,7 @@ def test_one_token_is_there_at_a_time_and_none_when_a_cluster_was_removed(both: 
     both.until_made(4)
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_what_another_needs_stays_when_a_cluster_is_removed(both: Both) -> None:
     both.clear()
     both.add("--name", "prod", "-y")
@@ -200,7 +199,7 @@ def test_what_is_there_is_replaced_only_if_somebody_says_so(both: Both) -> None:
     assert both.argosy("rm", "other", "-y").code == 0
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_cluster_that_refuses_its_token_is_not_called_unchanged(both: Both) -> None:
     both.add("--name", "prod", "-y")
     for secret in both.far.request("GET", "/api/v1/namespaces/kube-system/secrets").json()["items"]:
@@ -299,7 +298,7 @@ def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both:
     assert said.code == 2 and "has no Secret that could be changed" in said.err
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both: Both) -> None:
     said = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
     assert said.code == 0 and "kube-public/cluster-info names no address" in said.err

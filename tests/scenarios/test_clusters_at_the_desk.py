@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, Room, config_map, engine_room
-from fleet_world import Far, far_cluster
 
 from argosy.app.opening import opened
 from argosy.app.site import opened_site
@@ -29,6 +27,8 @@ from argosy.server.asked import Asked, Query
 from argosy.server.behalf import reader_of
 from argosy.server.identity.caller import Caller
 from argosy.server.site import LOOPBACK_HOSTS, ServeOptions
+from support.engine import CONTROL, Room, config_map, engine_room
+from support.remote_clusters import Far, far_cluster
 
 THERE = {"name": "far", "namespace": "ml"}
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")

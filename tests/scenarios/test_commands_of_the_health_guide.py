@@ -13,7 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gitops_cluster import (
+
+from argosy.model.manifest import dump, load
+from argosy.setup.checks.export import exported
+from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
+from support.clusters import ARGOSY, KUBECTL, Finished, Sandbox, sandbox
+from support.gitops_operator import (
     GITOPS,
     MODEL_KEY,
     RESOURCE,
@@ -31,11 +36,6 @@ from gitops_cluster import (
     within,
     without_checks,
 )
-from serving import ARGOSY, KUBECTL, Finished, Sandbox, sandbox
-
-from argosy.model.manifest import dump, load
-from argosy.setup.checks.export import exported
-from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 ROOT = Path(__file__).parents[2]

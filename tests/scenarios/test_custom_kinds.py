@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import KUBECTL, Sandbox, kubectl, sandbox
 
 from argosy.model.manifest import Manifest, dump_all, read_manifests
 from argosy.schema.definitions import definitions
+from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 
 DATA = Path(__file__).parents[1] / "data" / "definitions"
 EXAMPLES = [each for file in sorted(DATA.glob("*.yaml")) for each in read_manifests(file.read_text(), where=file.name)]

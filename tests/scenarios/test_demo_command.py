@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from demo_theatre import Demo, demo
-from serving import KUBECTL
+
+from support.clusters import KUBECTL
+from support.demo import Demo, demo
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 OVERLAYS = "llmops-via-argocd/deploy_model/overlays"

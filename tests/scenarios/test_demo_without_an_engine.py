@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from demo_theatre import Demo, demo
-from in_full import in_full
-from serving import KUBECTL
+
+from support.clusters import KUBECTL
+from support.demo import Demo, demo
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 APPS = Path(__file__).parents[2] / "llmops-via-argocd/argocd-apps"
@@ -43,7 +43,7 @@ COMMANDS = (
 )
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_setup_and_health_give_the_same_results_with_an_engine_and_without(alone: Demo, delivering: Demo) -> None:
     alone.argosy(*COMMANDS[0])  # the namespaces: an engine has made some of them by now
     delivering.argosy(*COMMANDS[0])

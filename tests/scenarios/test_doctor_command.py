@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import Scene, scene
-from engine_room import APPLICATION, CONTROL, config_map
-from git_host import git_host
 
 from argosy.desk.applications.reader import Reader
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.app_commands import Scene, scene
+from support.engine import APPLICATION, CONTROL, config_map
+from support.git_server import git_host
 
 pytestmark = pytest.mark.anyio
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")

@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import Said, Scene, scene
-from engine_room import CONTROL
-from gitops_cluster import (
+
+from argosy.desk.applications.desk import clock
+from argosy.model.names import ResourceKey
+from argosy.schema.definitions import definition
+from support.app_commands import Said, Scene, scene
+from support.clusters import Finished, Sandbox, argosy, kubectl, sandbox
+from support.engine import CONTROL
+from support.gitops_operator import (
     APPLICATIONS,
     GITOPS,
     MODEL_KEY,
@@ -26,11 +31,6 @@ from gitops_cluster import (
     with_model,
     within,
 )
-from serving import Finished, Sandbox, argosy, kubectl, sandbox
-
-from argosy.desk.applications.desk import clock
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
 
 SCRIPT = "hs = {}\nhs.status = 'Healthy'\nreturn hs\n"
 ENTRY = {"group": "serving.kserve.io", "kind": "InferenceService", "check": SCRIPT}

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from app_desk import Scene, scene
-from engine_room import CONTROL
 
 from argosy.desk.control import LEASE
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime.member_leases import fresh_lease
+from support.app_commands import Scene, scene
+from support.engine import CONTROL
 
 pytestmark = pytest.mark.anyio
 SETTINGS = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documented_health import (
+
+from argosy.confine import Pool
+from argosy.health.assess import Assessor
+from argosy.health.lint import lint
+from argosy.health.rulebook import Rulebook
+from argosy.health.settings import Check, Customizations, from_manifests
+from argosy.model.flow import Assessment, Health
+from argosy.model.manifest import load
+from support.documented_health import (
     CELLS,
     CLAIM,
     CLUSTER_SERVING_RUNTIME,
@@ -28,14 +36,6 @@ from documented_health import (
     claim,
     notebook,
 )
-
-from argosy.confine import Pool
-from argosy.health.assess import Assessor
-from argosy.health.lint import lint
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Check, Customizations, from_manifests
-from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import load
 
 DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
 pytestmark = pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="the documents that hold the checks are not here")

@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from engine_room import Room, config_map, engine_room
-from sync_stage import finish_jobs
-from wiped_server import REAL
 
 from argosy.model.names import ResourceKey
+from support.engine import Room, config_map, engine_room
+from support.real_server import REAL
+from support.sync_operations import finish_jobs
 
 pytestmark = pytest.mark.anyio
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
 
 
-@pytest.fixture(params=["embedded", *REAL])
+@pytest.fixture(params=["embedded", REAL])
 async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
     server = request.getfixturevalue("real_server") if request.param == "real" else None
     async with engine_room(tmp_path, flavour=request.param, server=server) as found:

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import Room, config_map, engine_room
-from wiped_server import REAL
 
 from argosy.model.names import ResourceKey
+from support.engine import Room, config_map, engine_room
+from support.real_server import REAL
 
 pytestmark = pytest.mark.anyio
 REFRESH = "argocd.argoproj.io/refresh"
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")
 
 
-@pytest.fixture(params=["embedded", *REAL])
+@pytest.fixture(params=["embedded", REAL])
 async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
     server = request.getfixturevalue("real_server") if request.param == "real" else None
     async with engine_room(tmp_path, flavour=request.param, server=server) as found:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, PATIENCE, Room, config_map, engine_room
-from in_full import IN_FULL
-from wiped_server import REAL
 
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
+from support.engine import CONTROL, PATIENCE, Room, config_map, engine_room
+from support.real_server import REAL
 
 pytestmark = pytest.mark.anyio
 ROLE = ResourceKey("rbac.authorization.k8s.io", "Role", "ml", "reader")
@@ -21,7 +20,7 @@ RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
 MORE = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
 
 
-@pytest.fixture(params=["embedded", pytest.param("wire", marks=IN_FULL), *REAL])
+@pytest.fixture(params=["embedded", pytest.param("wire", marks=pytest.mark.tier("all")), REAL])
 async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
     server = request.getfixturevalue("real_server") if request.param == "real" else None
     async with engine_room(tmp_path, flavour=request.param, server=server) as found:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, Room, conditions, config_map, engine_room
 
 from argosy.cluster import Cluster
 from argosy.model.errors import Forbidden, SourceRefused, Unreachable
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import TOLD
+from support.engine import CONTROL, Room, conditions, config_map, engine_room
 
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, Room, conditions, config_map, engine_room
 
 from argosy.app.vitals import Vitals
 from argosy.cluster import Cluster
@@ -16,6 +15,7 @@ from argosy.model.errors import ArgosyError, ClusterError, Forbidden
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import informer
 from argosy.runtime.clock import Backoff
+from support.engine import CONTROL, Room, conditions, config_map, engine_room
 
 pytestmark = pytest.mark.anyio
 PROJECT, SECRET = GroupKind("argoproj.io", "AppProject"), GroupKind("", "Secret")

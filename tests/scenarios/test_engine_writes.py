@@ -7,14 +7,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from engine_scenes import by_hand, drifts
-from engine_theatre import APP, CONTROL, NAMESPACE, URL, Scene, Theatre, theatre
-from sync_stage import config
 
 from argosy.cluster import Cluster
 from argosy.model.application import Application
 from argosy.model.names import ResourceKey
 from argosy.pipeline import Passed, Pipeline
+from support.engine_crashes import APP, CONTROL, NAMESPACE, URL, Scene, Theatre, theatre
+from support.engine_histories import by_hand, drifts
+from support.sync_operations import config
 
 pytestmark = pytest.mark.anyio
 MANY = 100

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import Scene, scene
-from engine_room import config_map
-from in_full import in_full
 
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from support.app_commands import Scene, scene
+from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
@@ -128,7 +127,7 @@ async def test_what_cannot_be_explained_exits_with_2_and_says_what_to_write(desk
     assert said.code == 2 and "next: " in said.err, said
 
 
-@in_full
+@pytest.mark.tier("all")
 async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_name(desk: Scene) -> None:
     whole = await desk.argosy("explain", "application/models")
     assert whole.code == 0 and (await desk.argosy("explain", "models")).out == whole.out

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from first_visit import Look, Row, Visit, Visitor, has_chromium, is_built
+
+from support.first_visit import Look, Row, Visit, Visitor, has_chromium, is_built
 
 for library in ("nbclient", "nbformat", "ipykernel"):
     pytest.importorskip(library)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
-from ready_argosy import Done, run
-from serving import KUBECTL, Sandbox
+
+from support.clusters import KUBECTL, Sandbox
+from support.forked_commands import Done, run
 
 IMAGE = ["generate", "wait-for-image", "--name", "trainer", "--image-tag", "trainer:latest", "-n", "default"]
 NOTEBOOK = ["generate", "wait-for-notebook", "--name", "model-training", "-n", "default"]

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from demo_theatre import demo
-from guide_blocks import BLOCKS, Block
-from guide_blocks import text_of as text_among
-from guide_terminal import GITHUB, Reader, blocks_of
-from serving import KUBECTL
+
+from support.clusters import KUBECTL
+from support.demo import demo
+from support.guide_blocks import BLOCKS, Block
+from support.guide_blocks import text_of as text_among
+from support.guide_terminal import GITHUB, Reader, blocks_of
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 SCENARIOS = Path(__file__).parents[2] / "docs/reference/scenarios.md"

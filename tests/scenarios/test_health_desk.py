@@ -11,8 +11,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from in_full import in_full
-from serving import ARGOSY, argosy, environment
+
+from support.clusters import ARGOSY, argosy, environment
 
 CM = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-cm}\ndata:\n"
 HEALTH = "resource.customizations.health."
@@ -68,7 +68,7 @@ def unread(files: Path, *arguments: object, both: bool = False) -> int:
 
 
 @pytest.mark.parametrize("both", [False, True])
-@in_full
+@pytest.mark.tier("all")
 def test_who_stops_reading_does_not_change_the_answer(files: Path, both: bool) -> None:
     (files / "bad.lua").write_text("return {")
     model, claim = files / "model.yaml", files / "claim.yaml"

@@ -8,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from gitops_cluster import (
+
+from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
+from support.clusters import Sandbox, argosy, kubectl, sandbox
+from support.gitops_operator import (
     APPLICATIONS,
     GITOPS,
     MODEL_KEY,
@@ -33,10 +36,6 @@ from gitops_cluster import (
     within,
     without_checks,
 )
-from in_full import in_full
-from serving import Sandbox, argosy, kubectl, sandbox
-
-from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 RULE = "=" * 42
@@ -253,7 +252,7 @@ def test_a_token_that_is_not_accepted_is_one_sentence_and_exit_code_5(openshift:
 
 
 @pytest.mark.parametrize("verbs", ["get", "get,list,watch"])
-@in_full
+@pytest.mark.tier("all")
 def test_who_may_only_change_the_resource_and_see_argocd_cm_can_apply(home: Path, verbs: str) -> None:
     flags = ("--port", "0", "--rbac", "--addons", "argocd_operator")
     with sandbox(home / "data", *flags) as started:

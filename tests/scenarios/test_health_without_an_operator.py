@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gitops_cluster import (
+
+from argosy.model.manifest import dump
+from argosy.schema.definitions import definition
+from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
+from support.clusters import Sandbox, argosy, kubectl, sandbox
+from support.gitops_operator import (
     MODEL_KEY,
     as_lines,
     data,
@@ -17,11 +22,6 @@ from gitops_cluster import (
     settings_of,
     version,
 )
-from serving import Sandbox, argosy, kubectl, sandbox
-
-from argosy.model.manifest import dump
-from argosy.schema.definitions import definition
-from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 STRICT = [check.entry for check in wanted_checks(USUAL_KINDS)]

@@ -14,7 +14,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from serving import ARGOSY, argosy, environment
+
+from support.clusters import ARGOSY, argosy, environment
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "health-checks.md"

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from ready_argosy import Done, run
-from serving import ARGOSY, KUBECTL, Sandbox
 
 from argosy.schema.definitions import definitions
+from support.clusters import ARGOSY, KUBECTL, Sandbox
+from support.forked_commands import Done, run
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "https://github.com/acme/fraud.git"

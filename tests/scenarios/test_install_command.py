@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argocd_at_work import MANAGER, controller
-from restricted_profile import refused, refused_by_scc
-from serving import Sandbox, argosy, kubectl, sandbox
 
 from argosy.model.manifest import load_all
+from support.clusters import Sandbox, argosy, kubectl, sandbox
+from support.pod_security import refused, refused_by_scc
+from support.simulated_argocd import MANAGER, controller
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0

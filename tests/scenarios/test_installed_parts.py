@@ -18,19 +18,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import locked_down
 import pytest
 import yaml
-from engine_room import Repository
-from in_full import IN_FULL
-from serving import ARGOSY, KUBECTL, Sandbox, argosy, environment, kubectl, sandbox
 
 from argosy.setup.installing.manifests import manifests
 from argosy.setup.installing.options import InstallOptions
+from support import restricted_user
+from support.clusters import ARGOSY, KUBECTL, Sandbox, argosy, environment, kubectl, sandbox
+from support.engine import Repository
 
 PATIENCE = 60.0
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argosy/applications"
-pytestmark = [*IN_FULL, pytest.mark.skipif(not KUBECTL.exists(), reason="no kubectl here")]
+pytestmark = [pytest.mark.tier("all"), pytest.mark.skipif(not KUBECTL.exists(), reason="no kubectl here")]
 
 
 def until(holds: Callable[[], Any], why: Callable[[], str] = lambda: "") -> Any:
@@ -74,7 +73,7 @@ def running(box: Sandbox, name: str, folder: Path, *more: str) -> Iterator[Path]
     home.mkdir()
     kubeconfig = account(box, name, folder)
     log = folder / f"{name}.log"
-    before = locked_down.words()
+    before = restricted_user.words()
     program = [*before, *([str(home)] if before else []), str(ARGOSY), *words, "--kubeconfig", str(kubeconfig), *more]
     with log.open("w") as out:
         process = subprocess.Popen(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, Room, config_map, engine_room, shared_crew
 
 from argosy.cluster import Catalog, Cluster, Listing, WatchEvent
 from argosy.desk import lookout as lookouts
@@ -23,6 +22,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import Doorway
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 
 pytestmark = pytest.mark.anyio
 PATIENCE = 60.0  # seconds; only a hang takes so long

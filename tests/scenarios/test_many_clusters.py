@@ -12,11 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import prometheus_text
 import pytest
-from engine_room import CONTROL, Room, conditions, config_map, engine_room
-from fleet_world import Far, encoded, far_cluster
-from in_full import in_full
 
 from argosy.apiserver.tls import certificates
 from argosy.app.opening import opened
@@ -28,6 +24,9 @@ from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.clusters import find, state_of
 from argosy.model.names import ResourceKey
 from argosy.runtime.about import fields
+from support import prometheus_text
+from support.engine import CONTROL, Room, conditions, config_map, engine_room
+from support.remote_clusters import Far, encoded, far_cluster
 
 THERE = {"name": "far", "namespace": "ml"}
 EXEC = "client.authentication.k8s.io/v1"
@@ -119,7 +118,7 @@ async def test_a_frozen_cluster_makes_only_its_own_applications_unknown_until_it
     assert prometheus_text.some(found, "argocd_app_k8s_request_total", server=far.server, verb="watch")
 
 
-@in_full
+@pytest.mark.tier("all")
 async def test_a_cluster_that_was_killed_is_said_to_be_away_and_the_others_go_on(room: Room, far: Far) -> None:
     await both(room, far)
     far.sandbox.kill()
@@ -128,7 +127,7 @@ async def test_a_cluster_that_was_killed_is_said_to_be_away_and_the_others_go_on
     await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="2")}), name="near")
 
 
-@in_full
+@pytest.mark.tier("all")
 async def test_a_token_that_was_revoked_is_told_until_the_secret_has_a_new_one(room: Room, far: Far) -> None:
     room.repository.push(ONE)
     token = await far.account()
@@ -258,7 +257,7 @@ async def test_a_cluster_is_opened_when_an_application_needs_it_and_closed_when_
             await asyncio.sleep(0.05)
 
 
-@in_full
+@pytest.mark.tier("all")
 async def test_the_same_names_in_two_clusters_are_two_things(room: Room, far: Far, tmp_path: Path) -> None:
     async with far_cluster(tmp_path, "third") as third:
         room.repository.push(ONE)
@@ -274,7 +273,7 @@ async def test_the_same_names_in_two_clusters_are_two_things(room: Room, far: Fa
         await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="3")}), name="one")
 
 
-@in_full
+@pytest.mark.tier("all")
 async def test_a_frozen_cluster_of_many_applications_leaves_workers_to_the_others(room: Room, far: Far) -> None:
     await both(room, far)
     names = [f"distant-{number}" for number in range(16)]

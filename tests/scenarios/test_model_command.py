@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo_theatre import Demo, demo
-from serving import KUBECTL
+
+from support.clusters import KUBECTL
+from support.demo import Demo, demo
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 NAME = "dev-qwen25-05b-instruct"

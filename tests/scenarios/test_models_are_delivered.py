@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import Room, engine_room, furnish
 
 from argosy.addons.simulators import make
 from argosy.app.addons import running
@@ -17,6 +16,7 @@ from argosy.compare import CompareRules, compare
 from argosy.desk.applications.differing import differing
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
+from support.engine import Room, engine_room, furnish
 
 pytestmark = pytest.mark.anyio
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"

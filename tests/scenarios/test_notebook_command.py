@@ -14,8 +14,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from ready_argosy import Done, run
-from serving import ARGOSY
+
+from support.clusters import ARGOSY
+from support.forked_commands import Done, run
 
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")

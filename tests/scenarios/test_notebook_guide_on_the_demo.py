@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from demo_theatre import demo
-from guide_blocks import NOTEBOOK_BLOCKS, Block, text_of
-from guide_terminal import ROOT, Reader, blocks_of
-from serving import KUBECTL
-from wiped_server import IS_ASKED_FOR
+
+from support.clusters import KUBECTL
+from support.demo import demo
+from support.guide_blocks import NOTEBOOK_BLOCKS, Block, text_of
+from support.guide_terminal import ROOT, Reader, blocks_of
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
@@ -30,7 +30,7 @@ OPENSHIFT = {
 
 
 # The other variant takes as long again: in `make prove`.
-VARIANTS = ["plain", *([pytest.param("openshift", marks=pytest.mark.prove)] if IS_ASKED_FOR else [])]
+VARIANTS = ["plain", pytest.param("openshift", marks=pytest.mark.tier("all"))]
 
 
 @pytest.fixture(scope="module", params=VARIANTS)

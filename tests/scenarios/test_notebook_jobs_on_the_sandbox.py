@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_full import in_full
-from notebook_desk import Repository, notebook
-from serving import KUBECTL, Finished, Sandbox, argosy, kubectl, sandbox
 
 from argosy.model.manifest import dump
+from support.clusters import KUBECTL, Finished, Sandbox, argosy, kubectl, sandbox
+from support.notebook_jobs import Repository, notebook
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
@@ -141,7 +140,7 @@ def test_a_real_notebook_of_a_commit_runs_with_its_volume_and_kubectl_waits_for_
     assert row[:3] == ["train", "Succeeded", "train.ipynb"]
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes(server: Sandbox) -> None:
     text = dump(job("broken", "broken.ipynb")) + "  retryPolicy:\n    on: any\n    maxRetries: 1\n    backoff: 100ms\n"
     assert apply(server, text).code == 0
@@ -163,7 +162,7 @@ def golden(text: str, *outputs: str) -> str:
     return json.dumps(found)
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_jobs_are_judged_by_golden_notebooks_of_another_path_and_by_what_they_expect(
     server: Sandbox, repository: Repository
 ) -> None:

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_host import GitHost, git_host
-from in_full import in_full
-from notebook_desk import Repository, notebook
-from serving import KUBECTL, Finished, Sandbox, kubectl, sandbox
 
 import argosy
 from argosy.model.manifest import dump, load_all
+from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
+from support.git_server import GitHost, git_host
+from support.notebook_jobs import Repository, notebook
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
@@ -165,7 +164,7 @@ def test_a_notebook_that_fails_in_a_pod_shows_every_cell(server: Sandbox, host: 
     assert [each["status"] for each in status["results"]] == ["Success", "Failure", "Skipped"]
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(server: Sandbox, host: GitHost) -> None:
     """The operator goes and comes back meanwhile: the Pod is taken up, and no other begins."""
     assert apply(server, job(host, "long", "long.ipynb", serviceAccountName="trainer")).code == 0

@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo_elsewhere import BESIDE
-from engine_room import CONTROL, PATIENCE, Room, engine_room
-from wiped_server import REAL
 
 from argosy.addons.notebooks import make as make_notebooks
 from argosy.addons.simulators import make as make_simulators
@@ -22,6 +19,9 @@ from argosy.desk.tracing import Tracer
 from argosy.model.errors import TransientError
 from argosy.model.manifest import read_manifests
 from argosy.outbound.asking import ask
+from support.demo_on_real_server import BESIDE
+from support.engine import CONTROL, PATIENCE, Room, engine_room
+from support.real_server import REAL
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
@@ -48,7 +48,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module", params=["embedded", *REAL])
+@pytest.fixture(scope="module", params=["embedded", REAL])
 async def room(
     anyio_backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Room]:

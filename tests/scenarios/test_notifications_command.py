@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from inboxes import Letter, http_inbox
-from ready_argosy import Done, run
-from serving import Sandbox, sandbox
+
+from support.clusters import Sandbox, sandbox
+from support.forked_commands import Done, run
+from support.message_servers import Letter, http_inbox
 
 APPLICATION = """
 apiVersion: v1

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inboxes import http_inbox
-from serving import sandbox
 
 from argosy.addons.notifications import make
 from argosy.cluster import User
@@ -18,6 +16,8 @@ from argosy.model.errors import Forbidden
 from argosy.model.names import GroupKind
 from argosy.runtime import run
 from argosy.schema.definitions import definition
+from support.clusters import sandbox
+from support.message_servers import http_inbox
 
 pytestmark = pytest.mark.anyio
 SENDER = User("sender", ("system:authenticated",))

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import prometheus_text
 import pytest
-from engine_room import config_map
-from in_full import in_full
-from shared_work import APPS, CONTROL, SharedWork, shared_work
+
+from support import prometheus_text
+from support.engine import config_map
+from support.sharded_controllers import APPS, CONTROL, SharedWork, shared_work
 
 FLAGS = ("--shards", "auto", "--log-format", "json", "--stuck-after", "2")
 PATIENCE = 60.0
@@ -168,7 +168,7 @@ def asleep(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_it_is_not_well_while_the_api_server_sleeps(operated: Operated) -> None:
     operated.until_well()
     with asleep(operated.work.running.process.pid):
@@ -179,7 +179,7 @@ def test_it_is_not_well_while_the_api_server_sleeps(operated: Operated) -> None:
     operated.until_well()
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_worker_that_is_held_up_is_named_until_it_goes_on(operated: Operated) -> None:
     """What renders sleeps: whoever waits for it does, too."""
     operated.until_well()
@@ -193,7 +193,7 @@ def test_a_worker_that_is_held_up_is_named_until_it_goes_on(operated: Operated) 
     operated.until_well()
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_one_that_begins_while_the_api_server_is_away_waits_for_it(operated: Operated) -> None:
     work, port = operated.work, free_port()
     work.proxy.is_away = True

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, PATIENCE, Room, engine_room, furnish
-from notebook_desk import notebook
 
 from argosy.addons.notebooks import make as make_notebooks
 from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
 from argosy.model.manifest import Manifest, read_manifests
 from argosy.outbound.asking import ask
+from support.engine import CONTROL, PATIENCE, Room, engine_room, furnish
+from support.notebook_jobs import notebook
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")

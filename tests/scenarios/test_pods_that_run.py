@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Finished, Sandbox, kubectl, sandbox
 
 from argosy.confine import landlock
+from support.clusters import Finished, Sandbox, kubectl, sandbox
 
 pytestmark = [
     pytest.mark.usefixtures("needs_kubectl"),

@@ -9,10 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helm_engines import needs_one
-from previewing import Repo, application, config, deployment, two_environments
 
 from argosy.cli import CANNOT, DONE, NO, main
+from support.helm_engines import needs_one
+from support.preview_repository import Repo, application, config, deployment, two_environments
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app_desk import Scene, scene
-from engine_room import CONTROL, config_map
 
 from argosy.model.manifest import Manifest, dump
 from argosy.model.names import ResourceKey
+from support.app_commands import Scene, scene
+from support.engine import CONTROL, config_map
 
 pytestmark = pytest.mark.anyio
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")

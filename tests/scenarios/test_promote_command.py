@@ -11,11 +11,10 @@ from typing import Any, TextIO
 
 import pytest
 import yaml
-from in_full import in_full
-from promotion_repository import BASE, DELIVERY, Shelf, begin, chdir, copy_of, typed
 
 from argosy.cli.screen import Screen
 from argosy.desk.promoting import repository as plumbing
+from support.promotion_repository import BASE, DELIVERY, Shelf, begin, chdir, copy_of, typed
 
 
 @pytest.fixture(scope="module")
@@ -404,7 +403,7 @@ def test_a_promotion_that_is_killed_near_its_end_is_whole_or_has_not_happened(
         is_whole(again, before)
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_a_promotion_that_is_killed_anywhere_is_whole_or_has_not_happened(
     web: Shelf, begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from demo_theatre import PATIENCE, Demo, demo, own, run
-from in_full import in_full
-from serving import KUBECTL
+
+from support.clusters import KUBECTL
+from support.demo import PATIENCE, Demo, demo, own, run
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 
@@ -41,7 +41,7 @@ def test_dev_has_a_runtime_that_can_be_promoted_at_once_and_staging_gets_it_by_o
     shown.until(lambda: shown.words("llmops-staging") == ("Synced", "Healthy"))
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_production_waits_for_staging_and_for_somebody_who_has_the_role(shown: Demo) -> None:
     gates = {each["gate"]: each for each in plan(shown, "production")["gates"]}  # type: ignore[attr-defined]
     assert gates["approval (release-managers)"]["who"] == "carol@example.com, system:masters"

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import write_kubeconfig
-from promotion_repository import ALONE, DELIVERY, Said, Shelf, chdir, make, typed
-from serving import served
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import key_of
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
+from support.app_commands import write_kubeconfig
+from support.clusters import served
+from support.promotion_repository import ALONE, DELIVERY, Said, Shelf, chdir, make, typed
 
 pytestmark = pytest.mark.anyio
 CONTROL = "argocd"

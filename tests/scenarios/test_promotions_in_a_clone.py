@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promotion_repository import ALONE, Shelf, make
 
 from argosy.app.opening import opening
 from argosy.app.target import TargetOptions
@@ -18,6 +17,7 @@ from argosy.cli.promote_screen import picture, status_document
 from argosy.cli.screen import Screen
 from argosy.desk.promoting import session as sessions
 from argosy.desk.promoting.asking import Answers
+from support.promotion_repository import ALONE, Shelf, make
 
 
 @pytest.fixture(scope="module")

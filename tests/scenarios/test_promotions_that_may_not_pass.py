@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
-from promotion_repository import DELIVERY, Shelf, begin, copy_of
 
 from argosy.desk.promoting.asking import Answers
 from argosy.desk.promoting.planning import Asked, Plan, Planner
 from argosy.desk.promoting.repository import Repository
 from argosy.desk.promoting.surveying import Survey
 from argosy.promote.gates import Ran
+from support.promotion_repository import DELIVERY, Shelf, begin, copy_of
 
 NOW = datetime(2126, 5, 4, 12, tzinfo=UTC)
 LONG_AGO = "2126-01-01T00:00:00Z"

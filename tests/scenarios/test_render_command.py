@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -13,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ready_argosy import Done, run
-from serving import ARGOSY
+
+from support.clusters import ARGOSY
+from support.render_commands import ADDRESS, APPLICATION, Desk, names
 
 KUBECTL = Path(sys.executable).parents[1] / "kubectl-1.32" / "kubectl"
-ADDRESS = "https://git.example/acme/models.git"
 FILES = {
     "base/kustomization.yaml": "resources: [deployment.yaml]\n",
     "base/deployment.yaml": """\
@@ -46,48 +45,8 @@ patches:
     "plain/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n",
     "plain/deep/more.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n",
 }
-APPLICATION = f"""\
-apiVersion: argoproj.io/v1alpha1
-kind: Application
-metadata: {{name: fraud-dev, namespace: argocd}}
-spec:
-  project: default
-  destination: {{server: https://kubernetes.default.svc, namespace: fraud}}
-  source:
-    repoURL: {ADDRESS}
-    path: overlays/dev
-    targetRevision: main
-    kustomize: {{images: ["model:v7"]}}
-"""
 
 
-class Desk:
-    """A folder to type commands in."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-        self.environment = {**kept, "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
-
-    def git(self, folder: Path, *words: str) -> str:
-        options = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "init.defaultBranch=main"]
-        done = subprocess.run(
-            ["git", *options, *words], cwd=folder, env=self.environment, capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
-
-    def repository(self, name: str, files: dict[str, str]) -> Path:
-        folder = self.home / name
-        for path, text in files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text)
-        self.git(folder, "init", "-q")
-        self.git(folder, "add", "-A")
-        self.git(folder, "commit", "-q", "-m", "begin")
-        return folder
-
-    def render(self, folder: Path, *words: object, given: str = "") -> Done:
-        return run(["render", *words], env=self.environment, cwd=folder, input=given, timeout=120)
 
 
 @pytest.fixture
@@ -103,8 +62,6 @@ def models(desk: Desk) -> Path:
     return folder
 
 
-def names(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [each["metadata"]["name"] for each in yaml.safe_load_all(done.stdout)]
 
 
 def image(done: subprocess.CompletedProcess[str]) -> str:

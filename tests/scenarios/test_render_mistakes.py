@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_render_command import ADDRESS, APPLICATION, Desk, names
+
+from support.render_commands import ADDRESS, APPLICATION, Desk, names
 
 CHART = {
     "chart/Chart.yaml": "apiVersion: v2\nname: model\nversion: 1.0.0\n",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from serving import argosy, configmap, sandbox
+
+from support.clusters import argosy, configmap, sandbox
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 OTHERS = {

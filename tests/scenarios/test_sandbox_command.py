@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from serving import ARGOSY, Endpoint, Sandbox, argosy, configmap, environment, kubectl, sandbox
+
+from support.clusters import ARGOSY, Endpoint, Sandbox, argosy, configmap, environment, kubectl, sandbox
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

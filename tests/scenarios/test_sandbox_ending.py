@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from serving import ARGOSY, Endpoint, Sandbox, ask, configmap, environment, sandbox
+
+from support.clusters import ARGOSY, Endpoint, Sandbox, ask, configmap, environment, sandbox
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 ENDS_WITHIN = 15.0  # only a hang takes so long

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from serving import Sandbox, argosy
+
+from support.clusters import Sandbox, argosy
 
 DEFINITION = """\
 apiVersion: apiextensions.k8s.io/v1

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Endpoint, Sandbox, argosy, configmap, kubectl, sandbox
+
+from support.clusters import Endpoint, Sandbox, argosy, configmap, kubectl, sandbox
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 ROLE = {

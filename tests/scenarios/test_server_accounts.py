@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from identity_room import CHEAP
-from rest_world import DENIED, World, rest_world
 
 from argosy.desk.accounts.passwords import Hashing
 from argosy.model.names import ResourceKey
 from argosy.server.identity.identities import Identities
+from support.identities import CHEAP
+from support.rest_api import DENIED, World, rest_world
 
 pytestmark = pytest.mark.anyio
 ACCOUNT, ROLE = "/api/v1/account", "/api/v1/projects/team/roles/ci/token"

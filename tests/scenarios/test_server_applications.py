@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from api_scene import AT, CONTROL, LINES, SECRET_VALUE, ApiScene, a_folder, api_scene
 
 from argosy.model.names import ResourceKey
+from support.api_with_engine import AT, CONTROL, LINES, SECRET_VALUE, ApiScene, a_folder, api_scene
 
 pytestmark = pytest.mark.anyio
 DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'

@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from guarded_world import CONTROL, World, ask, guarded_world
 
 from argosy.server.api import applications
 from argosy.server.doors.audit import OF_STRANGERS, Trail
 from argosy.server.table import TABLE
+from support.tenants import CONTROL, World, ask, guarded_world
 
 pytestmark = pytest.mark.anyio
 JSON = {"Content-Type": "application/json"}

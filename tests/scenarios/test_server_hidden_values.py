@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from api_scene import AT, ApiScene, a_folder, api_scene
+
+from support.api_with_engine import AT, ApiScene, a_folder, api_scene
 
 pytestmark = pytest.mark.anyio
 MARK = "++++++++"

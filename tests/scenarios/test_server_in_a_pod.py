@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, furnish, shared_crew
-from serving import served
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.serving import PageOptions, serving
@@ -17,6 +15,8 @@ from argosy.cluster import User
 from argosy.model.errors import Forbidden
 from argosy.model.manifest import read_manifests
 from argosy.model.names import GroupKind, ResourceKey
+from support.clusters import served
+from support.engine import CONTROL, furnish, shared_crew
 
 pytestmark = pytest.mark.anyio
 FOLDER = Path(__file__).parents[2] / "deploy" / "page"

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from rest_world import World, code, denied, rest_world
 
 from argosy.model.names import ResourceKey
+from support.rest_api import World, code, denied, rest_world
 
 pytestmark = pytest.mark.anyio
 OWN = "/api/argosy/v1"

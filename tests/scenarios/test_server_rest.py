@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rest_world import World, code, denied, path, rest_world, secrets_of, value
 
 from argosy.model.names import ResourceKey
+from support.rest_api import World, code, denied, path, rest_world, secrets_of, value
 
 pytestmark = pytest.mark.anyio
 URL = "https://git.example.invalid/team/app"

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from known_keys import HOST_KEY, KEY
-from rest_world import World, code, denied, path, rest_world, secrets_of, value
 
 from argosy.model.names import ResourceKey
+from support.rest_api import World, code, denied, path, rest_world, secrets_of, value
+from support.sample_keys import HOST_KEY, KEY
 
 pytestmark = pytest.mark.anyio
 CLUSTERS = "/api/v1/clusters"

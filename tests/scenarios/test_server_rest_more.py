@@ -8,9 +8,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from rest_world import World, code, denied, rest_world
 
 from argosy.model.names import ResourceKey
+from support.rest_api import World, code, denied, rest_world
 
 pytestmark = pytest.mark.anyio
 SETS = "/api/v1/applicationsets"

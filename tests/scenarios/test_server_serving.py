@@ -17,16 +17,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from app_desk import write_kubeconfig
-from engine_room import CONTROL, shared_crew
-from ready_argosy import start
-from serving import environment, served
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.tls import fingerprint, self_signed
 from argosy.app.serving import PageOptions, Served, check, serving
 from argosy.model.errors import UserError
 from argosy.schema.definitions import definition
+from support.app_commands import write_kubeconfig
+from support.clusters import environment, served
+from support.engine import CONTROL, shared_crew
+from support.forked_commands import start
 
 pytestmark = pytest.mark.anyio
 PATIENCE = 60.0  # seconds; only a hang takes so long

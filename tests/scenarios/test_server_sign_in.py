@@ -13,14 +13,14 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from identity_room import NAMESPACE, Room, identity_room
-from oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider
-from site_world import Answered, Client, on_a_socket
 
 from argosy.desk.applications.desk import Desk
 from argosy.model.manifest import dump
 from argosy.server.site import ServeOptions, Site
 from argosy.server.table import TABLE
+from support.identities import NAMESPACE, Room, identity_room
+from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider
+from support.page_site import Answered, Client, on_a_socket
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse"

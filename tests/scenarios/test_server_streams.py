@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, Room, config_map, engine_room, shared_crew
-from event_streams import Opened, opened
 
 from argosy.app.listening import bind, listening
 from argosy.app.site import opened_site
@@ -19,6 +17,8 @@ from argosy.server import build
 from argosy.server.site import ServeOptions, Site
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
+from support.event_streams import Opened, opened
 
 pytestmark = pytest.mark.anyio
 TREE = "/api/v1/stream/applications/models/resource-tree"

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from rest_world import World, rest_world
-from webhook_sender import CLONE, GITHUB, PROVIDERS, SECRETS, delivery, post, signature
 
 from argosy.desk.applications import refreshes
 from argosy.model.names import ResourceKey
 from argosy.server.api.webhook import BURST, Webhooks
+from support.rest_api import World, rest_world
+from support.webhooks import CLONE, GITHUB, PROVIDERS, SECRETS, delivery, post, signature
 
 pytestmark = pytest.mark.anyio
 REFRESH = "argocd.argoproj.io/refresh"

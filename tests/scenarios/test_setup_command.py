@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_full import in_full
-from serving import ARGOSY, Sandbox, argosy, environment, sandbox
-from setup_places import (
+
+from support.clusters import ARGOSY, Sandbox, argosy, environment, sandbox
+from support.setup_objects import (
     FOREIGN,
     GITOPS,
     PLAIN,
@@ -259,7 +259,7 @@ def refusals(where: Sandbox) -> int:
     return sum(int(count) for count in re.findall(r'^apiserver_request_total\{.*code="403"\} (\d+)$', text, re.M))
 
 
-@in_full
+@pytest.mark.tier("all")
 def test_who_may_write_only_in_the_declared_namespaces_can_set_up(home: Path) -> None:
     with sandbox(home / "data", "--port", "0", "--rbac", "--addons", "argocd_operator") as guarded:
         added = argosy("sandbox", "user", "add", "alice", "--data-dir", guarded.folder, home=home)

@@ -9,10 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from serving import ARGOSY, Sandbox, argosy, environment
-from setup_places import GITOPS, NAMES, application, binding, delivery, get, patch, setup
 
 from argosy.schema.definitions import definition
+from support.clusters import ARGOSY, Sandbox, argosy, environment
+from support.setup_objects import GITOPS, NAMES, application, binding, delivery, get, patch, setup
 
 # -- the commands behind the scripts ---------------------------------------------------------------------------------
 

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from in_full import IN_FULL
-from shared_work import Controller, SharedWork, shared_work
-from wiped_server import IS_ASKED_FOR
 
-pytestmark = IN_FULL
+from support.sharded_controllers import Controller, SharedWork, shared_work
 
-SLACK = 1.0 if IS_ASKED_FOR else 3.0  # beside other tests seconds decide only what hangs
+pytestmark = pytest.mark.tier("all")
+
+SLACK = 3.0  # beside other tests seconds decide only what hangs
 AFTER_A_KILL, AFTER_A_STOP = 15.0 * SLACK, 2.0 * SLACK  # seconds until another has what it had
 APPLICATIONS = 12
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import KUBECTL, Sandbox, kubectl, sandbox
 
 from argosy.model.manifest import dump
 from argosy.setup.generate.wait_for_image import ImageWait
+from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Finished, Sandbox, argosy, kubectl, sandbox
+
+from support.clusters import Finished, Sandbox, argosy, kubectl, sandbox
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 ADDONS = "argocd_operator,simulators"

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ready_argosy import run
-from serving import KUBECTL, Finished, Sandbox, kubectl, sandbox
 
 from argosy.app.demo.tools import put_tools
 from argosy.desk.kubectl.programs import real_kubectl, script
+from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
+from support.forked_commands import run
 
 CONTENT = """
 apiVersion: v1

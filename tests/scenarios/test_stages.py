@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo_theatre import Demo, demo
-from guide_blocks import ALIGNING_BLOCKS, Block, text_of
-from guide_terminal import ROOT, Reader, blocks_of
-from serving import KUBECTL
+
+from support.clusters import KUBECTL
+from support.demo import Demo, demo
+from support.guide_blocks import ALIGNING_BLOCKS, Block, text_of
+from support.guide_terminal import ROOT, Reader, blocks_of
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 [PAGE] = {block.page for block in ALIGNING_BLOCKS}

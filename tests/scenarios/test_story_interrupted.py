@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo_theatre import Demo, demo
-from in_full import IN_FULL
-from serving import KUBECTL
 
 from argosy.model.manifest import Manifest, dump_all
+from support.clusters import KUBECTL
+from support.demo import Demo, demo
 
 pytestmark = [
-    *IN_FULL,
+    pytest.mark.tier("all"),
     pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)"),
 ]
 OVERLAY = "llmops-via-argocd/deploy_model/overlays/production"

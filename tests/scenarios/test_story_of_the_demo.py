@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from demo_elsewhere import demo_elsewhere
-from demo_theatre import Demo, demo
-from inboxes import http_inbox
-from serving import KUBECTL
-from wiped_server import REAL
+
+from support.clusters import KUBECTL
+from support.demo import Demo, demo
+from support.demo_on_real_server import demo_elsewhere
+from support.message_servers import http_inbox
+from support.real_server import REAL
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 OVERLAYS = "llmops-via-argocd/deploy_model/overlays"
@@ -27,7 +28,7 @@ GOOD, DRIFTED = ("Synced", "Healthy"), ("OutOfSync", "Healthy")
 HANG = 20.0
 
 
-@pytest.fixture(scope="module", params=["demo", *REAL])
+@pytest.fixture(scope="module", params=["demo", REAL])
 def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     home = tmp_path_factory.mktemp("demo")
     with demo_elsewhere(home) if request.param == "real" else demo(home, "--api-port", "0") as running:

@@ -11,9 +11,22 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from crashing_cluster import CrashingCluster
-from in_full import IN_FULL
-from sync_stage import (
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.plane import Plane
+from argosy.apiserver.server import serve
+from argosy.apiserver.tls import certificates
+from argosy.cluster import Cluster, Propagation
+from argosy.cluster.connection import Connection
+from argosy.cluster.kube import connect
+from argosy.model.application import Progress, Retry, SyncRequest
+from argosy.model.flow import Assessment, Health
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.sync import retry
+from argosy.sync.terms import SyncSettings
+from support.crashing_client import CrashingCluster
+from support.sync_operations import (
     LISTED,
     NAMESPACE,
     WIDGET,
@@ -30,20 +43,6 @@ from sync_stage import (
     told,
 )
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
-from argosy.apiserver.server import serve
-from argosy.apiserver.tls import certificates
-from argosy.cluster import Cluster, Propagation
-from argosy.cluster.connection import Connection
-from argosy.cluster.kube import connect
-from argosy.model.application import Progress, Retry, SyncRequest
-from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.sync import retry
-from argosy.sync.terms import SyncSettings
-
 CONFIGS, DEPLOYMENTS, JOBS = LISTED[:3]
 DEFINITION = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com")
 ALL_RUN = (Progress.SUCCEEDED, "successfully synced (all tasks run)")
@@ -54,7 +53,7 @@ async def nothing_happens(_: Cluster) -> None:
     pass
 
 
-@pytest.fixture(params=["embedded", pytest.param("wire", marks=IN_FULL)])
+@pytest.fixture(params=["embedded", pytest.param("wire", marks=pytest.mark.tier("all"))])
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
     """In this process, and through HTTP."""
     async with Plane.open(rbac=True, admin_token="of-a-test") as plane, contextlib.AsyncExitStack() as stack:

@@ -14,8 +14,19 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
-from crashing_cluster import Crash, CrashingCluster
-from sync_stage import (
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import Cluster
+from argosy.model import annotations as names
+from argosy.model.annotations import HOOK_FINALIZER
+from argosy.model.application import OperationState, Progress, SyncRequest
+from argosy.model.errors import ArgosyError, ClusterError, TransientError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.sync.terms import SyncSettings
+from support.crashing_client import Crash, CrashingCluster
+from support.proof_scale import is_full
+from support.sync_operations import (
     LISTED,
     NAMESPACE,
     Stage,
@@ -27,17 +38,6 @@ from sync_stage import (
     job,
     manifest,
 )
-from wiped_server import IS_ASKED_FOR
-
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
-from argosy.model import annotations as names
-from argosy.model.annotations import HOOK_FINALIZER
-from argosy.model.application import OperationState, Progress, SyncRequest
-from argosy.model.errors import ArgosyError, ClusterError, TransientError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.sync.terms import SyncSettings
 
 JOBS = LISTED[2]
 
@@ -168,7 +168,7 @@ async def check_every_point(name: str, *, is_fatal: bool, lags: bool) -> None:
     assert set(whole.runs.values()) <= {1}
     for point in range(whole.calls):
         # Here each call is met once, in turn before it and after it; in `make prove` both.
-        for after in (False, True) if IS_ASKED_FOR else (point % 2 == is_fatal,):
+        for after in (False, True) if is_full() else (point % 2 == is_fatal,):
             engine = partial(CrashingCluster, point=point, after=after, is_fatal=is_fatal)
             found = await played(scene, engine, lags=lags)
             where = f"{name}: {'after' if after else 'before'} call {point}"
@@ -178,13 +178,13 @@ async def check_every_point(name: str, *, is_fatal: bool, lags: bool) -> None:
             assert found.standing == whole.standing, where
 
 
-@pytest.mark.prove
+@pytest.mark.tier("test", "prove")
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_sync_ends_as_if_nothing_had_happened_wherever_it_is_killed(name: str) -> None:
     await check_every_point(name, is_fatal=True, lags=False)
 
 
-@pytest.mark.prove
+@pytest.mark.tier("test", "prove")
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_lost_connection_and_old_news_of_the_cluster_repeat_nothing(name: str) -> None:
     await check_every_point(name, is_fatal=False, lags=True)

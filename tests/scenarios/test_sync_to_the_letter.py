@@ -8,7 +8,15 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
-from sync_stage import (
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import Cluster
+from argosy.model.application import Progress, SyncRequest
+from argosy.model.errors import ClusterError
+from argosy.model.flow import Assessment, Health
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from support.sync_operations import (
     LISTED,
     NAMESPACE,
     WIDGET,
@@ -23,14 +31,6 @@ from sync_stage import (
     manifest,
     told,
 )
-
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
-from argosy.model.application import Progress, SyncRequest
-from argosy.model.errors import ClusterError
-from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 
 CONFIGS, JOBS = LISTED[0], LISTED[2]
 ALL_RUN = (Progress.SUCCEEDED, "successfully synced (all tasks run)")

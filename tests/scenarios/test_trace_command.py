@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app_desk import Scene, scene
 
 from argosy.desk.tracing import address_field
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
+from support.app_commands import Scene, scene
 
 pytestmark = pytest.mark.anyio
 SERVING = "serving.kserve.io"

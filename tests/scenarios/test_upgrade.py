@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from in_full import IN_FULL
-from shared_work import Controller, SharedWork, shared_work
-from wiped_server import IS_ASKED_FOR
+import pytest
 
-pytestmark = IN_FULL
+from support.sharded_controllers import Controller, SharedWork, shared_work
+
+pytestmark = pytest.mark.tier("all")
 PREVIOUS = os.environ.get("ARGOSY_PREVIOUS", "")
 APPLICATIONS = 30
-AFTER_A_STOP = 2.0 if IS_ASKED_FOR else 10.0  # seconds until others have what it had
+AFTER_A_STOP = 10.0  # seconds until others have what it had
 
 
 @contextmanager

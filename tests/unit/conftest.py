@@ -1,22 +1,34 @@
-"""What most rooms are tried on: an embedded cluster."""
+"""Unit tests work in this process alone: no network, no other process. Such tests belong to `tests/component`."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
+PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system"}
+SOCKETS = {"socket.connect", "socket.bind", "socket.getaddrinfo"}
+_is_unit_test = [False]
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+class OutsideWorldError(BaseException):
+    """Not an Exception, so that no code under test takes it for a failure of the network."""
 
 
-@pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    from argosy.apiserver.embedded import EmbeddedCluster
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _is_unit_test[0]:
+        return
+    if event in PROCESSES or event in SOCKETS:
+        raise OutsideWorldError(f"a unit test used {event}{arguments[:2]}; move it to tests/component")
 
-    async with EmbeddedCluster.open() as found:
-        yield found
+
+sys.addaudithook(_refuse)
+
+
+@pytest.fixture(autouse=True)
+def _alone() -> Iterator[None]:
+    _is_unit_test[0] = True
+    yield
+    _is_unit_test[0] = False

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine_room import Room, config_map
 
 from argosy.model.names import ResourceKey
+from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo_theatre import own
-from engine_room import Repository, config_map
-from serving import ARGOSY, Sandbox, kubectl
 
 from argosy.model.manifest import dump
+from support.clusters import ARGOSY, Sandbox, kubectl
+from support.demo import own
+from support.engine import Repository, config_map
 
 NAMESPACE = "openshift-gitops"
 PATIENCE = 60.0

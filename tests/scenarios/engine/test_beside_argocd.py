@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argocd_at_work import MANAGER, at_work, controller, pod, scale
-from crashing_cluster import CrashingCluster
-from engine_room import CONTROL, Room, config_map, engine_room
 
 from argosy.cluster import Cluster, Propagation
 from argosy.desk.beside import SETTLING
@@ -19,6 +16,9 @@ from argosy.model.errors import Conflict
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.policy.engines import Deliverer
+from support.crashing_client import CrashingCluster
+from support.engine import CONTROL, Room, config_map, engine_room
+from support.simulated_argocd import MANAGER, at_work, controller, pod, scale
 
 ONE = {"app/settings.yaml": config_map(a="1")}
 AUTOMATED = {"automated": {"selfHeal": True}}

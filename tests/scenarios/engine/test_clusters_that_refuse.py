@@ -6,15 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from engine_room import PATIENCE, Room, conditions, config_map
-from wiped_server import IS_ASKED_FOR, REAL, REASON
 
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
+from support.engine import PATIENCE, Room, conditions, config_map
+from support.real_server import REAL
 
-if not IS_ASKED_FOR:
-    pytest.skip(REASON, allow_module_level=True)
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("room", REAL, indirect=True)]
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("room", [REAL], indirect=True)]
 ONE = {"app/settings.yaml": config_map(a="one")}
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}, "retry": {"limit": 0}}
 

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, PATIENCE, Room, config_map
-from sync_stage import finish_jobs, job
 
 from argosy.model.names import GroupKind, ResourceKey
+from support.engine import CONTROL, PATIENCE, Room, config_map
+from support.sync_operations import finish_jobs, job
 
 pytestmark = pytest.mark.anyio
 APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")

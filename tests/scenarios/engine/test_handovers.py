@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argocd_at_work import MANAGER, at_work
-from engine_room import CONTROL, Room, config_map, engine_room
 
 from argosy.model.manifest import key_of
 from argosy.runtime.members import Members, Standing
 from argosy.runtime.rendezvous import owner
+from support.engine import CONTROL, Room, config_map, engine_room
+from support.simulated_argocd import MANAGER, at_work
 
 pytestmark = pytest.mark.anyio
 APPS = [f"app-{number}" for number in range(20)]

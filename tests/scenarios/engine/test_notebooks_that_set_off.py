@@ -6,8 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from engine_room import PATIENCE, Room, config_map
-from notebook_world import ToldRuns, job
 
 from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Notebooks
@@ -20,6 +18,8 @@ from argosy.model.manifest import dump
 from argosy.model.names import ResourceKey
 from argosy.runtime import run
 from argosy.schema.definitions import definition
+from support.engine import PATIENCE, Room, config_map
+from support.notebook_controller import ToldRuns, job
 
 pytestmark = pytest.mark.anyio
 TRIGGER = {

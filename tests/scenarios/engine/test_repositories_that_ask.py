@@ -6,10 +6,10 @@ import base64
 from pathlib import Path
 
 import pytest
-from engine_room import CONTROL, Room, config_map
-from git_host import git_host
 
 from argosy.model.names import ResourceKey
+from support.engine import CONTROL, Room, config_map
+from support.git_server import git_host
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "hunter22-very-secret"

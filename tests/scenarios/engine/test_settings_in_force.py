@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 
 import pytest
-from engine_room import CONTROL, Room, conditions, config_map
-from sync_stage import job
 
 from argosy.model.names import ResourceKey
+from support.engine import CONTROL, Room, conditions, config_map
+from support.sync_operations import job
 
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from engine_room import PATIENCE, Room, config_map
 
 from argosy.addons.simulators import make
 from argosy.app.addons import running
@@ -15,6 +14,7 @@ from argosy.cluster import Cluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.definitions import definition
+from support.engine import PATIENCE, Room, config_map
 
 pytestmark = pytest.mark.anyio
 WAVE = "argocd.argoproj.io/sync-wave"

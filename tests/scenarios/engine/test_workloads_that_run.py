@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from engine_room import Room, config_map
 
 from argosy.addons.simulators import make
 from argosy.app.addons import running
 from argosy.model.manifest import Manifest
+from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio
 HOOK, POLICY, WAVE = (f"argocd.argoproj.io/{word}" for word in ("hook", "hook-delete-policy", "sync-wave"))

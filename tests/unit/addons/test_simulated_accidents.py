@@ -3,83 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import Counter
 from typing import Any
 
 import pytest
-from simulated_world import deployment, health, made, template
-from wiped_server import IS_ASKED_FOR
 
 from argosy.addons.simulators import make
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
-from argosy.model.errors import Conflict, TransientError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.runtime import run
+from support.failing_clients import Moody, Mortal
+from support.proof_scale import is_full
+from support.simulators import deployment, health, made, template
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
-WRITES = ("create", "patch", "replace", "delete", "apply")
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 COUNTED = ("Pod", "PersistentVolumeClaim", "PersistentVolume"), ("ReplicaSet", "ControllerRevision")
 STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
-class Mortal:
-    """A cluster for controllers that die at their nth write: just before it, or just after."""
-
-    def __init__(self, cluster: Cluster, dies_at: int, *, after: bool) -> None:
-        self._cluster, self._dies_at, self._after = cluster, dies_at, after
-        self._writes = 0
-        self.died = asyncio.Event()
-
-    def __getattr__(self, verb: str) -> Any:
-        method = getattr(self._cluster, verb)
-        return method if verb not in WRITES else self._watched(method)
-
-    def _watched(self, method: Any) -> Any:
-        async def call(*args: Any, **named: Any) -> Any:
-            if _is_event(args[0]):  # they may be lost, and told twice
-                return await method(*args, **named)
-            self._writes += 1
-            number = self._writes
-            if number < self._dies_at or (number == self._dies_at and self._after):
-                answer = await method(*args, **named)
-                if number < self._dies_at:
-                    return answer
-            self.died.set()
-            await asyncio.Event().wait()  # the dead do not go on
-
-        return call
 
 
-def _is_event(about: Any) -> bool:
-    return bool(about["kind"] == "Event" if isinstance(about, dict) else about.kind == "Event")
 
 
-class Moody:
-    """A cluster that sometimes fails, before it has written or after."""
-
-    def __init__(self, cluster: Cluster, seed: int) -> None:
-        self._cluster, self._random = cluster, random.Random(seed)
-
-    def __getattr__(self, verb: str) -> Any:
-        method = getattr(self._cluster, verb)
-        if verb not in WRITES:
-            return method
-
-        async def call(*args: Any, **named: Any) -> Any:
-            mood = self._random.random()
-            if mood < 0.1:
-                raise TransientError("the network is gone")
-            if mood < 0.2:
-                raise Conflict("somebody was faster")
-            answer = await method(*args, **named)
-            if mood < 0.3:
-                raise TransientError("the answer is lost")
-            return answer
-
-        return call
 
 
 def wanted() -> list[Manifest]:
@@ -140,7 +86,7 @@ EXPECTED = Counter(Pod=7, PersistentVolumeClaim=2, PersistentVolume=2, ReplicaSe
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("first", range(1, 5))
 async def test_whoever_is_killed_at_a_write_makes_nothing_twice_after_a_restart(first: int, after: bool) -> None:
-    for number in range(first, 56, 4 if IS_ASKED_FOR else 8):
+    for number in range(first, 56, 4 if is_full() else 8):
         async with EmbeddedCluster.open() as cluster:
             await prepared(cluster)
             mortal = Mortal(cluster, number, after=after)
@@ -153,7 +99,7 @@ async def test_whoever_is_killed_at_a_write_makes_nothing_twice_after_a_restart(
             assert await made_of(cluster) == EXPECTED, number
 
 
-@pytest.mark.parametrize("seed", range(12 if IS_ASKED_FOR else 4))
+@pytest.mark.parametrize("seed", range(12 if is_full() else 4))
 async def test_a_cluster_that_answers_badly_leads_to_the_same(seed: int) -> None:
     async with EmbeddedCluster.open() as cluster:
         await prepared(cluster)

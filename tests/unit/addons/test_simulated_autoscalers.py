@@ -6,13 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from simulated_world import DEPLOYMENT, condition, deployment, fail, health, leaping, made, simulated
 
 from argosy.addons.simulators.autoscaling import bounded, measured, metrics_of, proposed, ratio_of
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
+from support.simulators import DEPLOYMENT, condition, deployment, fail, health, leaping, made, simulated
 
 AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 METRICS = "sandbox.argosy.dev/metrics"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simulated_world import DEPLOYMENT, condition, deployment, fail, health, made, simulated
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
+from support.simulators import DEPLOYMENT, condition, deployment, fail, health, made, simulated
 
 pytestmark = pytest.mark.anyio
 BUDGET = GroupKind("policy", "PodDisruptionBudget")

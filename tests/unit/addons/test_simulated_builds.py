@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from modelled_world import BUILD, BUILD_CONFIG, STREAM, STREAM_TAG, build_config, judged, modelled, stream
-from simulated_world import World, fail, key
 
 from argosy.addons.simulators.openshift.image_streams import pushed
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
+from support.serving_manifests import BUILD, BUILD_CONFIG, STREAM, STREAM_TAG, build_config, judged, modelled, stream
+from support.simulators import World, fail, key
 
 pytestmark = pytest.mark.anyio
 KINDS = (BUILD_CONFIG, BUILD, STREAM)

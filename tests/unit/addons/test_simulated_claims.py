@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import CLAIM, POD, VOLUME, condition, health, key, made, pod, simulated
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.simulators import CLAIM, POD, VOLUME, condition, health, key, made, pod, simulated
 
 pytestmark = pytest.mark.anyio
 

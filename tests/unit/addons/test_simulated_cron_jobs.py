@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from simulated_world import CRON_JOB, JOB, World, condition, fail, leaping, made, simulated, template
 
 from argosy.addons.simulators.cron_times import due
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
+from support.simulators import CRON_JOB, JOB, World, condition, fail, leaping, made, simulated, template
 
 
 def cron_job(schedule: str = "* * * * *", annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:

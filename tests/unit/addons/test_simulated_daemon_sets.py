@@ -6,12 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import DAEMON_SET, POD, World, condition, fail, health, leaping, made, simulated, template
 
 from argosy.addons.simulators import nodes
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.simulators import DAEMON_SET, POD, World, condition, fail, health, leaping, made, simulated, template
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import (
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import Propagation
+from argosy.model.manifest import Manifest
+from support.simulators import (
     DEPLOYMENT,
     POD,
     REPLICA_SET,
@@ -20,10 +24,6 @@ from simulated_world import (
     simulated,
     template,
 )
-
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Propagation
-from argosy.model.manifest import Manifest
 
 pytestmark = pytest.mark.anyio
 REVISION = "deployment.kubernetes.io/revision"

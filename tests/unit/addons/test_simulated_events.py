@@ -6,12 +6,24 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import CLAIM, DEPLOYMENT, POD, condition, deployment, fail, health, leaping, made, pod, simulated
 
 from argosy.addons.simulators import images
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from support.simulators import (
+    CLAIM,
+    DEPLOYMENT,
+    POD,
+    condition,
+    deployment,
+    fail,
+    health,
+    leaping,
+    made,
+    pod,
+    simulated,
+)
 
 pytestmark = pytest.mark.anyio
 BACK_OFF = "ImagePullBackOff"

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simulated_world import (
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
+from support.simulators import (
     DEPLOYMENT,
     JOB,
     REPLICA_SET,
@@ -18,10 +22,6 @@ from simulated_world import (
     made,
     template,
 )
-
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
 
 pytestmark = pytest.mark.anyio
 SELECTOR = {"selector": {"matchLabels": {"app": "web"}}}

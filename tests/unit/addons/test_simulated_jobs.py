@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import JOB, POD, condition, fail, health, key, made, simulated, template
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
+from support.simulators import JOB, POD, condition, fail, health, key, made, simulated, template
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from modelled_world import (
+
+from argosy.addons.simulators import playing
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.addons import running
+from argosy.model.names import GroupKind
+from argosy.runtime import run
+from support.failing_clients import Moody, Mortal
+from support.serving_manifests import (
     BUILD,
     BUILD_CONFIG,
     MODEL_KINDS,
@@ -18,14 +25,7 @@ from modelled_world import (
     runtime,
     stream,
 )
-from simulated_world import DEPLOYMENT, POD, condition, key
-from test_simulated_accidents import Moody, Mortal
-
-from argosy.addons.simulators import playing
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.app.addons import running
-from argosy.model.names import GroupKind
-from argosy.runtime import run
+from support.simulators import DEPLOYMENT, POD, condition, key
 
 pytestmark = pytest.mark.anyio
 KINDS = (*MODEL_KINDS, BUILD_CONFIG, BUILD, STREAM)

@@ -7,7 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
-from modelled_world import (
+
+from argosy.addons.simulators.serving import Answer, ModelState
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.errors import Forbidden
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from support.serving_manifests import (
     MODEL_KINDS,
     ROUTE,
     SERVICE,
@@ -16,13 +22,7 @@ from modelled_world import (
     modelled,
     runtime,
 )
-from simulated_world import CLAIM, DEPLOYMENT, POD, World, condition, fail, key, made, simulated
-
-from argosy.addons.simulators.serving import Answer, ModelState
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import Forbidden
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from support.simulators import CLAIM, DEPLOYMENT, POD, World, condition, fail, key, made, simulated
 
 pytestmark = pytest.mark.anyio
 URL = "https://web-default.apps.argosy.invalid"

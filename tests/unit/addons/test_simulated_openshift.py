@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from modelled_world import PLAN, ROUTE, SUBSCRIPTION, VERSION, judged, modelled, operator_group, route, subscription
-from simulated_world import fail, key, simulated
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
+from support.serving_manifests import (
+    PLAN,
+    ROUTE,
+    SUBSCRIPTION,
+    VERSION,
+    judged,
+    modelled,
+    operator_group,
+    route,
+    subscription,
+)
+from support.simulators import fail, key, simulated
 
 pytestmark = pytest.mark.anyio
 OPERATORS = (SUBSCRIPTION, PLAN, VERSION)

@@ -6,12 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import DEPLOYMENT, NAMESPACE, fail, simulated
 
 from argosy.addons.simulators import WHOLE, WITH_AI, make
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.simulators import DEPLOYMENT, NAMESPACE, fail, simulated
 
 pytestmark = pytest.mark.anyio
 CLUSTER = GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from engine_room import LeapingClock
-
 from argosy.addons.simulators.pacing import Pace
 from argosy.model.names import ResourceKey
+from support.engine import LeapingClock
 
 KEY, OTHER = ResourceKey("", "Service", "default", "web"), ResourceKey("", "Service", "default", "other")
 

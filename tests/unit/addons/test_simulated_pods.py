@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from simulated_world import CLAIM, POD, condition, fail, health, made, pod, simulated
 
 from argosy.addons.simulators import make
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind, ResourceKey
+from support.simulators import CLAIM, POD, condition, fail, health, made, pod, simulated
 
 pytestmark = pytest.mark.anyio
 

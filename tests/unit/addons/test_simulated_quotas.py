@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simulated_world import (
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.errors import Forbidden
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind
+from support.simulators import (
     DEPLOYMENT,
     JOB,
     POD,
@@ -19,11 +24,6 @@ from simulated_world import (
     simulated,
     template,
 )
-
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import Forbidden
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
 
 pytestmark = pytest.mark.anyio
 QUOTA = GroupKind("", "ResourceQuota")

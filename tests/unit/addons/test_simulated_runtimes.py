@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from modelled_world import cluster_runtime, model, runtime
 
 from argosy.addons.simulators.serving.defaulting import check, defaulted
 from argosy.addons.simulators.serving.pod_specs import template_of
 from argosy.addons.simulators.serving.runtimes import choose
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
+from support.serving_manifests import cluster_runtime, model, runtime
 
 VLLM = {"modelFormat": {"name": "vLLM"}}
 

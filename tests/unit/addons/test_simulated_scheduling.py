@@ -6,7 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from simulated_world import (
+
+from argosy.addons.simulators import nodes, scheduling
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.schema import demand
+from support.simulators import (
     DEPLOYMENT,
     NODE,
     POD,
@@ -19,12 +25,6 @@ from simulated_world import (
     simulated,
     template,
 )
-
-from argosy.addons.simulators import nodes, scheduling
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.schema import demand
 
 SMALL = {"cpu": "4", "memory": "8Gi", "pods": "3"}
 NOT_HELPFUL = "Preemption is not helpful for scheduling"

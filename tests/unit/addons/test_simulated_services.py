@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simulated_world import DEPLOYMENT, World, condition, deployment, fail, health, leaping, made, simulated
 
 from argosy.addons.simulators.endpoints import endpoints_for, slices_for
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.simulators import DEPLOYMENT, World, condition, deployment, fail, health, leaping, made, simulated
 
 SERVICE, ENDPOINTS = GroupKind("", "Service"), GroupKind("", "Endpoints")
 SLICE, INGRESS = GroupKind("discovery.k8s.io", "EndpointSlice"), GroupKind("networking.k8s.io", "Ingress")

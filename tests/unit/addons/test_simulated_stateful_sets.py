@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import CLAIM, STATEFUL_SET, condition, fail, health, key, made, simulated, template
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
+from support.simulators import CLAIM, STATEFUL_SET, condition, fail, health, key, made, simulated, template
 
 pytestmark = pytest.mark.anyio
 REVISIONS = GroupKind("apps", "ControllerRevision")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from live_scene import ago, app, differs, row, view
-
 from argosy.advise.cause import CauseKind
 from argosy.advise.checklist import checklist
 from argosy.advise.diagnosis import Remedy, lines, percent, score, state_of
@@ -13,6 +11,7 @@ from argosy.advise.finding import Severity
 from argosy.advise.rules import diagnose
 from argosy.advise.waves import wait_of
 from argosy.report.holds import Hold, hold_text, told
+from support.installation_facts import ago, app, differs, row, view
 
 BY_OTHERS = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")
 SHARED = ("SharedResourceWarning", "Namespace/ml is part of applications models and other")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from live_scene import advised, ago, app, differs, manifest, row, told, view
 
 from argosy.advise.cause import CauseKind
 from argosy.advise.finding import Severity
@@ -13,6 +12,7 @@ from argosy.advise.live_view import OperatorState, SettingsView
 from argosy.advise.rules import diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK_KEY
 from argosy.advise.rules.live.workloads import MODEL
+from support.installation_facts import advised, ago, app, differs, manifest, row, told, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
 MODEL_ROW = row("InferenceService", "fraud", SERVING)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from live_scene import ago, app, differs, manifest, row, told, view
 
 from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.live_view import (
@@ -21,6 +20,7 @@ from argosy.advise.rules import CATALOGUE
 from argosy.advise.rules.live.judging import NOTEBOOK, NOTEBOOK_KEY
 from argosy.advise.rules.live.workloads import CLASS, MODEL
 from argosy.model.manifest import Manifest
+from support.installation_facts import ago, app, differs, manifest, row, told, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
 BY_ROUTER = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")

@@ -6,14 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from api_client import TOKEN, Api
 
 from argosy.apiserver.plane import Plane
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+from support.api_client import TOKEN, Api
 
 
 async def furnished(opened: Plane) -> None:

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from api_client import DEFINITIONS, JSON_PATCH, MERGE, WIDGETS, Api, definition, deployment, named, pod, widget
 
 from argosy.model.manifest import Manifest
+from support.api_client import DEFINITIONS, JSON_PATCH, MERGE, WIDGETS, Api, definition, deployment, named, pod, widget
 
 pytestmark = pytest.mark.anyio
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -18,11 +18,6 @@ CONFIG_MAP = GroupKind("", "ConfigMap")
 KEY = ResourceKey("", "ConfigMap", "default", "it")
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def completed(new: Manifest, old: Manifest | None) -> Manifest:
     data = new.get("data") or {}
     if data.get("wrong"):

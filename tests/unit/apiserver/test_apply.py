@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from api_client import (
+
+from support.api_client import (
     CONFIGS,
     DEFINITIONS,
     JSON_PATCH,

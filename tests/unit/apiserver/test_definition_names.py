@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from api_client import DEFINITIONS, Api, definition, eventually, named, pod, version
+
+from support.api_client import DEFINITIONS, Api, definition, eventually, named, pod, version
 
 pytestmark = pytest.mark.anyio
 PODS = "/api/v1/namespaces/default/pods"

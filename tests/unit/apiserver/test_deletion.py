@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from api_client import CONFIGS, TOKEN, Api, config, deployment, named, pod
 
 from argosy.apiserver.plane import Plane
+from support.api_client import CONFIGS, TOKEN, Api, config, deployment, named, pod
 
 pytestmark = pytest.mark.anyio
 PODS = "/api/v1/namespaces/default/pods"

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_client import (
+
+from argosy.apiserver.plane import Folder, Plane
+from support.api_client import (
     CONFIGS,
     DEFINITIONS,
     TOKEN,
@@ -20,8 +22,6 @@ from api_client import (
     owned_by,
     widget,
 )
-
-from argosy.apiserver.plane import Folder, Plane
 
 pytestmark = pytest.mark.anyio
 SECRETS = "/api/v1/namespaces/default/secrets"

@@ -10,11 +10,11 @@ from typing import Any
 
 import orjson
 import pytest
-from api_client import TOKEN, Api
 
 from argosy.apiserver.identity import digest
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.tokens import ISSUER
+from support.api_client import TOKEN, Api
 
 pytestmark = pytest.mark.anyio
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"

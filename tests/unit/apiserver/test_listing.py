@@ -6,7 +6,20 @@ import base64
 
 import orjson
 import pytest
-from api_client import CONFIGS, DEFINITIONS, TABLE_OF, WIDGETS, Api, config, definition, named, pod, version, widget
+
+from support.api_client import (
+    CONFIGS,
+    DEFINITIONS,
+    TABLE_OF,
+    WIDGETS,
+    Api,
+    config,
+    definition,
+    named,
+    pod,
+    version,
+    widget,
+)
 
 pytestmark = pytest.mark.anyio
 ALL = "/api/v1/configmaps"

@@ -9,12 +9,12 @@ from typing import Any
 import orjson
 import pytest
 import yaml
-from api_client import CONFIGS, DEFINITIONS, WIDGETS, Api, config, definition, named, widget
 
 from argosy.apiserver.http.negotiate import PROTOBUF, form_for
 from argosy.model.errors import ClusterError
 from argosy.schema import proto
 from argosy.schema.proto_bytes import split
+from support.api_client import CONFIGS, DEFINITIONS, WIDGETS, Api, config, definition, named, widget
 
 pytestmark = pytest.mark.anyio
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -32,11 +32,6 @@ STROKE = {"apiVersion": "example.com/v1", "kind": "Stroke", "times": 2}
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster.open(rbac=True) as found:
         await found.create(DEFINITION)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from api_client import CONFIGS, DEFINITIONS, Api, config, definition, deployment, eventually, named, pod
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.identity import USER_SECRET_TYPE, USERS_NAMESPACE
@@ -13,6 +12,7 @@ from argosy.apiserver.plane import Plane
 from argosy.cluster import User
 from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.names import ResourceKey
+from support.api_client import CONFIGS, DEFINITIONS, Api, config, definition, deployment, eventually, named, pod
 
 pytestmark = pytest.mark.anyio
 PODS = "/api/v1/namespaces/default/pods"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from api_client import CONFIGS, MERGE, Api, config, deployment, named, pod
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from argosy.cluster import User
 from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from support.api_client import CONFIGS, MERGE, Api, config, deployment, named, pod
 
 anyio = pytest.mark.anyio
 RBAC = "rbac.authorization.k8s.io"

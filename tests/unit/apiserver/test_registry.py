@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from api_client import (
+
+from argosy.apiserver import metadata
+from support.api_client import (
     CONFIGS,
     DEFINITIONS,
     JSON_PATCH,
@@ -19,8 +21,6 @@ from api_client import (
     version,
     widget,
 )
-
-from argosy.apiserver import metadata
 
 pytestmark = pytest.mark.anyio
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"

@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 import pytest
-from api_client import CONFIGS, DEFINITIONS, TOKEN, WIDGETS, Api, config, definition, eventually, named, pod, widget
 
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.store import Event
@@ -16,6 +15,19 @@ from argosy.apiserver.upkeep import events, keeper
 from argosy.apiserver.upkeep.events import expire_once, last_seen
 from argosy.apiserver.upkeep.keeper import Keeper
 from argosy.model.errors import ClusterError, TransientError
+from support.api_client import (
+    CONFIGS,
+    DEFINITIONS,
+    TOKEN,
+    WIDGETS,
+    Api,
+    config,
+    definition,
+    eventually,
+    named,
+    pod,
+    widget,
+)
 
 pytestmark = pytest.mark.anyio
 NAMESPACES = "/api/v1/namespaces"

@@ -5,9 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from api_client import CONFIGS, DEFINITIONS, TABLE_OF, TOKEN, WIDGETS, Api, config, definition, eventually, pod, widget
 
 from argosy.apiserver.plane import Plane
+from support.api_client import (
+    CONFIGS,
+    DEFINITIONS,
+    TABLE_OF,
+    TOKEN,
+    WIDGETS,
+    Api,
+    config,
+    definition,
+    eventually,
+    pod,
+    widget,
+)
 
 pytestmark = pytest.mark.anyio
 PODS = "/api/v1/namespaces/default/pods"

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
-from engine_room import LeapingClock
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
@@ -21,6 +20,7 @@ from argosy.policy.clusters import KnownCluster
 from argosy.runtime import Cache, Clock
 from argosy.runtime.clock import SYSTEM_CLOCK
 from argosy.runtime.pulse import LONGEST, Pulse
+from support.engine import LeapingClock
 
 
 class Unreadable:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from comparing import manifest, pair, widget
 
 from argosy.compare import additions
 from argosy.model.manifest import Manifest
+from support.comparisons import manifest, pair, widget
 
 
 def owned(live: Manifest, **managers: Any) -> Manifest:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from comparing import pair, widget
-from test_ignored_differences import managed
 
 from argosy.compare import CompareRules, CustomShapes, differences
 from argosy.model.manifest import Manifest
+from support.comparisons import managed, pair, widget
 
 ITEM = {
     "type": "object",

@@ -6,12 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from comparing import LAST_APPLIED, applied, deployment, manifest, pair, widget
-from test_ignored_differences import managed
 
 from argosy.compare import CompareRules, compare, differences, masked, readable
 from argosy.model.flow import Difference
 from argosy.model.manifest import Manifest, key_of
+from support.comparisons import LAST_APPLIED, applied, deployment, managed, manifest, pair, widget
 
 
 def found(desired: Manifest, live: Manifest, **options: Any) -> list[tuple[str, Any, Any]]:

@@ -6,7 +6,6 @@ import copy
 import json
 from typing import Any
 
-from comparing import deployment, manifest, widget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from argosy.compare.typed import retyped, type_for
 from argosy.model.application import IgnoreDifference
 from argosy.model.errors import ManifestError, PatchError
 from argosy.model.manifest import key_of
+from support.comparisons import deployment, manifest, widget
 
 fields = st.sampled_from(["name", "a", "data", "containers", "$patch", "spec", "port"])
 texts = st.sampled_from(["", "a", "1500m", "{", "name"])

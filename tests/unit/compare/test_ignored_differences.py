@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from comparing import LAST_APPLIED, applied, comparison, deployment, differs, manifest, pair, widget
 
 from argosy.compare import CompareRules, Memory, Removed, compare, differences, needs_confined, questions
 from argosy.model.application import IgnoreDifference
 from argosy.model.manifest import Manifest, key_of
+from support.comparisons import LAST_APPLIED, applied, comparison, deployment, differs, managed, manifest, pair, widget
 
 
 def ignoring(*pointers: str, group: str = "*", kind: str = "*", **more: Any) -> IgnoreDifference:
@@ -100,17 +100,6 @@ def test_paths_alone_need_no_jq() -> None:
     assert not needs_confined(CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.a",)),)))
 
 
-def managed(live: Manifest, manager: str, fields: dict[str, Any], time: str = "2026-01-01T00:00:00Z") -> Manifest:
-    entry = {
-        "manager": manager,
-        "operation": "Update",
-        "apiVersion": live["apiVersion"],
-        "time": time,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": fields,
-    }
-    known = live["metadata"].get("managedFields") or []
-    return live | {"metadata": live["metadata"] | {"managedFields": [*known, entry]}}
 
 
 def test_what_a_trusted_manager_owns_and_changed_is_no_drift() -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from comparing import LAST_APPLIED, applied, deployment, manifest, widget
-from test_ignored_differences import managed
-
 from argosy.compare import CompareRules, Removed, respect_questions, respecting
 from argosy.model.application import IgnoreDifference
 from argosy.model.manifest import Manifest
+from support.comparisons import LAST_APPLIED, applied, deployment, managed, manifest, widget
 
 
 def respected(desired: Manifest, live: Manifest | None, *pointers: str, **more: Any) -> Manifest:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from comparing import deployment, manifest, pair, widget
-from test_ignored_differences import managed
-
 from argosy.compare import CompareRules, differences
 from argosy.model.application import IgnoreDifference
 from argosy.model.manifest import Manifest, key_of
+from support.comparisons import deployment, managed, manifest, pair, widget
 
 US = "argocd-controller"
 SPEC = {"f:spec": {"f:a": {}, "f:b": {}}}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from comparing import differs, manifest, pair, widget
 
 from argosy.compare import CompareRules, KnownField, read_compare_settings, rules_for
 from argosy.model.application import Application, IgnoreDifference, SyncPolicy
 from argosy.model.manifest import Manifest
+from support.comparisons import differs, manifest, pair, widget
 
 PREFIX = "resource.customizations.ignoreDifferences."
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from comparing import widget
 
 from argosy.compare import UpdateFilter, read_compare_settings
 from argosy.model.manifest import Manifest
+from support.comparisons import widget
 
 UPDATES = "resource.customizations.ignoreResourceUpdates."
 STATUS = {UPDATES + "all": "jsonPointers: [/status]"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from comparing import applied, deployment, differs, manifest, widget
 
 from argosy.model.manifest import Manifest
+from support.comparisons import applied, deployment, differs, manifest, widget
 
 RBAC = "rbac.authorization.k8s.io/v1"
 DEFAULTED = {

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import shared_crew
 
 from argosy.app.engine import Engine, EngineOptions
 from argosy.cluster import Cluster
@@ -15,6 +14,7 @@ from argosy.model import annotations as names
 from argosy.model.manifest import Manifest, key_of
 from argosy.pipeline import Passed
 from argosy.runtime import SYSTEM_CLOCK, Context
+from support.engine import shared_crew
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine_room import furnish
 
 from argosy.cluster import Cluster
 from argosy.desk.applications.changing import confirm_deletion
@@ -14,6 +13,7 @@ from argosy.model.annotations import DELETION_APPROVED
 from argosy.model.application import Application
 from argosy.model.errors import UserError
 from argosy.sync.terms import is_approved
+from support.engine import furnish
 
 pytestmark = pytest.mark.anyio
 ONE, TWO = "2026-11-15T11:59:00Z", "2026-11-15T11:59:01Z"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from board_scene import cache, job, pod, service
 
 from argosy.desk.boards import models
 from argosy.desk.boards.owning import owner_of
 from argosy.desk.boards.readiness import chain
 from argosy.live.tracking import Tracking
+from support.model_manifests import cache, job, pod, service
 
 
 def test_a_row_has_the_run_that_trained_the_model_and_the_pods_that_serve_it() -> None:

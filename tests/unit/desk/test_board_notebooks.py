@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from board_scene import job
 
 from argosy.desk.boards import notebooks
 from argosy.desk.boards.kept import executed
 from argosy.desk.boards.outputs import html_of, png, shown_cells
+from support.model_manifests import job
 
 NOW = datetime(2026, 11, 15, 12, 0, 5, tzinfo=UTC)
 PIXEL = base64.b64encode(

@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from known_keys import AUTHORITY, HOST_KEY, KEY
 
 from argosy.desk.connections import clusters, repositories
 from argosy.desk.connections.certificates import Certificate, Choice, read_certificates
@@ -16,6 +15,7 @@ from argosy.desk.connections.openpgp import read_keys
 from argosy.desk.connections.probing import State
 from argosy.desk.connections.repositories import CREDENTIALS, REPOSITORIES
 from argosy.model.errors import UserError
+from support.sample_keys import AUTHORITY, HOST_KEY, KEY
 
 URL = "https://git.example.com/team/app"
 

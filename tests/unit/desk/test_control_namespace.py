@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from faults import Faulty
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
@@ -13,6 +12,7 @@ from argosy.cluster import Cluster, User
 from argosy.desk.control import LEASE, control_namespace
 from argosy.model.errors import ClusterError, TransientError
 from argosy.schema.definitions import definition
+from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio
 GROUP = "rbac.authorization.k8s.io"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from text_tree import TextTree
 
 from argosy.desk.previewing.reach import Reaches, around, is_touched
 from argosy.model.application import Application, read_source
 from argosy.model.errors import ArgosyError
 from argosy.model.flow import Checkout
 from argosy.render import render
+from support.file_trees import TextTree
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '1'}\n"
 

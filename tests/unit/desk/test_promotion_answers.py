@@ -32,11 +32,6 @@ def made(kind: str, api: str, name: str, namespace: str = "", **more: Any) -> An
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 async def cluster(anyio_backend: str) -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster.open() as opened:
         for name in ("argocd", "ns-dev"):

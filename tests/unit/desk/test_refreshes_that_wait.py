@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
-from engine_room import furnish
 
 from argosy.cluster import Cluster
 from argosy.desk.applications import changing, refreshes
 from argosy.desk.applications.desk import Desk
 from argosy.model.annotations import REFRESH, REFRESH_TIMESTAMP
 from argosy.model.names import ResourceKey
+from support.engine import furnish
 
 pytestmark = pytest.mark.anyio
 WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documented_health import (
+
+from argosy.health import builtin
+from argosy.health.bundled import PROFILES, RULES, bundled_rules, profile_rules, profiles_of
+from argosy.health.lint import lint
+from argosy.health.lua import run_health
+from argosy.health.rulebook import Rulebook
+from argosy.health.settings import from_config_maps, from_manifests
+from argosy.model.flow import Assessment, Health
+from argosy.model.manifest import load
+from argosy.model.names import GroupKind
+from support.documented_health import (
     CELLS,
     CLAIM,
     CLAIM_LATER,
@@ -29,16 +39,6 @@ from documented_health import (
     secret,
     service,
 )
-
-from argosy.health import builtin
-from argosy.health.bundled import PROFILES, RULES, bundled_rules, profile_rules, profiles_of
-from argosy.health.lint import lint
-from argosy.health.lua import run_health
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import from_config_maps, from_manifests
-from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import load
-from argosy.model.names import GroupKind
 
 SERVICE = GroupKind("serving.kserve.io", "InferenceService")
 JOB = GroupKind("mlops.mlops.dev", "NotebookValidationJob")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lupa.luajit21 import LuaRuntime
-from wiped_server import IS_ASKED_FOR
 
 from argosy.health.lua.projecting import project
 from argosy.health.lua.reads import reads
+from support.proof_scale import is_full
 
 ALL = None  # the whole value
 THERE = ()  # only that it is there
@@ -221,8 +221,8 @@ def ran(script: str, manifest: dict[str, Any]) -> str:
 
 
 @given(st.one_of(SCRIPTS, SCRIPTS_WITH_ALIASES), MANIFESTS)
-@pytest.mark.prove
-@settings(max_examples=1500 if IS_ASKED_FOR else 500, deadline=None)
+@pytest.mark.tier("test", "prove")
+@settings(max_examples=1500 if is_full() else 500, deadline=None)
 def test_no_script_can_tell_a_projected_manifest_from_the_whole(script: str, manifest: dict[str, Any]) -> None:
     found = reads(script)
     if found is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import prometheus_text
 import pytest
 
 from argosy.model.measures import MOST_SERIES, OTHER, Counts, Family, Histogram, Sample, one, text
+from support import prometheus_text
 
 
 def test_what_is_counted_can_be_read_again() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from patch_shapes import POD
 
 from argosy.model.errors import PatchError
 from argosy.patch import json_patch, merge_patch, strategic, three_way
 from argosy.patch.ownership import record_update
 from argosy.patch.server_side_apply import FieldConflicts, apply
+from support.patch_shapes import POD
 
 words = st.sampled_from(
     [

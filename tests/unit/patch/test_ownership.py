@@ -4,11 +4,11 @@ import copy
 from typing import Any
 
 import pytest
-from patch_shapes import CONFIG_MAP, POD, WIDGET
 
 from argosy.model.errors import PatchError
 from argosy.patch.fields import FieldSet
 from argosy.patch.ownership import Manager, keep_times, managers_of, record_update, with_managers
+from support.patch_shapes import CONFIG_MAP, POD, WIDGET
 
 T1, T2, T3 = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:03Z"
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from patch_shapes import CONFIG_MAP, POD, SERVICE, WIDGET
 
 from argosy.model.errors import PatchError
 from argosy.patch.fields import FieldSet
@@ -15,6 +14,7 @@ from argosy.patch.last_applied import LAST_APPLIED
 from argosy.patch.ownership import bare, managers_of, record_update
 from argosy.patch.server_side_apply import FieldConflicts, apply
 from argosy.patch.shape import Shape
+from support.patch_shapes import CONFIG_MAP, POD, SERVICE, WIDGET
 
 T1, T2, T3 = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:03Z"
 

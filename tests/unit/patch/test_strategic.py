@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from patch_shapes import POD, SERVICE, WIDGET
 
 from argosy.model.errors import PatchError
 from argosy.patch import strategic
+from support.patch_shapes import POD, SERVICE, WIDGET
 
 
 def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:

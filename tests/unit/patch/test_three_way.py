@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from patch_shapes import POD
 
 from argosy.patch import merge_patch, strategic, three_way
+from support.patch_shapes import POD
 
 
 def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.application import Application, read_application
 from argosy.model.errors import RenderError
 from argosy.model.flow import Checkout
 from argosy.pipeline.rendering import TRIED_AGAIN, Asked, Renders
 from argosy.render import BuildSettings
+from support.file_trees import TextTree
 
 pytestmark = pytest.mark.anyio
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: one}\n"

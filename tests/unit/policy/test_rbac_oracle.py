@@ -8,10 +8,21 @@ from itertools import chain
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from second_evaluator import ACTIONS, ASKED, NAMES, OBJECTS, OWN, RESOURCES, Line, as_project, expected, project_lines
 
 from argosy.policy.access import read_access
 from argosy.policy.rbac import Enforcer, Subjects
+from support.reference_rbac import (
+    ACTIONS,
+    ASKED,
+    NAMES,
+    OBJECTS,
+    OWN,
+    RESOURCES,
+    Line,
+    as_project,
+    expected,
+    project_lines,
+)
 
 grants = st.tuples(
     st.just("p"), st.sampled_from(NAMES), st.sampled_from(RESOURCES), st.sampled_from(ACTIONS),

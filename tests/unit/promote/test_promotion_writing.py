@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.application import Application, read_source
 from argosy.model.errors import UserError
@@ -16,6 +15,7 @@ from argosy.promote.moving import moving
 from argosy.promote.releases import Contents, contents
 from argosy.promote.writing import Writer, kustomization
 from argosy.render import render
+from support.file_trees import TextTree
 
 BASE = {
     "base/kustomization.yaml": "resources: [web.yaml]\n",

@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.application import DirectoryOptions
 from argosy.model.errors import LimitError, RenderError
 from argosy.model.manifest import Manifest, load
 from argosy.render.directory import read_directory
 from argosy.render.settings import RenderLimits
+from support.file_trees import TextTree
 
 PLAIN = DirectoryOptions()
 

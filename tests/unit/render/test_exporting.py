@@ -7,10 +7,10 @@ import stat
 from pathlib import Path
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.errors import LimitError, RenderError
 from argosy.render.exporting import ExportLimits, exported
+from support.file_trees import TextTree
 
 TREE = TextTree(
     {"a/b.yaml": "b", "a/deep/c.yaml": "c", "other/d": "d", "run.sh": "#!/bin/sh\n"}, {"a/link": "../other/d"}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from helm_engines import a_chart
-from text_tree import TextTree
 
 from argosy.model.errors import RenderError
 from argosy.render.helm.parameters import escaped
 from argosy.render.helm.value_files import ValueFiles
+from support.file_trees import TextTree
+from support.helm_engines import a_chart
 
 FILES = {
     "values.yaml": "chart", "b.yaml": "b", "a.yaml": "a", "env/prod.yaml": "prod", "env/eu/west.yaml": "west",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.errors import UserError
 from argosy.render.kustomize import build
+from support.file_trees import TextTree
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n"
 DEPLOYMENT = """apiVersion: apps/v1

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.errors import LimitError, RenderError
 from argosy.render.kustomize import build
+from support.file_trees import TextTree
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1'}\n"
 COMPONENT = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"

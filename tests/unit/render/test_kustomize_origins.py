@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.application import KustomizeOptions
 from argosy.model.flow import Origin
 from argosy.model.names import ResourceKey
 from argosy.render.kustomize import build, trace
 from argosy.render.origins import Traced
+from support.file_trees import TextTree
 
 BASE = """apiVersion: apps/v1
 kind: Deployment

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from in_full import IN_FULL
-from text_tree import TextTree
 
 from argosy.render.kustomize import build
+from support.file_trees import TextTree
 
 SLOWEST = 30.0
 
@@ -38,7 +37,9 @@ SIZES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [pytest.param(each, marks=IN_FULL if "patches" in each else ()) for each in SIZES])
+@pytest.mark.parametrize(
+    "size", [pytest.param(size, marks=pytest.mark.tier("all") if "patches" in size else ()) for size in SIZES]
+)
 def test_a_large_kustomization_is_built_in_time(size: str) -> None:
     count, files = SIZES[size]
     started = time.process_time()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.errors import RenderError
 from argosy.render.kustomize import build
+from support.file_trees import TextTree
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {x: y}\n  annotations: {x: y}\n"
 DEPLOYMENT = """apiVersion: apps/v1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.errors import LimitError, RenderError
 from argosy.render.kustomize import build
+from support.file_trees import TextTree
 
 WEB = """apiVersion: apps/v1
 kind: Deployment

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.application import Application, DirectoryOptions, Source
 from argosy.model.flow import Checkout, Input
@@ -11,6 +10,7 @@ from argosy.model.tree import TreeEntry
 from argosy.render import are_current, build_environment, render
 from argosy.render.inputs import RecordingEnvironment
 from argosy.render.settings import BuildSettings
+from support.file_trees import TextTree
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 FILES = {

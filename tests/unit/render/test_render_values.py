@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.application import Application, Destination, HelmOptions, Source, read_source
 from argosy.model.errors import RenderError
@@ -13,6 +12,7 @@ from argosy.render.environment import build_environment, substitute
 from argosy.render.lists import flattened
 from argosy.render.overrides import overridden
 from argosy.render.settings import BuildSettings, PluginCommand, RenderLimits, read_build_settings
+from support.file_trees import TextTree
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from text_tree import TextTree
 
 from argosy.model.application import DirectoryOptions, HelmOptions, KustomizeOptions, Source
 from argosy.model.errors import RenderError
 from argosy.render.detect import detect, source_folder
 from argosy.render.settings import BuildSettings, PluginCommand
+from support.file_trees import TextTree
 
 PLAIN = BuildSettings()
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.report.report_values import DURATIONS, REQUESTS, states
 
 from argosy.model.application import OperationRequest, OperationState, Retry, SyncRequest
 from argosy.model.application.operations import request_of, state_of
 from argosy.model.application.policies import seconds_of
 from argosy.model.fields import Fields
 from argosy.report.operations import duration_text, request_wire, state_wire
+from support.operation_values import DURATIONS, REQUESTS, states
 
 
 def read(wire: dict[str, Any]) -> OperationRequest:

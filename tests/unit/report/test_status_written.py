@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from unit.report.report_values import KEYS, NAMES, SOURCE_WIRES, TIMES, WORDS, states
 
 from argosy.model.application import Application, OperationRequest, OperationState, read_application
 from argosy.model.flow import Assessment, Health, SyncStatus
@@ -19,6 +18,7 @@ from argosy.report.resources import Resource
 from argosy.report.status import Report, changes, compared_to, is_outdated, status, unreadable
 from argosy.schema.custom import custom_kinds
 from argosy.schema.definitions import definition
+from support.operation_values import KEYS, NAMES, SOURCE_WIRES, TIMES, WORDS, states
 
 SOURCE = {"repoURL": "https://git.example/models", "path": "dev", "targetRevision": "main"}
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z"

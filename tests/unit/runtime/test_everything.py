@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from faults import Faulty
 
 from argosy.cluster import Catalog, Cluster, KindInfo
 from argosy.model.errors import ArgosyError, ClusterError, Forbidden, Gone, TransientError
@@ -21,6 +20,7 @@ from argosy.runtime.about import about, fields
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import Backoff
 from argosy.runtime.everything import Everything
+from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio
 CONFIG_MAP = GroupKind("", "ConfigMap")

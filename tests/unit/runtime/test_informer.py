@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from faults import Faulty
 
 from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError, Forbidden, Gone, TransientError
@@ -19,6 +18,7 @@ from argosy.runtime import informer as module
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import Backoff
 from argosy.runtime.informer import Informer
+from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from faults import Faulty
 
 from argosy.cluster import Cluster
 from argosy.cluster.sending import BEFORE_SENDING
@@ -17,6 +16,7 @@ from argosy.model.errors import TransientError
 from argosy.model.names import ResourceKey
 from argosy.runtime.leader import Terms, lead
 from argosy.runtime.permit import NotOurs, carried
+from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from faults import Faulty
 
 from argosy.cluster import Cluster
 from argosy.desk.control import has_engine
@@ -17,6 +16,7 @@ from argosy.model.errors import TransientError
 from argosy.runtime.member_leases import LABELS, LEASE, lease_key
 from argosy.runtime.members import Members, Standing
 from argosy.runtime.permit import NotOurs, carried
+from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio
 KEYS = [f"argocd/app-{number}" for number in range(30)]

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
-from member_world import KEYS, Process, World, faults
-from wiped_server import IS_ASKED_FOR
 
 from argosy.runtime.member_leases import NOBODY, Roster, Seen, SharedTerms
 from argosy.runtime.members import Members, Standing
+from support.proof_scale import is_full
+from support.shard_members import KEYS, Process, World, faults
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 LONG = 30.0  # seconds that webhooks may take
 SECONDS = 90.0  # that a world lasts
-WORLDS = 20 if IS_ASKED_FOR else 8
+WORLDS = 20 if is_full() else 8
 ALL = ("sleep", "sleep", "sleep", "wake", "kill", "stop", "come", "away", "back", "jump")
 # Moments that chance hardly ever meets: to wake when others have just lost patience, to begin all at once.
 NAPS, STARTS = ("nap",), ("anew",)

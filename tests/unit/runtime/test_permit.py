@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-import sync_stage
 
 from argosy.cluster import Cluster, User
 from argosy.cluster.sending import BEFORE_SENDING
@@ -15,6 +14,7 @@ from argosy.model.errors import TransientError
 from argosy.model.manifest import key_of
 from argosy.pipeline.doorway import Doorway
 from argosy.runtime.permit import NotOurs, Step, carried, under
+from support import sync_operations
 
 pytestmark = pytest.mark.anyio
 
@@ -54,8 +54,8 @@ async def test_a_sync_whose_permit_is_refused_has_not_failed_and_goes_on_when_th
     clock: Any, cluster: Cluster, namespace: str
 ) -> None:
     """A Lease that is late is no reason that a revision would never be tried again."""
-    wanted = sync_stage.config("one", namespace=namespace)
-    stage = sync_stage.Stage(cluster, [wanted], engine=Doorway(cluster, lambda key: None))
+    wanted = sync_operations.config("one", namespace=namespace)
+    stage = sync_operations.Stage(cluster, [wanted], engine=Doorway(cluster, lambda key: None))
     is_late = True
     with under(Step("argocd/demo", lambda: not is_late, lambda: 10.0, 4.0, clock)):
         before = stage.begin()

@@ -7,7 +7,6 @@ import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
-from engine_room import LeapingClock
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
@@ -18,6 +17,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime.clock import SYSTEM_CLOCK, within
 from argosy.runtime.pulse import LONGEST, PATIENCE, Living, Pulse
+from support.engine import LeapingClock
 
 
 async def answers() -> None:

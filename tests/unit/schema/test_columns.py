@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from printing import Manifest, ago, made, row
 
 from argosy.schema import columns
+from support.printed_rows import Manifest, ago, made, row
 
 
 @pytest.mark.parametrize(

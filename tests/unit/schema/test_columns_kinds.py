@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from printing import Manifest, ago, made, row
 
 from argosy.model.names import GroupKind
 from argosy.schema import columns
+from support.printed_rows import Manifest, ago, made, row
 
 READY = [{"type": "Ready", "status": "True"}]
 TEMPLATE = {"spec": {"containers": [{"name": "c", "image": "nginx"}, {"name": "d", "image": "redis:7"}]}}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from defaulting import POD, SELECTOR, TEMPLATE, TEMPLATE_DEFAULTED, defaulted, manifest
 
 from argosy.model.errors import ManifestError
 from argosy.model.names import GroupKind
 from argosy.schema import defaults
 from argosy.schema.defaults.pod import pull_policy
+from support.schema_defaults import POD, SELECTOR, TEMPLATE, TEMPLATE_DEFAULTED, defaulted, manifest
 
 
 def test_a_deployment_is_filled_in_as_the_real_server_does() -> None:

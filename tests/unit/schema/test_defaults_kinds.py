@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from defaulting import TEMPLATE, TEMPLATE_DEFAULTED, defaulted, manifest
+
+from support.schema_defaults import TEMPLATE, TEMPLATE_DEFAULTED, defaulted, manifest
 
 SMALL: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("v1", "Secret", {}, {"type": "Opaque"}),

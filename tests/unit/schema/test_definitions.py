@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract_manifests import eventually
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import ClusterError, ManifestError, UserError
@@ -16,6 +15,7 @@ from argosy.model.manifest import Manifest, key_of, read_manifests
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.definitions import definition, definitions, names
 from argosy.schema.definitions.notation import expand
+from support.contract_manifests import eventually
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from checking import Manifest, created, made
+
+from support.schema_validation import Manifest, created, made
 
 
 def test_a_deployment_of_nothing_is_refused_as_the_real_server_does() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checking import Manifest, created, made, ready, resource_of
 
 from argosy.schema import defaults, validation
 from argosy.schema.fault import Fault
+from support.schema_validation import Manifest, created, made, ready, resource_of
 
 
 def updated(old: Manifest, change: Manifest) -> list[Fault]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from restricted_profile import refused, refused_by_scc
 
 from argosy.cli import command_line
 from argosy.cluster import Cluster
@@ -25,6 +24,7 @@ from argosy.setup.installing.manifests import manifests
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import Found, Plan, make_plan
 from argosy.setup.installing.survey import LEADS, survey
+from support.pod_security import refused, refused_by_scc
 
 ROOT = Path(__file__).parents[3]
 PLAIN = InstallOptions()

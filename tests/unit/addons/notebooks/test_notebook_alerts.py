@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from notebook_world import FAILED, PASSED, RUNNING, ToldRuns, job, leaping
 
 from argosy.addons.notebooks.metrics import MOST_SERIES, Metrics
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import UnknownRef
 from argosy.model.manifest import read_manifests
 from argosy.schema.definitions import definitions
+from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, leaping
 
 pytestmark = pytest.mark.anyio
 ALERTS = Path(__file__).parents[4] / "deploy" / "notebooks" / "alerts.yaml"

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from notebook_world import BAD, FAILED, GOOD, PASSED, RUNNING, VANISHED, ToldRuns, condition, job, leaping, world
 
 from argosy.addons.notebooks.controller import Follower
 from argosy.addons.notebooks.job import KIND, Job
@@ -20,6 +19,19 @@ from argosy.model.errors import TransientError, UnknownRef
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context
+from support.notebook_controller import (
+    BAD,
+    FAILED,
+    GOOD,
+    PASSED,
+    RUNNING,
+    VANISHED,
+    ToldRuns,
+    condition,
+    job,
+    leaping,
+    world,
+)
 
 pytestmark = pytest.mark.anyio
 TRAIN = ResourceKey(*KIND, "default", "train")

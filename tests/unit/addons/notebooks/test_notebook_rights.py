@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notebook_world import ToldRuns, World, job
-from recorded_cluster import RecordedCluster, Right
 
 from argosy.addons.notebooks.making import DEFINITION, made
 from argosy.addons.notebooks.models.platforms import KINDS
@@ -20,6 +18,8 @@ from argosy.model.manifest import Manifest, dump, load_all
 from argosy.model.names import ResourceKey
 from argosy.runtime import run
 from argosy.schema.definitions import definition, definitions
+from support.notebook_controller import ToldRuns, World, job
+from support.recording_client import RecordedCluster, Right
 
 pytestmark = pytest.mark.anyio
 SHIPPED = Path(__file__).parents[4] / "deploy" / "notebooks"

@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from engine_room import LeapingClock
-from notebook_world import job
 
 from argosy.addons.notebooks import summaries
 from argosy.addons.notebooks.job import KIND
@@ -21,6 +19,8 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime import run
 from argosy.schema.definitions import definition
+from support.engine import LeapingClock
+from support.notebook_controller import job
 
 pytestmark = pytest.mark.anyio
 STATUS, SUMMARY = "mlops.dev/notebook-status", "mlops.dev/notebook-summary"

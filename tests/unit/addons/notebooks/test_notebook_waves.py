@@ -6,12 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-from notebook_world import FAILED, PASSED, RUNNING, ToldRuns, World, job, world
 
 from argosy.addons.notebooks import waves
 from argosy.addons.notebooks.job import KIND
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.names import ResourceKey
+from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, World, job, world
 
 pytestmark = pytest.mark.anyio
 TRAIN = ResourceKey(*KIND, "default", "train")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from notebook_world import NOTEBOOK, job, made
 
 from argosy.addons.notebooks.job import KIND, read_job
 from argosy.addons.notebooks.pods import parcel
@@ -16,6 +15,7 @@ from argosy.addons.notebooks.problems import OURS, RESERVED
 from argosy.addons.notebooks.runner.order import Order
 from argosy.addons.notebooks.runs import pod_name
 from argosy.model.manifest import Manifest
+from support.notebook_controller import NOTEBOOK, job, made
 
 
 def container(manifest: Manifest, name: str) -> Mapping[str, Any]:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from notebook_world import RUN, World, job, made, world
 
 from argosy.addons.notebooks import statuses
 from argosy.addons.notebooks.job import read_job
@@ -21,6 +20,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import Cache, Context
 from argosy.runtime.clock import SystemClock
+from support.notebook_controller import RUN, World, job, made, world
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 8, 1, 12, tzinfo=UTC)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from notebook_world import BAD, FAILED, GOOD, PASSED, RUNNING, ToldRuns, World, job
 
 from argosy.addons.argocd_operator import make as operator
 from argosy.addons.notebooks.building import ImageBuilds
@@ -29,6 +28,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.runtime import AddOn
 from argosy.schema.definitions import definition
+from support.notebook_controller import BAD, FAILED, GOOD, PASSED, RUNNING, ToldRuns, World, job
 
 pytestmark = pytest.mark.anyio
 POD = ResourceKey("", "Pod", "default", "train-validation")

@@ -6,8 +6,15 @@ import json
 from typing import Any
 
 import pytest
-from notebook_world import FAILED, PASSED, RUNNING, ToldRuns, job
-from trigger_world import (
+
+from argosy.addons.notebooks.job import KIND
+from argosy.addons.notebooks.problems import warnings
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import dump
+from argosy.model.names import ResourceKey
+from argosy.schema.definitions import definition
+from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job
+from support.trigger_jobs import (
     APPLICATION,
     TRIGGERS,
     WEB,
@@ -23,13 +30,6 @@ from trigger_world import (
     until,
     workload,
 )
-
-from argosy.addons.notebooks.job import KIND
-from argosy.addons.notebooks.problems import warnings
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import dump
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
 
 pytestmark = pytest.mark.anyio
 _REPLICAS = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)

@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from guarded_world import ask
-from site_world import CONTROL, KnownPeople, a_site, anything, nothing
 
 from argosy.model.errors import PolicyError, TransientError
 from argosy.server.answers import Json, Stream
@@ -19,6 +17,8 @@ from argosy.server.doors import limits
 from argosy.server.doors.entry import Entry
 from argosy.server.resolving import application
 from argosy.server.routes import May, Public, Route, SignedIn
+from support.page_site import CONTROL, KnownPeople, a_site, anything, nothing
+from support.tenants import ask
 
 pytestmark = pytest.mark.anyio
 APP = {

@@ -16,9 +16,9 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from site_world import StillLookout
 
 from argosy.server.doors.hiding import Mask, mask_of
+from support.page_site import StillLookout
 
 MARK = "++++++++"
 APP = {

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from site_world import StillLookout
 
 from argosy.model.annotations import LAST_APPLIED
 from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
 from argosy.server.doors.masking import masked_json, without_secrets
 from argosy.server.doors.public_words import Public
+from support.page_site import StillLookout
 
 CANARY = "c4n4ry-VALUE/0123"
 

@@ -7,14 +7,14 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from guarded_world import ask
-from site_world import KnownPeople, a_site, anything
 
 from argosy.server.answers import Json
 from argosy.server.asked import Asked
 from argosy.server.doors import limits
 from argosy.server.doors.entry import Entry
 from argosy.server.routes import Public, Route, SignedIn
+from support.page_site import KnownPeople, a_site, anything
+from support.tenants import ask
 
 pytestmark = pytest.mark.anyio
 JSON = {"Content-Type": "application/json"}

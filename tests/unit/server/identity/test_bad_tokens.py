@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from identity_room import Room, identity_room
 
 from argosy.server.identity.caller import BadCredential, Shown
+from support.identities import Room, identity_room
 
 pytestmark = pytest.mark.anyio
 Made = Callable[["Signing"], str]

@@ -6,10 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from identity_room import Room
 
 from argosy.desk.accounts.codes import KEY, Codes
 from argosy.server.identity.caller import BadLogin
+from support.identities import Room
 
 pytestmark = pytest.mark.anyio
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import bcrypt
 import pytest
-from engine_room import embedded, furnish
-from identity_room import NAMESPACE, Room
 
 from argosy.desk.accounts.changing import INITIAL
 from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
+from support.engine import embedded, furnish
+from support.identities import NAMESPACE, Room
 
 pytestmark = pytest.mark.anyio
 

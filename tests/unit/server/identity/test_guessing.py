@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from identity_room import CHEAP, NAMESPACE, Glance, Room
 
 from argosy.desk.accounts.passwords import Hashing
 from argosy.model.names import ResourceKey
@@ -16,6 +15,7 @@ from argosy.runtime.clock import Timer
 from argosy.server.identity.attempts import MOST_OF_ONE, NAME
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.identities import Identities
+from support.identities import CHEAP, NAMESPACE, Glance, Room
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse"

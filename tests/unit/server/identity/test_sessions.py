@@ -7,13 +7,13 @@ import base64
 from typing import Any
 
 import pytest
-from identity_room import NAMESPACE, Room
 
 from argosy.desk.accounts import tokens
 from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.revoking import MOST
+from support.identities import NAMESPACE, Room
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse"

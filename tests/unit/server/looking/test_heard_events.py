@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from site_world import a_site
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
@@ -14,6 +13,7 @@ from argosy.model.errors import TransientError
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import NOBODY
 from argosy.server.looking import heard
+from support.page_site import a_site
 
 
 class Watched(EmbeddedCluster):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from site_world import CONTROL, KnownPeople, a_site, anything
 
 from argosy.desk.doctor.examining import Wanted
 from argosy.model.errors import UserError
@@ -12,6 +11,7 @@ from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
 from argosy.server.looking.examining import permitted
 from argosy.server.pages.doctor import commands_of, words_of
+from support.page_site import CONTROL, KnownPeople, a_site, anything
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from site_world import a_site
 
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
 from argosy.server.looking.environments import Known, concerns
 from argosy.server.pages.environments import _by
+from support.page_site import a_site
 
 
 def asked(caller: Caller, **options: Any) -> Asked:

@@ -1,0 +1,47 @@
+"""The controller of notebooks through the door to real clusters: HTTP, not the store."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from argosy.cluster.connection import Connection
+from argosy.cluster.kube import connect
+from argosy.schema.definitions import definitions
+from support.clusters import TOKEN, served
+from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, world
+
+pytestmark = pytest.mark.anyio
+KINDS = ("inferenceservices.serving.kserve.io", "imagestreams.image.openshift.io", "builds.build.openshift.io")
+
+
+async def test_jobs_run_build_ask_fail_and_go_over_http_as_they_do_inside(tmp_path: Path) -> None:
+    async with served(tmp_path / "server") as server:
+        address = server.endpoint.address
+        cluster = await connect(Connection(address, "a test", ca_file=str(server.authority), token=TOKEN))
+        try:
+            for each in definitions(*KINDS, "buildconfigs.build.openshift.io"):
+                await cluster.apply(each, manager="test")
+            async with world(cluster, ToldRuns({1: PASSED})) as at:  # type: ignore[arg-type]
+                await at.apply(job("good"))
+                assert (await at.ends("good"))["phase"] == "Succeeded"
+                at.runs.answers[1] = FAILED
+                await at.apply(job("bad", retryPolicy={"true": "any", "maxRetries": 1, "backoff": "50ms"}))
+                assert (await at.ends("bad"))["retryCount"] == 1
+                await at.apply(job("asks", modelValidation={"targetModels": ["m"]}))
+                asked = await at.becomes(lambda status: status["modelValidationResult"], "asks")
+                assert "there is no model m" in asked["message"]
+                await at.apply(job("builds", pod={"buildConfig": {"enabled": True}}))
+                await at.becomes(lambda status: status["buildStatus"]["phase"] == "Running", "builds")
+                at.runs.answers[1] = RUNNING
+                await at.apply(job("goes"))
+                await at.becomes(lambda status: status["results"], "goes")
+                await at.delete("goes")
+                async with asyncio.timeout(20):
+                    while any(name == "goes" for name, _ in at.runs.alive):
+                        await asyncio.sleep(0.01)
+                await at.told("ValidationSucceeded", "ValidationRetrying", "BuildStarted")
+        finally:
+            await cluster.close()

@@ -1,0 +1,258 @@
+"""Restarts that a success sets off: which Pods go, in what order, and what is tried before."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.schema.definitions import definition
+from support.notebook_controller import RUNNING
+from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled, runtime
+from support.simulators import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, made
+from support.trigger_jobs import (
+    RESTARTED,
+    all_done,
+    at_work,
+    entry,
+    get,
+    states,
+    training,
+    until,
+    workload,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+# -- restarts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
+async def test_workloads_are_replaced_by_their_own_rolling_update(cluster: EmbeddedCluster, kind: str) -> None:
+    kinds = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, POD, GroupKind("", "Node"))
+    async with modelled(cluster, *kinds) as sims:
+        await cluster.create(workload(kind))
+        before = await sims.pods_become(lambda pods: len(pods) >= 1 and all(map(is_ready, pods)), app="web")
+        async with at_work(cluster) as at:
+            await at.apply(training(entry(kind, waitFor="Ready")))
+            status = await all_done(at)
+        after = await sims.pods(app="web")
+    assert states(status) == [("Succeeded", "its Pods were replaced, and are ready")]
+    assert not uids(before) & uids([pod for pod in after if is_ready(pod)])
+
+
+def is_ready(pod: Manifest) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def uids(pods: list[Manifest]) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods}
+
+
+async def test_pods_that_are_only_replaced_when_they_go_are_evicted_one_by_one(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, STATEFUL_SET, POD, GroupKind("", "Node")) as sims:
+        chosen = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}
+        await cluster.create(workload("StatefulSet", updateStrategy={"type": "OnDelete"}, selector=chosen))
+        before = await sims.pods_become(lambda pods: len(pods) == 2 and all(map(is_ready, pods)), app="web")
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("StatefulSet", waitFor="Ready")))
+            status = await all_done(at)
+        after = await sims.pods_become(lambda pods: len(pods) == 2, app="web")
+    assert states(status) == [("Succeeded", "2 Pods were replaced, one by one")]
+    assert not uids(before) & uids(after)
+
+
+async def test_of_any_other_kind_the_pods_that_it_owns_are_evicted_and_no_others(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, REPLICA_SET, POD, GroupKind("", "Node")) as sims:
+        await cluster.create(workload("ReplicaSet"))
+        bystander = made("v1", "Pod", {"containers": [{"name": "web", "image": "web:1"}]}, "bystander")
+        await cluster.create(bystander)
+        before = await sims.pods_become(lambda pods: len(pods) == 3 and all(map(is_ready, pods)))
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("ReplicaSet", waitFor="Ready")))
+            status = await all_done(at)
+        after = await sims.pods_become(lambda pods: len(pods) == 3)
+    assert states(status) == [("Succeeded", "2 Pods were replaced, one by one")]
+    (kept,) = [pod for pod in after if pod["metadata"]["uid"] in uids(before)]
+    assert kept["metadata"]["name"] == "bystander"
+
+
+async def test_a_deployment_that_is_paused_is_left_alone(cluster: EmbeddedCluster) -> None:
+    await cluster.create(workload(paused=True))
+    async with at_work(cluster) as at:
+        await at.apply(training(entry()))
+        ((state, said),) = states(await all_done(at))
+    assert (state, said) == ("Failed", "Deployment default/web is paused; resume it: kubectl rollout resume")
+
+
+async def test_the_pods_of_a_model_go_one_by_one_and_never_all_at_once(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as sims:
+        await cluster.create(runtime())
+        await cluster.create(model(predictor={"minReplicas": 3}))
+        label = {"serving.kserve.io/inferenceservice": "web"}
+        before = await sims.pods_become(lambda pods: len(pods) == 3 and all(map(is_ready, pods)), **label)
+        fewest = 3
+
+        async def look() -> None:
+            nonlocal fewest
+            while True:
+                ready = [pod for pod in await sims.pods(**label) if is_ready(pod)]
+                fewest = min(fewest, len([pod for pod in ready if not pod["metadata"].get("deletionTimestamp")]))
+                await asyncio.sleep(0.005)
+
+        looking = asyncio.create_task(look())
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("InferenceService", waitFor="Ready")))
+            status = await all_done(at)
+        looking.cancel()
+        after = await sims.pods_become(lambda pods: len(pods) == 3, **label)
+    assert states(status) == [("Succeeded", "3 Pods were replaced, one by one")]
+    assert not uids(before) & uids(after)
+    assert fewest == 2
+
+
+async def test_a_model_with_revisions_gets_a_new_one(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as sims:
+        await cluster.create(runtime())
+        mode = {"serving.kserve.io/deploymentMode": "Serverless"}
+        await cluster.create(model(mode))
+        label = {"serving.kserve.io/inferenceservice": "web"}
+        before = await sims.pods_become(lambda pods: pods and all(map(is_ready, pods)), **label)
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("InferenceService", waitFor="Ready")))
+            status = await all_done(at)
+        live = await get(cluster, ResourceKey(*SERVICE, "default", "web"))
+        after = await sims.pods(**label)
+    assert states(status) == [("Succeeded", "its Pods were replaced, and it is Ready")]
+    assert live["spec"]["predictor"]["annotations"][RESTARTED]
+    assert any(is_ready(pod) and pod["metadata"]["uid"] not in uids(before) for pod in after)
+
+
+@pytest.mark.tier("all")
+async def test_a_budget_is_kept_and_what_cannot_go_in_time_stays(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS, GroupKind("policy", "PodDisruptionBudget")) as sims:
+        await cluster.create(runtime())
+        await cluster.create(model())
+        label = {"serving.kserve.io/inferenceservice": "web"}
+        before = await sims.pods_become(lambda pods: pods and all(map(is_ready, pods)), **label)
+        budget = made("policy/v1", "PodDisruptionBudget", {"maxUnavailable": 0, "selector": {"matchLabels": label}})
+        await cluster.create(budget)
+        kind = GroupKind("policy", "PodDisruptionBudget")
+        await sims.becomes(kind, lambda live: live["status"]["observedGeneration"])
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("InferenceService", timeout="2s")))
+            ((state, said),) = states(await all_done(at))
+        after = await sims.pods(**label)
+    assert (state, "disruption budget" in said) == ("Failed", True)
+    assert uids(before) == uids(after)
+
+
+# -- a trial before it -------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def served(answers: dict[str, str]) -> Iterator[int]:
+    """A model server on this machine: the port of a Pod that a test plays."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = answers.get(self.path)
+            self.send_response(200 if text is not None else 503)
+            self.end_headers()
+            self.wfile.write((text or "").encode())
+
+        def log_message(self, *_: object) -> None:
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def serving_pod(port: int) -> Manifest:
+    container = {"name": "kserve-container", "image": "server:1", "ports": [{"containerPort": port}]}
+    found = made("v1", "Pod", {"containers": [container]}, "old")
+    found["metadata"]["labels"] = {"serving.kserve.io/inferenceservice": "web"}
+    return found
+
+
+async def becomes_ready(cluster: EmbeddedCluster, name: str) -> None:
+    ready = {"phase": "Running", "podIP": "127.0.0.1", "conditions": [{"type": "Ready", "status": "True"}]}
+    await cluster.patch(ResourceKey(*POD, "default", name), {"status": ready}, subresource="status")
+
+
+async def trial_pod(cluster: EmbeddedCluster) -> Manifest | None:
+    pods = (await cluster.list(POD, namespace="default", labels="mlops.dev/run")).items
+    return pods[0] if pods else None
+
+
+@pytest.mark.parametrize("answers", [{"/v1/models/web": '{"ready": true}'}, {}], ids=["good", "broken"])
+async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
+    cluster: EmbeddedCluster, answers: dict[str, str]
+) -> None:
+    await cluster.apply(definition("inferenceservices.serving.kserve.io"), manager="test")
+    await cluster.create(model())
+    old = ResourceKey(*POD, "default", "old")
+    probe = {"path": "/v1/models/web", "contains": "true"}
+    with served(answers) as port:
+        await cluster.create(serving_pod(port))
+        await becomes_ready(cluster, "old")
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("InferenceService", probe=probe, timeout="30s" if answers else "8s")))
+            made_for_it = await until(lambda: trial_pod(cluster))
+            assert (await get(cluster, old))["metadata"].get("deletionTimestamp") is None
+            assert "serving.kserve.io/inferenceservice" not in made_for_it["metadata"]["labels"]
+            assert made_for_it["metadata"]["ownerReferences"][0]["name"] == "train"
+            await becomes_ready(cluster, made_for_it["metadata"]["name"])
+            ((state, said),) = states(await all_done(at))
+        assert await trial_pod(cluster) is None
+        left = await cluster.get(old)
+    is_gone = left is None or bool(left["metadata"].get("deletionTimestamp"))
+    if answers:
+        assert (state, said, is_gone) == ("Succeeded", "its Pod was replaced", True)
+    else:
+        assert (state, said, is_gone) == ("Failed", "the new model answers 503 to /v1/models/web", False)
+
+
+async def test_a_new_run_takes_the_trial_of_the_last_one_away(cluster: EmbeddedCluster) -> None:
+    await cluster.apply(definition("inferenceservices.serving.kserve.io"), manager="test")
+    await cluster.create(model())
+    await cluster.create(serving_pod(8080))
+    await becomes_ready(cluster, "old")
+    async with at_work(cluster) as at:
+        await at.apply(training(entry("InferenceService", probe="/ready")))
+        tried = await until(lambda: trial_pod(cluster))
+        at.runs.otherwise = RUNNING
+        await at.patch({"spec": {"timeout": "20m"}})
+        await at.becomes(lambda status: status["observedGeneration"] == 2 and status["results"])
+        assert await trial_pod(cluster) is None
+    assert tried["spec"]["activeDeadlineSeconds"] == 660
+
+
+async def test_a_simulated_model_is_tried_and_then_replaced(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as sims:
+        await cluster.create(runtime())
+        await cluster.create(model())
+        label = {"serving.kserve.io/inferenceservice": "web"}
+        before = await sims.pods_become(lambda pods: pods and all(map(is_ready, pods)), **label)
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("InferenceService", probe="/v1/models/web", waitFor="Ready")))
+            status = await all_done(at)
+        after = await sims.pods_become(lambda pods: len(pods) == 1, **label)
+    assert states(status) == [("Succeeded", "its Pod was replaced")]
+    assert not uids(before) & uids(after)

@@ -1,0 +1,333 @@
+"""Many callers, few workers: batches, queues, cancelling, replacing, and no process or descriptor left over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import uvloop
+
+import argosy
+from argosy.confine import CrashError, Limits, OverLimit, Pool
+from argosy.model.errors import TransientError
+from support.paths import TESTS
+from support.processes import children, descriptors, is_running, soon
+
+HOSTILE = "support.hostile_functions"
+PATH = [str(TESTS), str(Path(argosy.__file__).parents[1])]
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here to count processes in")
+
+
+def play(scene, *, workers=2, runner=asyncio.run):
+    """Run a scene with a pool of its own."""
+
+    async def whole():
+        pool = Pool(workers=workers, preload=[HOSTILE])
+        try:
+            return await scene(pool)
+        finally:
+            await pool.close()
+
+    return runner(whole())
+
+
+def test_a_batch_gives_every_payload_its_own_answer_in_order():
+    async def scene(pool):
+        assert await pool.run_batch(f"{HOSTILE}:twice", range(3000)) == [number * 2 for number in range(3000)]
+        assert await pool.run_batch(f"{HOSTILE}:twice", []) == []
+
+    play(scene)
+
+
+def test_one_poisoned_payload_of_a_batch_gets_its_error_and_the_others_their_answers():
+    async def scene(pool):
+        payloads = [1, "loop", 2, "leave", "memory", 3, "fail", "x" * 2000, 4]
+        answers = await pool.run_batch(f"{HOSTILE}:twice", payloads, limits=Limits(input=1000))
+        assert [answer for answer in answers if isinstance(answer, int)] == [2, 4, 6, 8]
+        assert [getattr(answers[i], "limit", None) for i in (1, 4, 7)] == ["cpu", "memory", "input"]
+        assert type(answers[3]) is CrashError
+        assert str(answers[6]) == "ValueError: None"
+
+    play(scene)
+
+
+def test_a_batch_of_nothing_but_refused_payloads_is_answered():
+    async def scene(pool):
+        answers = await pool.run_batch(f"{HOSTILE}:echo", ["x" * 2000] * 3, limits=Limits(input=1000))
+        assert [answer.limit for answer in answers] == ["input"] * 3
+        assert await pool.run(f"{HOSTILE}:echo", 1) == 1
+
+    play(scene)
+
+
+def test_a_batch_may_be_larger_than_any_buffer():
+    async def scene(pool):
+        payloads = [str(number) * 100_000 for number in range(10)] * 3
+        assert await pool.run_batch(f"{HOSTILE}:echo", payloads, limits=Limits(wall=20)) == payloads
+
+    play(scene)
+
+
+def test_the_wall_limit_is_for_each_payload_not_for_the_batch():
+    async def scene(pool):
+        assert await pool.run_batch(f"{HOSTILE}:sleep", [0.3] * 8, limits=Limits(wall=2)) == [0.3] * 8
+
+    play(scene)
+
+
+@pytest.mark.tier("all")
+def test_a_batch_that_uses_more_cpu_than_a_workers_life_is_finished_by_others():
+    async def scene(pool):
+        # With 0.1 s a call, a worker is killed after 2 s of CPU, and must be replaced before.
+        answers = await pool.run_batch(f"{HOSTILE}:burn", [0.05] * 60, limits=Limits(wall=10, cpu=0.1))
+        assert answers == [0.05] * 60
+
+    play(scene)
+
+
+def test_twenty_callers_share_two_workers_and_each_gets_its_own_answer():
+    async def scene(pool):
+        async def caller(number):
+            for turn in range(20):
+                assert await pool.run(f"{HOSTILE}:echo", [number, turn]) == [number, turn]
+            return (await pool.run(f"{HOSTILE}:identity", None))["pid"]
+
+        pids = await asyncio.gather(*(caller(number) for number in range(20)))
+        assert len(set(pids)) <= 2
+
+    play(scene)
+
+
+def test_calls_with_other_limits_never_make_the_pool_larger():
+    async def scene(pool):
+        server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
+
+        async def caller(number):
+            await pool.run(f"{HOSTILE}:echo", 1, limits=Limits(memory=(100 + number) << 20))
+
+        for _ in range(3):
+            await asyncio.gather(*(caller(number) for number in range(6)))
+            async with asyncio.timeout(30):  # one that was told to end may take its time on a busy machine
+                while len([pid for pid in children(server) if is_running(pid)]) > 2:
+                    await asyncio.sleep(0.01)
+
+    play(scene)
+
+
+def test_a_slow_call_does_not_hold_up_the_callers_of_the_other_worker():
+    async def scene(pool):
+        slow = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 50, limits=Limits(wall=60)))
+        for number in range(20):
+            assert await pool.run(f"{HOSTILE}:echo", number) == number
+        assert not slow.done()
+        slow.cancel()
+        await asyncio.gather(slow, return_exceptions=True)
+
+    play(scene)
+
+
+def test_cancelling_a_call_kills_its_worker_and_frees_its_place():
+    async def scene(pool):
+        pid = (await pool.run(f"{HOSTILE}:identity", None))["pid"]
+        call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=Limits(wall=60)))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert (await pool.run(f"{HOSTILE}:identity", None))["pid"] != pid
+        assert await soon(lambda: not is_running(pid))
+
+    play(scene, workers=1)
+
+
+@needs_proc
+def test_cancelling_at_any_moment_leaks_neither_process_nor_descriptor():
+    async def scene(pool):
+        server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
+        before = descriptors()
+        for number in range(60):
+            limits = Limits(wall=60, memory=(64 + number) << 20)  # other than the last one's: a new worker each time
+            call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=limits))
+            await asyncio.sleep(number / 10_000)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+        assert await pool.run(f"{HOSTILE}:echo", 1) == 1
+        assert await soon(lambda: len(children(server)) <= 2)
+        await asyncio.sleep(0.05)
+        assert descriptors() <= before + 1
+
+    play(scene)
+
+
+def test_an_answer_that_came_in_time_counts_even_if_the_loop_was_busy():
+    async def scene(pool):
+        await pool.run(f"{HOSTILE}:echo", 1)
+        call = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 0.02, limits=Limits(wall=1)))
+        await asyncio.sleep(0.005)
+        time.sleep(2)
+        assert await call == 0.02
+
+    play(scene)
+
+
+def test_a_worker_is_used_again_but_not_for_ever():
+    async def scene(pool):
+        first = (await pool.run(f"{HOSTILE}:identity", None))["pid"]
+        assert (await pool.run(f"{HOSTILE}:identity", None))["pid"] == first
+        await pool.run_batch(f"{HOSTILE}:echo", range(1000))
+        assert (await pool.run(f"{HOSTILE}:identity", None))["pid"] != first
+
+    play(scene, workers=1)
+
+
+def test_when_the_fork_server_is_killed_the_call_is_transient_and_the_next_one_works():
+    async def scene(pool):
+        found = await pool.run(f"{HOSTILE}:identity", None)
+        call = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 5, limits=Limits(wall=20)))
+        await asyncio.sleep(0.05)
+        os.kill(found["ppid"], signal.SIGKILL)
+        with pytest.raises(TransientError):
+            await call
+        assert (await pool.run(f"{HOSTILE}:identity", None))["ppid"] != found["ppid"]
+        assert await soon(lambda: not is_running(found["pid"]))
+
+    play(scene)
+
+
+def test_an_idle_worker_that_was_killed_is_replaced_unnoticed():
+    async def scene(pool):
+        pid = (await pool.run(f"{HOSTILE}:identity", None))["pid"]
+        os.kill(pid, signal.SIGKILL)
+        assert (await pool.run(f"{HOSTILE}:identity", None))["pid"] != pid
+
+    play(scene, workers=1)
+
+
+def test_close_ends_a_call_that_is_on_its_way():
+    async def scene(pool):
+        call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=Limits(wall=60)))
+        waiting = asyncio.create_task(pool.run(f"{HOSTILE}:echo", None))
+        await asyncio.sleep(0.3)
+        await pool.close()
+        for task in (call, waiting):
+            with pytest.raises(TransientError, match="the pool was closed"):
+                await task
+
+    play(scene, workers=1)
+
+
+def test_a_pool_follows_when_its_event_loop_was_closed_and_refuses_two_at_once():
+    pool = Pool(preload=[HOSTILE])
+
+    async def use():
+        return (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
+
+    with asyncio.Runner() as first:
+        server = first.run(use())
+        with asyncio.Runner() as second, pytest.raises(RuntimeError, match="belongs to one event loop"):
+            second.run(use())
+
+    async def use_and_close():
+        try:
+            return await use()
+        finally:
+            await pool.close()
+
+    assert asyncio.run(use_and_close()) != server
+    assert not is_running(server)
+
+
+def test_the_pool_works_on_uvloop():
+    async def scene(pool):
+        answers = await pool.run_batch(f"{HOSTILE}:twice", [1, "leave", "loop", 2])
+        assert (answers[0], answers[3]) == (2, 4)
+        assert isinstance(answers[1], CrashError) and isinstance(answers[2], OverLimit)
+
+    play(scene, runner=uvloop.run)
+
+
+@needs_proc
+@pytest.mark.tier("all")
+def test_five_hundred_killed_calls_leave_no_process_and_no_descriptor():
+    async def scene(pool):
+        server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
+        before = descriptors()
+        short = Limits(wall=0.01)
+        for start in range(0, 500, 10):
+            late = [pool.run(f"{HOSTILE}:loop", None, limits=short) for _ in range(2)]
+            floods = [pool.run(f"{HOSTILE}:raw_flood", None) for _ in range(8)]
+            ends = await asyncio.gather(*late, *floods, return_exceptions=True)
+            assert {type(end) for end in ends} == {OverLimit}, start
+        assert await soon(lambda: children(server) == [])
+        await asyncio.sleep(0.05)
+        assert descriptors() <= before
+        return server
+
+    before = descriptors()
+    server = play(scene)
+    assert not Path(f"/proc/{server}").exists()
+    assert descriptors() <= before
+
+
+PARENT = """
+import asyncio, sys
+sys.path[:0] = {path!r}
+from argosy.confine import Limits, Pool
+
+async def main():
+    pool = Pool(workers=2, preload=["support.hostile_functions"])
+    found = [await pool.run("support.hostile_functions:identity", None)]
+    looping = [pool.run("support.hostile_functions:loop", None, limits=Limits(wall=60, cpu=60)) for _ in range(2)]
+    calls = [asyncio.create_task(call) for call in looping]
+    await asyncio.sleep(0.2)
+    print(found[0]["ppid"], flush=True)
+    await asyncio.gather(*calls)
+
+asyncio.run(main())
+"""
+
+
+ROOT_FOR_GOOD = """
+import asyncio, json, sys
+sys.path[:0] = {path!r}
+from argosy.confine import Pool
+
+async def main():
+    pool = Pool(workers=1, preload=["support.hostile_functions"])
+    pids = await pool.run("support.hostile_functions:fork", None)
+    print(json.dumps([pool.report().uid, pool.report().missing, pids]))
+    await pool.close()
+
+asyncio.run(main())
+"""
+
+
+@needs_proc
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_where_root_cannot_change_its_user_the_report_says_so_and_forked_processes_are_still_killed():
+    powers = "-setuid,-setgid,-sys_admin"
+    command = ["setpriv", "--bounding-set", powers, sys.executable, "-c", ROOT_FOR_GOOD.format(path=PATH)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=30)
+    uid, missing, pids = json.loads(done.stdout)
+    assert uid == 0 and any(sentence.startswith("user: still root") for sentence in missing)
+    assert len(pids) == 20
+    assert asyncio.run(soon(lambda: not any(is_running(pid) for pid in pids)))
+
+
+@needs_proc
+def test_a_parent_that_gets_sigkill_leaves_no_process():
+    command = [sys.executable, "-c", PARENT.format(path=PATH)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        server = int(parent.stdout.readline())
+        family = [server, *children(server)]
+        assert len(family) >= 3 and all(is_running(pid) for pid in family)
+        parent.kill()
+    assert asyncio.run(soon(lambda: not any(is_running(pid) for pid in family)))

@@ -1,0 +1,362 @@
+"""A confined program: what it gets, what it cannot reach, and that nothing of it stays. As us, and as another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.confine import OverLimit, RefusedError, landlock
+from argosy.confine.limits import ProgramLimits
+from argosy.confine.program import python_command, python_places, run
+from support.processes import is_running
+from support.unprivileged_user import SOURCE, run_as
+
+ordinary = pytest.param(
+    "ordinary", marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+)
+everyone = pytest.mark.parametrize("who", ["self", ordinary])
+needs_landlock = pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
+needs_landlock_tcp = pytest.mark.skipif(landlock.abi() < 4, reason="this kernel's Landlock cannot refuse TCP")
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines more than by rlimits")
+pytestmark = needs_linux
+
+SHORT = ProgramLimits(wall=20)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that other users can pass; pytest closes its own to them whenever a session starts."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def folder(place: Path) -> Path:
+    (place / "folder").mkdir()
+    (place / "folder" / "given.txt").write_text("given\n")
+    return place / "folder"
+
+
+def shell(who: str, folder: Path, script: str, **options):
+    return run_as(who, ("sh", "-c", script), folder=folder, **{"limits": SHORT, **options})
+
+
+def python(who: str, folder: Path, code: str, **options):
+    command = (sys.executable, "-I", "-c", code)
+    return run_as(who, command, folder=folder, readable=python_places(), **{"limits": SHORT, **options})
+
+
+@everyone
+def test_output_and_exit_code_come_back(who, folder):
+    done = shell(who, folder, "cat given.txt -; echo problem >&2; exit 3", stdin=b"told\n")
+    assert (done.code, done.stdout, done.stderr) == (3, b"given\ntold\n", b"problem\n")
+
+
+@everyone
+def test_a_signal_is_a_negative_code(who, folder):
+    assert shell(who, folder, "kill -SEGV $$").code == -signal.SIGSEGV
+
+
+@everyone
+def test_the_environment_is_only_what_was_given(who, folder, monkeypatch):
+    monkeypatch.setenv("CANARY", "sparrow")
+    done = run_as(who, ("env",), folder=folder, env={"GIVEN": "1"}, limits=SHORT)
+    names = {line.partition(b"=")[0] for line in done.stdout.splitlines()}
+    assert names == {b"GIVEN", b"HOME", b"LANG", b"PATH", b"TMPDIR"}
+
+
+@everyone
+def test_scratch_is_home_and_the_only_place_to_write(who, folder):
+    done = shell(
+        who, folder, 'echo x >"$HOME/a" && cat "$HOME/a"; echo y >here; echo z >/usr/share/z; echo n >/dev/null'
+    )
+    assert done.stdout == b"x\n"
+    assert done.stderr.count(b"\n") == 2
+    assert not (folder / "here").exists() and not Path("/usr/share/z").exists()
+
+
+def test_a_given_scratch_keeps_what_was_written(folder, place):
+    kept = place / "kept"
+    kept.mkdir()
+    run(("sh", "-c", "echo x >$HOME/a"), folder=folder, scratch=kept)
+    assert (kept / "a").read_bytes() == b"x\n"
+
+
+@everyone
+@needs_landlock
+@pytest.mark.parametrize(
+    "file", ["/etc/passwd", "/etc/hostname", "/proc/self/environ", "/proc/1/environ", "CANARY", "PARENT"]
+)
+def test_no_file_outside_can_be_read(who, folder, place, file):
+    canary = place / "canary"
+    canary.write_text("sparrow")
+    canary.chmod(0o644)
+    at = {"CANARY": str(canary), "PARENT": f"/proc/{os.getpid()}/environ"}.get(file, file)
+    done = shell(who, folder, f"cat {at}")
+    assert done.code == 1 and done.stdout == b"" and done.stderr
+
+
+@everyone
+@needs_landlock
+def test_a_folder_outside_cannot_be_listed(who, folder):
+    assert shell(who, folder, "ls / ; ls /tmp; ls ..").stdout == b""
+
+
+@everyone
+@needs_landlock_tcp
+def test_no_server_can_be_reached(who, folder):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5); print('reached')"
+        done = python(who, folder, code)
+    assert done.code == 1 and b"reached" not in done.stdout
+    assert b"PermissionError" in done.stderr or b"unreachable" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a program another network")
+def test_root_gives_a_program_an_empty_network_and_another_user(folder):
+    done = shell("self", folder, "id -u")
+    assert done.stdout == b"65534\n"
+    assert (done.confinement.network, done.confinement.uid, done.confinement.missing) == ("none", 65534, ())
+
+
+UDP = """
+import socket
+try:
+    channel = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    channel.connect(("127.0.0.1", 9))
+    print("reached")
+except OSError:
+    print("refused")
+"""
+AS_ANOTHER = """
+import pathlib, sys
+from argosy.confine.program import python_places, run
+done = run((sys.executable, "-I", "-c", sys.argv[1]), folder=pathlib.Path("/usr/share"), readable=python_places())
+print(done.stdout.decode().strip(), done.confinement.network, len(done.confinement.missing))
+"""
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+def _another_user_can_run_it() -> bool:
+    """Needs root, and a Python that is new enough and open to all, as the sources must be."""
+    try:
+        code = "import sys, argosy.confine.program; sys.exit(sys.version_info < (3, 11))"
+        return _as_another("-c", code).returncode == 0
+    except OSError:
+        return False
+
+
+def _as_another(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SYSTEM_PYTHON, *arguments], user=12345, group=12345, extra_groups=[], cwd="/", text=True, capture_output=True,
+        env={"PYTHONPATH": str(SOURCE), "PATH": "/usr/bin:/bin"}, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_has_an_empty_network_where_the_system_lets_it_make_one():
+    if not _another_user_can_run_it():
+        pytest.skip(f"{SYSTEM_PYTHON} or the sources are not open to another user")
+    said = _as_another("-c", AS_ANOTHER, UDP).stdout.strip()
+    assert said == "refused none 0" or (said.startswith("reached no-tcp") and not said.endswith(" 0"))
+
+
+@everyone
+def test_what_is_in_force_is_reported(who, folder):
+    force = shell(who, folder, "true").confinement
+    assert force.started and force.no_new_privs and force.landlock == landlock.abi()
+    assert force.network == "none" or any("network" in each for each in force.missing)
+
+
+@everyone
+@pytest.mark.parametrize("script", ["sleep 100", "sleep 100 & wait", "trap '' TERM HUP INT; while :; do sleep 1; done"])
+def test_what_never_ends_is_ended(who, folder, script):
+    started = time.monotonic()
+    problem = shell(who, folder, script, limits=ProgramLimits(wall=1))
+    assert isinstance(problem, OverLimit) and problem.limit == "wall"
+    assert time.monotonic() - started < 15
+
+
+ESCAPEE = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for number in range(3):
+            os.close(number)
+        open(os.environ["HOME"] + "/beat", "w").write("x")
+        while True:
+            time.sleep(0.01)
+            open(os.environ["HOME"] + "/beat", "a").write("x")
+    os._exit(0)
+while not os.path.exists(os.environ["HOME"] + "/beat"):
+    time.sleep(0.01)
+{then}
+"""
+
+
+@everyone
+@pytest.mark.parametrize("then", ["", "time.sleep(100)"])
+def test_a_process_that_hides_in_a_session_of_its_own_does_not_stay(who, folder, place, then):
+    scratch = place / "scratch"
+    scratch.mkdir()
+    scratch.chmod(0o777)
+    python(who, folder, ESCAPEE.format(then=then), scratch=scratch, limits=ProgramLimits(wall=8 if then else 60))
+    beat = (scratch / "beat").read_text()
+    until = time.monotonic() + 0.2
+    while time.monotonic() < until:
+        assert (scratch / "beat").read_text() == beat
+
+
+OUTER = """
+import pathlib, sys
+from argosy.confine.program import run
+folder, scratch = map(pathlib.Path, sys.argv[1:])
+run(("sh", "-c", "echo $HOME >$HOME/up; sleep 99"), folder=folder, scratch=scratch, disposable=(folder,))
+"""
+
+
+def test_nothing_stays_when_we_are_killed(folder, place):
+    scratch = place / "scratch"
+    scratch.mkdir()
+    (place / "tmp").mkdir()
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(place / "tmp")}
+    outer = subprocess.Popen([sys.executable, "-c", OUTER, folder, scratch], env=env)
+    up = scratch / "up"
+    assert _soon(lambda: up.exists() and up.read_text())
+    mine = [outer.pid]
+    for pid in mine:
+        mine += [each for each in _all_processes() if _parent(each) == pid]
+    outer.kill()
+    outer.wait()
+    assert len(mine) > 2 and _soon(lambda: not any(map(is_running, mine)))
+    assert _soon(lambda: not folder.exists() and not list((place / "tmp").iterdir()))
+
+
+def _all_processes() -> list[int]:
+    return [int(each) for each in os.listdir("/proc") if each.isdigit()]
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return -1
+
+
+def _soon(condition, seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        os.sched_yield()
+    return True
+
+
+@everyone
+def test_a_fork_bomb_is_ended(who, folder):
+    code = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
+    few = 24  # of one user's, which other tests run programs as at the same time
+    problem = python(who, folder, code, limits=ProgramLimits(wall=1.5, processes=few))
+    assert isinstance(problem, OverLimit)
+
+
+@everyone
+def test_a_flood_of_output_is_stopped(who, folder):
+    problem = run_as(who, ("yes",), folder=folder, limits=ProgramLimits(output=1 << 20))
+    assert isinstance(problem, OverLimit) and problem.limit == "output"
+
+
+@everyone
+def test_of_a_flood_on_stderr_the_end_is_kept(who, folder):
+    done = shell(who, folder, "yes | head -c 3000000 >&2; echo last >&2")
+    assert done.stderr.endswith(b"last\n") and len(done.stderr) <= 64 << 10
+
+
+SHARED = """
+import mmap
+x = []
+while True:
+    x.append(mmap.mmap(-1, 1 << 22))
+    x[-1].write(b"x" * (1 << 22))
+"""
+MANY = """
+import os, time
+for _ in range(9):
+    if not os.fork():
+        x = bytearray(30 << 20)
+        time.sleep(100)
+time.sleep(100)
+"""
+MEMORY = {
+    "of one process": "x = []\nwhile True:\n    x.append(bytearray(1 << 20))",
+    "that is shared": SHARED,
+    "of many processes": MANY,
+}
+
+
+@everyone
+@pytest.mark.parametrize("code", MEMORY.values(), ids=MEMORY)
+def test_memory_is_limited(who, folder, code):
+    problem = python(who, folder, code, limits=ProgramLimits(memory=128 << 20, wall=30))
+    assert isinstance(problem, OverLimit) and problem.limit == "memory"
+
+
+@everyone
+def test_cpu_is_limited(who, folder):
+    problem = shell(who, folder, "while :; do :; done", limits=ProgramLimits(cpu=1, wall=30))
+    assert isinstance(problem, OverLimit) and problem.limit == "cpu"
+
+
+@everyone
+@pytest.mark.parametrize(
+    "script",
+    ["head -c 9000000 /dev/zero >$HOME/a", "for i in 1 2 3; do head -c 3000000 /dev/zero >$HOME/$i; done; sleep 30"],
+)
+def test_scratch_is_limited(who, folder, script):
+    problem = shell(who, folder, script, limits=ProgramLimits(scratch=4 << 20, wall=20))
+    assert isinstance(problem, OverLimit) and problem.limit == "scratch"
+
+
+@everyone
+def test_a_module_of_ours_runs_confined(who, folder):
+    done = run_as(who, python_command("argosy", "version"), folder=folder, readable=python_places(), limits=SHORT)
+    assert (done.code, done.stderr) == (0, b"")
+    assert b"argosy" in done.stdout
+
+
+@everyone
+def test_a_script_runs_through_its_interpreter(who, folder):
+    script = folder / "tool.sh"
+    script.write_text("#!/bin/sh\necho from the script $1\n")
+    script.chmod(0o755)
+    assert run_as(who, (str(script), "it"), folder=folder, limits=SHORT).stdout == b"from the script it\n"
+
+
+def test_a_program_that_is_not_there_is_refused_by_name(folder):
+    for name in ("no-such-program", "/no/such/program", str(folder)):
+        with pytest.raises(RefusedError, match=f"{name}: there is no such program here"):
+            run((name,), folder=folder)
+
+
+def test_a_program_that_cannot_be_run_is_refused(folder):
+    broken = folder / "broken"
+    broken.write_bytes(b"\x7fELF nothing")
+    broken.chmod(0o755)
+    with pytest.raises(RefusedError, match="cannot be started"):
+        run((str(broken),), folder=folder)
+
+
+def test_the_limits_must_be_above_zero():
+    with pytest.raises(ValueError, match="memory"):
+        ProgramLimits(memory=0)

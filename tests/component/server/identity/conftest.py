@@ -1,0 +1,5 @@
+"""Accounts, sessions and tokens on an embedded cluster."""
+
+from support.identities import room
+
+__all__ = ["room"]

@@ -1,0 +1,1 @@
+"""Everything that tests share: one module for each thing, named after it."""

@@ -1,0 +1,80 @@
+"""Runs the playbook in integrations/ansible with the real ansible-playbook, against a cluster.
+
+In: a cluster and variables. Out: what Ansible said and counted. Never: uses settings of the user who runs the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pytest
+
+from support.clusters import KUBECTL, environment, kubectl
+from support.paths import ROOT
+
+ANSIBLE = ROOT / "integrations" / "ansible"
+ROLES = ANSIBLE / "roles"
+DEPLOY = ROLES / "validated_patterns_deploy"
+SECRETS = ROLES / "validated_patterns_secrets"
+PROGRAM = Path(sys.executable).parent / "ansible-playbook"
+
+needs_ansible = pytest.mark.skipif(not PROGRAM.exists(), reason=f"ansible: there is none at {PROGRAM} (make install)")
+needs_kubectl = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+
+
+class Reachable(Protocol):
+    """A cluster: of the sandbox, or a real one."""
+
+    kubeconfig: Path
+
+
+class Run(NamedTuple):
+    code: int
+    text: str  # all that was printed
+    changed: int
+    failed: int
+
+    @property
+    def words(self) -> str:
+        """On one line, as it is read: Ansible breaks and escapes lines as it likes."""
+        return re.sub(r"\s+", " ", self.text.replace("\\n", " ").replace('\\"', '"'))
+
+
+def play(running: Reachable, *flags: object, client: Path = KUBECTL, **variables: Any) -> Run:
+    """The playbook, without pauses between looks."""
+    home = running.kubeconfig.parent.with_name(f"{running.kubeconfig.parent.name}-ansible-home")
+    home.mkdir(exist_ok=True)
+    given = {"kubectl": str(client), "kubeconfig": str(running.kubeconfig), "wait_retries": 100, "wait_delay": 0}
+    settings = {f"validated_patterns_{name}": value for name, value in {**given, **variables}.items()}
+    env = {**environment(home), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1", "COLUMNS": "400"}
+    done = subprocess.run(
+        [str(PROGRAM), "playbook.yml", *map(str, flags), "-e", json.dumps(settings)],
+        cwd=ANSIBLE, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    text = done.stdout + done.stderr
+    counted = re.search(r"changed=(\d+) .* failed=(\d+)", text)
+    assert counted, text
+    return Run(done.returncode, text, int(counted[1]), int(counted[2]))
+
+
+def noted(folder: Path, before: str = "") -> Path:
+    """A kubectl that notes what it is called with, and may do something else before."""
+    program = folder / "noted-kubectl"
+    program.write_text(f'#!/bin/sh\necho "$*" >> "{folder}/calls"\n{before}\nexec "{KUBECTL}" "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def ask(running: Reachable, *words: object, given: str | None = None) -> str:
+    done = kubectl(running.kubeconfig, *words, input=given)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def read(running: Reachable, *words: object) -> Any:
+    return json.loads(ask(running, "get", *words, "-o", "json"))

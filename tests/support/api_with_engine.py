@@ -1,0 +1,152 @@
+"""The API over an embedded cluster with an engine at work, on a real socket.
+
+In: a folder. Out: an ApiScene to ask, and a Room to push to. Never: a mock of a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.site import opened_site
+from argosy.desk.accounts.codes import Codes
+from argosy.desk.applications.desk import Desk
+from argosy.desk.lookout import open_lookout
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.server.doors.entry import Entry
+from argosy.server.routes import Route
+from argosy.server.site import ServeOptions, Site
+from argosy.server.table import TABLE
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
+from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket
+
+AT = "/api/v1/applications"
+PATIENCE = 60.0  # seconds; only a hang takes so long
+LINES = ("listening on 8080", "loaded model", "Warning: slow")
+SECRET_VALUE = "c3VwZXItc2VjcmV0LXZhbHVl"  # super-secret-value
+
+
+class PrintedLines:
+    """What every Pod printed."""
+
+    async def lines(
+        self, pod: Manifest, *, container: str, follow: bool, tail: int | None
+    ) -> AsyncIterator[str]:
+        for line in LINES[-tail:] if tail else LINES:
+            yield f"{line}\n"
+
+
+@dataclass
+class ApiScene:
+    room: Room
+    client: Client
+    site: Site
+    entry: Entry
+    people: KnownPeople | None = None
+    codes: Codes | None = None  # where people are real
+
+    async def token(self) -> str:
+        """Of a session of the admin's own."""
+        assert self.codes is not None
+        found: str = await self.site.identities.enter(self.codes.mint())  # type: ignore[attr-defined]
+        return found
+
+    async def ask(self, method: str, path: str, document: Any = None, who: str = "ann") -> Answered:
+        where = path if path.startswith("/") else f"{AT}/{path}"
+        return await asyncio.to_thread(self.client.bearer, who, method, where, document)
+
+    async def get(self, path: str, who: str = "ann") -> Any:
+        found = await self.ask("GET", path, who=who)
+        assert found.code == 200, found
+        return found.json()
+
+    async def seen(self, name: str, holds: Callable[[Manifest], Any]) -> Manifest:
+        """The Application as the lookout sees it, as soon as something is true of it."""
+        key = ResourceKey("argoproj.io", "Application", CONTROL, name)
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                found = self.site.lookout.cache.get(key)
+                with contextlib.suppress(LookupError, TypeError):
+                    if found is not None and holds(found):
+                        return found  # type: ignore[no-any-return]
+                await asyncio.sleep(0.02)
+
+    async def over(self, name: str) -> Manifest:
+        """The Application after the operation that was asked for."""
+        return await self.seen(
+            name,
+            lambda app: "operation" not in app
+            and app["status"]["operationState"]["phase"] in ("Succeeded", "Failed", "Error"),
+        )
+
+
+@contextlib.asynccontextmanager
+async def api_scene(
+    folder: Path, allowed: dict[str, Callable[[str, str, str], bool]] | None = None, routes: Iterable[Route] = TABLE
+) -> AsyncIterator[ApiScene]:
+    """Who asks is who a test says: ann may everything, bob nothing."""
+    async with _room(folder) as (room, repositories):
+        desk = Desk(room.cluster, "a test", CONTROL, CONTROL)
+        people = KnownPeople({"ann": anything, "bob": nothing, **(allowed or {})})
+        async with open_lookout(desk, repositories, shared_crew()) as lookout:
+            site = Site(desk, lookout, people, None, ServeOptions(version="1.2.3"))
+            async with on_a_socket(site, routes) as (client, entry):
+                yield ApiScene(room, client, site, entry, people)
+
+
+@contextlib.asynccontextmanager
+async def real_scene(folder: Path) -> AsyncIterator[ApiScene]:
+    """With the accounts and policies of the cluster, as `argosy serve` has them."""
+    own = folder / "own"
+    own.mkdir(mode=0o700)
+    async with _room(folder) as (room, repositories):
+        options = ServeOptions(version="1.2.3")
+        async with (
+            opened_site(room.cluster, "a test", options, own, CONTROL, repositories, shared_crew()) as site,
+            on_a_socket(site, TABLE) as (client, entry),
+        ):
+            yield ApiScene(room, client, site, entry, codes=Codes(own))
+
+
+@contextlib.asynccontextmanager
+async def _room(folder: Path) -> AsyncIterator[tuple[Room, Repositories]]:
+    async with engine_room(folder) as room:
+        assert isinstance(room.cluster, EmbeddedCluster)
+        room.cluster.plane.actions.pod_logs = PrintedLines()
+        repositories = Repositories(folder / "seen", SourceSettings())
+        try:
+            yield room, repositories
+        finally:
+            repositories.close()
+
+
+def a_folder() -> dict[str, Manifest]:
+    """A Deployment, a Pod, a Service, a ConfigMap and a Secret."""
+    labels, image = {"app": "web"}, {"name": "main", "image": "registry.example/web:1"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [image]}}
+    return {
+        "app/settings.yaml": config_map(a="one"),
+        "app/web.yaml": {
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"selector": {"matchLabels": labels}, "template": pod},
+        },
+        "app/one.yaml": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": pod["spec"]},
+        "app/service.yaml": {
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+            "spec": {"selector": labels, "ports": [{"port": 80}]},
+        },
+        "app/secret.yaml": {
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hidden"}, "data": {"key": SECRET_VALUE},
+        },
+    }  # fmt: skip
+
+
+__all__ = ["AT", "CONTROL", "LINES", "SECRET_VALUE", "ApiScene", "a_folder", "api_scene", "real_scene"]

@@ -1,0 +1,103 @@
+"""`argosy app` at work: a plane on a socket, an engine beside it, a Git repository, and commands as people type them.
+
+In: a folder. Out: a Scene with `argosy(...)`. Never: a mock of a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+from unittest import mock
+
+from argosy import cli
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.engine import Engine, EngineOptions
+from argosy.confine.crew import Crew
+from argosy.desk.applications import reader
+from argosy.model.manifest import dump
+from argosy.schema.definitions import definition
+from support.clusters import TOKEN, Served, served
+from support.engine import CONTROL, Repository, Room, shared_crew
+
+HANDS = ThreadPoolExecutor(8)  # for all tests: a worker ends with the thread that started it
+
+
+class Lent(Crew):
+    """A command's own while it runs, then the next one's: a worker takes as long to start as most tests take."""
+
+    free: ClassVar[list[Crew]] = []
+
+    @classmethod
+    def take(cls, *, workers: int) -> Crew:
+        return cls.free.pop() if cls.free else cls(workers=workers)
+
+    async def close(self) -> None:
+        self.free.append(self)
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(kw_only=True)
+class Scene(Room):
+    kubeconfig: Path
+
+    async def argosy(self, *words: str, program: str = "argosy") -> Said:
+        """A command, in a thread of this process: it talks to the plane over its socket."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(HANDS, self._run, [*words, "--kubeconfig", str(self.kubeconfig)], program)
+
+    def _run(self, words: list[str], program: str) -> Said:
+        out, err = io.StringIO(), io.StringIO()
+        lent = mock.patch.object(reader, "Crew", Lent.take)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), lent:
+            try:
+                code = cli.main(words, program=program)
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        return Said(code, out.getvalue(), err.getvalue())
+
+
+def write_kubeconfig(file: Path, found: Served) -> None:
+    named = {"cluster": "plane", "user": "ann"}
+    cluster = {"server": found.endpoint.address, "certificate-authority": str(found.authority)}
+    whole = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "plane",
+        "contexts": [{"name": "plane", "context": named}],
+        "clusters": [{"name": "plane", "cluster": cluster}],
+        "users": [{"name": "ann", "user": {"token": TOKEN}}],
+    }
+    file.write_text(dump(whole))
+
+
+@contextlib.asynccontextmanager
+async def scene(folder: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[Scene]:
+    async with served(folder / "plane") as found:
+        cluster = EmbeddedCluster(found.plane)
+        for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
+            await cluster.create(definition(name))
+        for namespace in (CONTROL, "ml"):
+            await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        ours = {"source.local.roots": str(folder)}
+        for name, data in (("argosy-cm", ours), ("argocd-cm", dict(settings or {}))):
+            metadata = {"name": name, "namespace": CONTROL}
+            await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        write_kubeconfig(folder / "kubeconfig", found)
+        engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL, crew=shared_crew())
+        work = asyncio.create_task(engine.run())
+        try:
+            yield Scene(cluster, Repository(folder / "repository"), engine, kubeconfig=folder / "kubeconfig")
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)

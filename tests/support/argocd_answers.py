@@ -1,0 +1,161 @@
+"""Commands of Argo CD as they were recorded, played back: what is typed, the exit code, the shape of what is printed.
+
+In: a table of commands, a desk. Out: what argosy says to each, and how that differs from the record. Never: a command
+that differs and is not told.
+
+A line of a record is the line that is printed, with two spaces where columns are apart and these words for what differs
+from run to run: GITURL, COMMIT (seven signs), FULL (the whole commit), TIME, STAMP and ANY. `...` is any number of
+lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from argosy.model.manifest import load
+from argosy.model.names import ResourceKey
+from support.app_commands import Said, Scene
+from support.engine import config_map
+from support.paths import DATA
+
+RECORD = DATA / "argocd" / "recorded.yaml"
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} \w+"
+STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)"
+SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
+
+
+@dataclass(frozen=True)
+class Command:
+    line: str
+    code: int = 0
+    out: str | None = None  # the shape of stdout; empty: nothing is printed
+    json: Mapping[str, Any] = field(default_factory=dict)  # values by path
+    err: str = ""  # what stderr must hold, besides being there where it fails
+    before: str = ""  # what happens before it is typed
+
+
+def recorded() -> list[Command]:
+    return [Command(**each) for each in load(RECORD.read_bytes())["commands"]]
+
+
+def differences(command: Command, said: Said, known: Mapping[str, str]) -> list[str]:
+    """Every way in which an answer is not what was recorded."""
+    found = [] if said.code == command.code else [f"exit code {said.code}, not {command.code}: {said.err}"]
+    if command.out is not None:
+        found += _shape(command.out.splitlines(), said.out.splitlines(), known)
+    if command.json:
+        data = json.loads(said.out)
+        wrong = {path: _at(data, path) for path, value in command.json.items() if _at(data, path) != value}
+        found += [f"{path} is {value!r}, not {command.json[path]!r}" for path, value in wrong.items()]
+    if command.err not in said.err or (command.code == 20 and not said.err):
+        found.append(f"stderr is {said.err!r}")
+    return found
+
+
+def _shape(wanted: Sequence[str], lines: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """Recursion over what `...` stands for would hide where it differs: the longest fit is told."""
+    place = 0
+    skips = False
+    for want in wanted:
+        if want.strip() == "...":
+            skips = True
+            continue
+        pattern = re.compile(_pattern(want, known))
+        if skips:
+            place = next((at for at in range(place, len(lines)) if pattern.fullmatch(lines[at].rstrip())), len(lines))
+        if place >= len(lines) or not pattern.fullmatch(lines[place].rstrip()):
+            here = lines[place] if place < len(lines) else "the end"
+            return [f"line {place + 1} is {here!r}, not {want!r}, of {list(lines)}"]
+        place, skips = place + 1, False
+    return [] if skips or place == len(lines) else [f"line {place + 1} is not in the record: {lines[place]!r}"]
+
+
+def _pattern(want: str, known: Mapping[str, str]) -> str:
+    text = re.escape(want.rstrip()).replace("\\ ", " ")
+    text = re.sub(r" {2,}", " {2,}", text)
+    if want.startswith("  "):
+        text = text.replace(" {2,}", " +", 1)
+    for name, value in {**{key: re.escape(each) for key, each in known.items()}, "TIME": TIME, "STAMP": STAMP}.items():
+        text = re.sub(rf"\b{name}\b", lambda _, value=value: value, text)  # type: ignore[misc]
+    return re.sub(r"\bANY\b", ".*", text)
+
+
+def _at(data: Any, path: str) -> Any:
+    for part in path.split("."):
+        data = data[int(part)] if isinstance(data, list) else data[part]
+    return data
+
+
+async def play(desk: Scene, folder: Path) -> list[tuple[Command, Said, dict[str, str]]]:
+    """Every command in its order, each after what the record says happens before it."""
+    played = []
+    for command in recorded():
+        if command.before:
+            await EVENTS[command.before](desk, folder)
+        known = {"GITURL": desk.repository.url, "FULL": desk.repository.head, "COMMIT": desk.repository.head[:7]}
+        line = command.line.replace("GITURL", desk.repository.url).replace("FOLDER", str(folder))
+        said = await desk.argosy(*shlex.split(line), program="/usr/local/bin/argocd")
+        played.append((command, said, known))
+    return played
+
+
+# -- what happens between commands ---------------------------------------------------------------------------------
+
+
+async def _looked_at(desk: Scene, folder: Path) -> None:
+    await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
+
+
+async def _synced(desk: Scene, folder: Path) -> None:
+    await desk.until_synced()
+
+
+async def _drift(desk: Scene, folder: Path) -> None:
+    await desk.cluster.patch(SETTINGS, {"data": {"a": "other"}})
+    await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
+
+
+async def _push(desk: Scene, folder: Path) -> None:
+    desk.repository.push({"app/settings.yaml": config_map(a="two")})
+
+
+async def _second(desk: Scene, folder: Path) -> None:
+    desk.repository.push({"app/zsecond.yaml": config_map("second", a="one")})
+
+
+async def _second_gone(desk: Scene, folder: Path) -> None:
+    desk.repository.push({"app/zsecond.yaml": None})
+
+
+async def _file(desk: Scene, folder: Path) -> None:
+    source = {"repoURL": desk.repository.url, "targetRevision": "main"}
+    spec = {
+        "project": "default",
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+        "sources": [{**source, "path": "app", "name": "first"}],
+    }
+    whole = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "several"}, "spec": spec}
+    (folder / "several.yaml").write_text(json.dumps(whole))
+
+
+async def _manual(desk: Scene, folder: Path) -> None:
+    await desk.until_synced()
+    await desk.until(lambda status: status["operationState"]["phase"] == "Succeeded")
+
+
+EVENTS: Mapping[str, Callable[[Scene, Path], Awaitable[None]]] = {
+    "it is looked at": _looked_at,
+    "it is synced": _synced,
+    "somebody changes the object": _drift,
+    "somebody pushes": _push,
+    "a second object is pushed": _second,
+    "the second object is taken away": _second_gone,
+    "a file with sources is written": _file,
+    "auto-sync has ended": _manual,
+}

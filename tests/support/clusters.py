@@ -1,0 +1,246 @@
+"""Starts the real server for tests: `argosy sandbox start` as a process of its own, or a plane on a socket in this one.
+
+In: a data folder and flags. Out: a Sandbox that answers requests. Never: leaves a process behind.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import select
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from argosy.apiserver.plane import Folder, Plane
+from argosy.apiserver.server import serve
+from argosy.apiserver.tls import certificates
+from support import forked_commands
+
+ARGOSY = Path(sys.executable).parent / "argosy"
+KUBECTL = Path(sys.executable).parent / "kubectl"
+START_SECONDS = 60.0
+TOKEN = "admin-of-a-test"
+# For thousands of short processes: none lives long enough to clean up, or asks a host that the world vouches for.
+QUICK = {"GOGC": "400", "SSL_CERT_FILE": os.devnull}
+
+
+class Answer(NamedTuple):
+    code: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Finished(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+class Endpoint:
+    """Where a server is and how to be let in; each call is one request."""
+
+    def __init__(self, address: str, authority: str, token: str) -> None:
+        self.address, self.token = address, token
+        self.host, _, port = address.removeprefix("https://").rpartition(":")
+        self.port = int(port)
+        self.tls = ssl.create_default_context(cadata=authority)
+
+    @classmethod
+    def of_kubeconfig(cls, text: str, context: str = "") -> Endpoint:
+        found = yaml.safe_load(text)
+        named = {each["name"]: each["context"] for each in found["contexts"]}[context or found["current-context"]]
+        cluster = {each["name"]: each["cluster"] for each in found["clusters"]}[named["cluster"]]
+        user = {each["name"]: each["user"] for each in found["users"]}[named["user"]]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        return cls(cluster["server"], authority, user["token"])
+
+    def connection(self, timeout: float = 60.0) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(self.host, self.port, context=self.tls, timeout=timeout)
+
+    def request(
+        self, method: str, path: str, body: Any = None, media: str = "application/json", **headers: str
+    ) -> Answer:
+        connection = self.connection()
+        try:
+            return ask(connection, method, path, body, media, token=self.token, **headers)
+        finally:
+            connection.close()
+
+
+def ask(
+    connection: http.client.HTTPSConnection,
+    method: str,
+    path: str,
+    body: Any = None,
+    media: str = "application/json",
+    *,
+    token: str = "",
+    **headers: str,
+) -> Answer:
+    """One request on a connection that is kept."""
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    if token:
+        sent["Authorization"] = f"Bearer {token}"
+    if body is not None:
+        sent["Content-Type"] = media
+        body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    connection.request(method, path, body, sent)
+    response = connection.getresponse()
+    return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+
+
+class Sandbox:
+    """A running `argosy sandbox start`."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[str] | forked_commands.Started,
+        line: str,
+        folder: Path,
+        log: Path,
+        environment: Any,
+    ) -> None:
+        self.process, self.line, self.folder, self._log = process, line, folder, log
+        self.environment = environment
+        words = line.split()
+        self.address = words[words.index("at") + 1].rstrip(";")
+        self.kubeconfig = Path(words[words.index("--kubeconfig") + 1])
+        context = words[words.index("--context") + 1] if "--context" in words else ""
+        self.endpoint = Endpoint.of_kubeconfig(self.kubeconfig.read_text(), context)
+
+    def request(
+        self, method: str, path: str, body: Any = None, media: str = "application/json", **headers: str
+    ) -> Answer:
+        return self.endpoint.request(method, path, body, media, **headers)
+
+    def end(self, number: int = signal.SIGTERM) -> float:
+        """How long it took to end after the signal."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        self.process.wait(START_SECONDS)
+        return time.monotonic() - began
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def rest_of_stdout(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.read()
+
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def memory(self) -> int:
+        """Resident bytes now."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def environment(home: Path) -> dict[str, str]:
+    """A user's, with a home of its own, and with the code that is tested where it is not the installed one."""
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR", "PYTHONPATH")}
+    own = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, **own, **QUICK}
+
+
+@contextlib.contextmanager
+def sandbox(folder: Path, *flags: str, home: Path | None = None, program: Sequence[str] = ()) -> Iterator[Sandbox]:
+    """Ready, and surely ended afterwards. With a `program`, such as ARGOSY itself, that is what is started."""
+    home = home or folder.parent
+    log = home / f"{folder.name}.log"
+    where = () if "--ephemeral" in flags else ("--data-dir", str(folder))
+    words = ("sandbox", "start", *where, *flags)
+    with log.open("a") as errors:
+        process: subprocess.Popen[str] | forked_commands.Started
+        if program:
+            process = subprocess.Popen(
+                [*program, *words], stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(home),
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        else:
+            process = forked_commands.start(words, env=environment(home), stderr=errors.fileno())
+    try:
+        yield Sandbox(process, _ready_line(process, log), folder, log, environment(home))
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _ready_line(process: subprocess.Popen[str] | forked_commands.Started, log: Path) -> str:
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+    line = process.stdout.readline() if ready else ""
+    if not line:
+        process.kill()
+        raise AssertionError(f"the sandbox did not become ready: {log.read_text()[-2000:]}")
+    return line
+
+
+def argosy(*arguments: object, home: Path, timeout: float = 30.0, input: str | None = None) -> Finished:
+    """A process of its own; it begins after the imports."""
+    forked_commands.wait_until_ready()
+    began = time.monotonic()
+    done = forked_commands.run(arguments, env=environment(home), input=input, timeout=timeout)
+    return Finished(*done, time.monotonic() - began)
+
+
+def kubectl(kubeconfig: Path, *arguments: object, input: str | None = None, timeout: float = 30.0) -> Finished:
+    home = kubeconfig.parent.with_name(f"{kubeconfig.parent.name}-kubectl-home")
+    home.mkdir(exist_ok=True)
+    command = [str(KUBECTL), "--kubeconfig", str(kubeconfig), *map(str, arguments)]
+    return _finished(command, environment(home), timeout, input)
+
+
+def _finished(command: list[str], env: Mapping[str, str], timeout: float, given: str | None) -> Finished:
+    began = time.monotonic()
+    source = {"stdin": subprocess.DEVNULL} if given is None else {"input": given}
+    done = subprocess.run(  # type: ignore[call-overload]
+        command, capture_output=True, text=True, env=env, timeout=timeout, check=False, **source
+    )
+    return Finished(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+
+
+class Served(NamedTuple):
+    """A plane on a socket in this process."""
+
+    plane: Plane
+    endpoint: Endpoint
+    authority: Path
+
+
+@contextlib.asynccontextmanager
+async def served(folder: Path, *, durable: bool = False, rbac: bool = False) -> AsyncIterator[Served]:
+    """In memory unless `durable`; much faster to start than a process."""
+    folder.mkdir(exist_ok=True)
+    found = certificates(folder / "tls")
+    place = Folder(folder / "argosy.db", folder / "secret.key", folder / "token.key", found.authority)
+    async with (
+        Plane.open(place if durable else None, rbac=rbac, admin_token=TOKEN) as plane,
+        serve(plane, found) as address,
+    ):
+        yield Served(plane, Endpoint(address, found.authority.read_text(), TOKEN), found.authority)
+
+
+def configmap(name: str, data: Mapping[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}, "data": dict(data or {})}

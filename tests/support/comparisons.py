@@ -1,0 +1,65 @@
+"""Small manifests, and comparisons of them in one line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from argosy.compare import CompareRules, compare
+from argosy.model.application import IgnoreDifference
+from argosy.model.flow import Comparison, Pair
+from argosy.model.manifest import Manifest, key_of
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def manifest(kind: str, *, api: str = "v1", name: str = "it", meta: Any = None, **fields: Any) -> Manifest:
+    metadata = {"name": name, "namespace": "default"} | (meta or {})
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, **fields}
+
+
+def widget(spec: Any, **meta: Any) -> Manifest:
+    return manifest("Widget", api="example.io/v1", meta=meta, spec=spec)
+
+
+def deployment(container: dict[str, Any] | None = None, **spec: Any) -> Manifest:
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "web:1"} | (container or {})]},
+    }
+    return manifest(
+        "Deployment", api="apps/v1", spec={"selector": {"matchLabels": {"app": "web"}}, "template": template} | spec
+    )
+
+
+def applied(live: Manifest, original: Manifest) -> Manifest:
+    """Live, as an apply of the original left it."""
+    annotations = {**(live["metadata"].get("annotations") or {}), LAST_APPLIED: json.dumps(original)}
+    return live | {"metadata": live["metadata"] | {"annotations": annotations}}
+
+
+def comparison(desired: Manifest, live: Manifest, rules: CompareRules | None = None, **options: Any) -> Comparison:
+    return compare([desired], {key_of(desired): live}, rules or CompareRules(), **options)
+
+
+def pair(desired: Manifest, live: Manifest, rules: CompareRules | None = None, **options: Any) -> Pair:
+    found = comparison(desired, live, rules, **options)
+    assert not found.faults
+    return found.pairs[0]
+
+
+def differs(desired: Manifest, live: Manifest, *ignored: IgnoreDifference, **rules: Any) -> bool:
+    return pair(desired, live, CompareRules(ignored=ignored, **rules)).differs
+
+
+def managed(live: Manifest, manager: str, fields: dict[str, Any], time: str = "2026-01-01T00:00:00Z") -> Manifest:
+    entry = {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": live["apiVersion"],
+        "time": time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    known = live["metadata"].get("managedFields") or []
+    return live | {"metadata": live["metadata"] | {"managedFields": [*known, entry]}}

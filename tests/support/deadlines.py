@@ -1,0 +1,48 @@
+"""How long a test waits before it says that something hangs. No test asserts how long something takes.
+
+In: ARGOSY_TEST_PATIENCE, a factor for slow machines. Out: limits in seconds, and waits for a state. Never: a verdict
+on speed; that is what `bench/` is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+PATIENCE_FACTOR = float(os.environ.get("ARGOSY_TEST_PATIENCE", "1"))
+HANG_SECONDS = 120.0 * PATIENCE_FACTOR  # for one state to come about
+TEST_HANG_SECONDS = 5 * HANG_SECONDS  # for one test, which may wait for several
+POLL_SECONDS = 0.01
+
+Value = TypeVar("Value")
+
+
+def wait_until(condition: Callable[[], Value], what: str = "", *, seconds: float = HANG_SECONDS) -> Value:
+    """Poll until `condition` returns something true, and return that."""
+    until = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < until, f"not within {seconds:g} s: {what or condition}"
+        time.sleep(POLL_SECONDS)
+    return value
+
+
+async def wait_until_async(
+    condition: Callable[[], Value | Awaitable[Value]], what: str = "", *, seconds: float = HANG_SECONDS
+) -> Value:
+    """The same beside other tasks of the event loop; `condition` may be a coroutine function."""
+    until = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if isinstance(value, Awaitable):
+            value = await value
+        if value:
+            return value
+        assert time.monotonic() < until, f"not within {seconds:g} s: {what or condition}"
+        await asyncio.sleep(POLL_SECONDS)
+
+
+if __name__ == "__main__":  # the Makefile asks
+    print(f"{TEST_HANG_SECONDS:g}")

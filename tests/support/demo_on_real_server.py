@@ -1,0 +1,96 @@
+"""The demo on a real control plane: its own operator, engine, page and repository; controllers are the real ones.
+
+In: a home, a real server. Out: a Demo whose commands are those of `argosy demo`. Never: plays what a controller-manager
+does: of the simulators only those of Nodes, Pods, claims, Routes and models run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from argosy.addons.argocd_operator import make as make_operator
+from argosy.addons.argocd_operator.operator import Operator
+from argosy.addons.notebooks import make as make_notebooks
+from argosy.addons.notifications import make as make_notifications
+from argosy.addons.simulators import make as make_simulators
+from argosy.app.addons import running
+from argosy.app.demo import DemoOptions, _inside
+from argosy.app.demo.examples import LLMOPS
+from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
+from argosy.cluster.connection import Connection
+from argosy.cluster.kube import connect
+from argosy.cluster.kubeconfig import load_kubeconfig
+from argosy.runtime import AddOn
+from support import control_plane as realcluster
+from support.demo import Demo, own, printed
+
+# What neither a controller-manager nor an API server does, and KServe.
+BESIDE = "Node+Pod+PersistentVolumeClaim+Route+InferenceService"
+
+
+def addons() -> list[AddOn]:
+    """The operator's Deployments roll out as all others do: nobody plays them."""
+    operator = replace(make_operator(""), controllers=[Operator()])
+    return [operator, make_simulators(BESIDE), make_notebooks(""), make_notifications("")]
+
+
+async def run(kubeconfig: Path) -> None:
+    """Until SIGTERM; ready when it says so."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    folder, connection = DataFolder(state_home() / DEMO_NAME), load_kubeconfig([kubeconfig])
+    with folder.owned():
+        _lead_there(folder, connection)
+        inside = _inside(DemoOptions(port=0), LLMOPS, "OpenShift GitOps", lambda words: print(words, file=sys.stderr))
+        async with (
+            await connect(connection) as cluster,
+            running(addons(), cluster, on_failure=stop.set, folder=folder.root),
+            inside(cluster, folder, stop) as completed,
+        ):
+            if not stop.is_set():
+                place = (connection.server, str(kubeconfig), str(folder.root))
+                folder.write_run(completed(Run(os.getpid(), *place, rbac=True)))
+                print("ready; Ctrl-C stops it", flush=True)
+            await stop.wait()
+
+
+def _lead_there(folder: DataFolder, connection: Connection) -> None:
+    """Commands find a demo's API by what its folder holds."""
+    folder.tls.mkdir(mode=0o700)
+    (folder.tls / "ca.crt").write_bytes(connection.ca_data)
+    folder.admin_token.touch(mode=0o600)
+    folder.admin_token.write_text(connection.token)
+
+
+@contextlib.contextmanager
+def demo_elsewhere(home: Path) -> Iterator[Demo]:
+    """Ready, and surely ended afterwards. Skips where no real server is built."""
+    if realcluster.programs() is None:
+        pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
+    log = home / "demo.log"
+    env = {**own(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with realcluster.real_cluster() as real, log.open("a") as errors:
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(real.kubeconfig)],
+            env=env, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True,
+            preexec_fn=realcluster.die_with_parent,  # noqa: PLW1509 - it takes no lock that another thread could hold
+        )  # fmt: skip
+        try:
+            yield Demo(process, printed(process, log), home, log)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+if __name__ == "__main__":
+    asyncio.run(run(Path(sys.argv[1])))

@@ -1,0 +1,350 @@
+"""An engine at work: a cluster, a real Git repository, and applications that deliver from it.
+
+In: a folder. Out: a Room to push to and to look into. Never: a mock of a cluster.
+The cluster is embedded (in this process), wire (KubeCluster, TLS on loopback, the embedded server) or real
+(KubeCluster, an API server of our own that is wiped for each room).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.plane import Folder, Plane
+from argosy.apiserver.server import serve
+from argosy.apiserver.tls import certificates
+from argosy.app.engine import Engine, EngineOptions
+from argosy.cluster import Cluster, PatchKind
+from argosy.cluster.connection import Connection
+from argosy.cluster.kube import connect
+from argosy.confine.crew import Crew
+from argosy.model.errors import Conflict
+from argosy.model.manifest import Manifest, dump, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime.clock import SystemClock
+from argosy.runtime.members import Members
+from argosy.schema.definitions import definition
+from support.real_server import WipedServer
+
+CONTROL = "argocd"
+APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argoproj.io", "AppProject")
+PATIENCE = 60.0  # a real server takes half a minute to delete the first of a custom kind
+TOKEN = "admin-of-a-test"
+
+
+class LeapingClock(SystemClock):
+    """The system's, but for the leaps that a test makes: what is due by then happens at once."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+        self._timers: list[_Timer] = []
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=self._ahead)
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self._ahead
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> _Timer:
+        timer = _Timer(self.monotonic() + seconds, callback)
+        timer.handle = asyncio.get_running_loop().call_later(seconds, timer.fire)
+        self._timers = [each for each in self._timers if not each.is_over] + [timer]
+        return timer
+
+    def leap(self, seconds: float) -> None:
+        self._ahead += seconds
+        for timer in [each for each in self._timers if each.due <= self.monotonic()]:
+            timer.fire()
+
+
+@dataclass(eq=False)
+class _Timer:
+    due: float
+    callback: Callable[[], None]
+    handle: asyncio.TimerHandle | None = None
+    is_over: bool = False
+
+    def fire(self) -> None:
+        if not self.is_over:
+            self.cancel()
+            self.callback()
+
+    def cancel(self) -> None:
+        self.is_over = True
+        if self.handle is not None:
+            self.handle.cancel()
+
+
+class Repository:
+    """A repository on this machine that is written to by commits of whole texts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True)
+        self._git("init", "--quiet", "--initial-branch=main")
+
+    @property
+    def url(self) -> str:
+        return f"file://{self.path}"
+
+    def push(self, files: Mapping[str, str | Manifest | None], message: str = "a commit") -> str:
+        """None removes a file."""
+        for name, content in files.items():
+            path = self.path / name
+            if content is None:
+                path.unlink()
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content if isinstance(content, str) else dump(content))
+        self._git("add", "--all")
+        self._git("commit", "--quiet", "--allow-empty", "-m", message)
+        return self.head
+
+    @property
+    def head(self) -> str:
+        return self._git("rev-parse", "HEAD")
+
+    def _git(self, *arguments: str) -> str:
+        who = {f"GIT_{who}_{what}": "ann@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        env = {**{name: value for name, value in os.environ.items() if not name.startswith("GIT_")}, **who}
+        env["GIT_CONFIG_GLOBAL"] = os.devnull
+        done = subprocess.run(["git", "-C", str(self.path), *arguments], env=env, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode().strip()
+
+
+@dataclass
+class Room:
+    cluster: Cluster
+    repository: Repository
+    engine: Engine
+    clock: LeapingClock = field(default_factory=LeapingClock, kw_only=True)
+    flavour: str = field(default="embedded", kw_only=True)
+
+    async def get(self, kind: str, name: str, namespace: str = "ml") -> Manifest | None:
+        group, _, plain = kind.rpartition("/")
+        return await self.cluster.get(ResourceKey(group, plain, namespace, name))
+
+    async def app(self, name: str = "models") -> Manifest:
+        found = await self.get("argoproj.io/Application", name, CONTROL)
+        assert found is not None
+        return found
+
+    async def deliver(self, name: str = "models", path: str = "app", **spec: Any) -> Manifest:
+        """An Application of the repository's folder, in namespace ml."""
+        return await self.cluster.create(
+            {
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": "Application",
+                "metadata": {"name": name, "namespace": CONTROL, **spec.pop("metadata", {})},
+                "spec": {
+                    "project": "default",
+                    "source": {"repoURL": self.repository.url, "path": path, "targetRevision": "main"},
+                    "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+                    **spec,
+                },
+            }
+        )
+
+    async def patch_app(self, patch: Any, name: str = "models") -> Manifest:
+        key = ResourceKey("argoproj.io", "Application", CONTROL, name)
+        return await self.cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
+
+    async def annotate(self, name: str = "models", **annotations: str | None) -> None:
+        """Of argocd.argoproj.io; underscores are written as dashes."""
+        given = {f"argocd.argoproj.io/{each.replace('_', '-')}": value for each, value in annotations.items()}
+        await self.patch_app({"metadata": {"annotations": given}}, name)
+
+    async def configure(self, data: Mapping[str, str | None], name: str = "argocd-cm") -> None:
+        key = ResourceKey("", "ConfigMap", CONTROL, name)
+        await self.cluster.patch(key, {"data": dict(data)}, kind_of_patch=PatchKind.MERGE)
+
+    async def project(self, name: str = "team", **spec: Any) -> Manifest:
+        """One that allows everything but what is said here."""
+        return await self.cluster.create(
+            {
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": "AppProject",
+                "metadata": {"name": name, "namespace": CONTROL},
+                "spec": {
+                    "sourceRepos": ["*"],
+                    "destinations": [{"server": "*", "namespace": "*"}],
+                    "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+                    **spec,
+                },
+            }
+        )
+
+    async def change(self, name: str = "settings", namespace: str = "ml", **data: str) -> None:
+        """By a hand that is not Git's."""
+        key = ResourceKey("", "ConfigMap", namespace, name)
+        await self.cluster.patch(key, {"data": data}, kind_of_patch=PatchKind.MERGE)
+
+    async def until_condition(self, word: str, name: str = "models") -> str:
+        """The message of a condition, as soon as there is one of its type."""
+        app = await self.until(lambda status: conditions(status, word), name)
+        return conditions(app["status"], word)[0]
+
+    async def until_gone(self, kind: str, name: str, namespace: str = "ml") -> None:
+        async with asyncio.timeout(PATIENCE):
+            while await self.get(kind, name, namespace) is not None:
+                await asyncio.sleep(0.02)
+
+    async def settled(self, name: str = "models") -> dict[str, Any]:
+        """The Application after a refresh that somebody asked for just now."""
+        await self.annotate(name, refresh="normal")
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                app = await self.app(name)
+                if "argocd.argoproj.io/refresh" not in (app["metadata"].get("annotations") or {}):
+                    return app
+                await asyncio.sleep(0.02)
+
+    async def sync(self, name: str = "models", **sync: Any) -> None:
+        await self.patch_app({"operation": {"sync": sync, "initiatedBy": {"username": "ann"}}}, name)
+
+    async def until(self, holds: Callable[[dict[str, Any]], Any], name: str = "models") -> dict[str, Any]:
+        """The Application, as soon as something is true of its status; a field that is missing is not true yet."""
+        app: dict[str, Any] = {}
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    app = await self.app(name)
+                    with suppress(LookupError):
+                        if holds(app["status"]):
+                            return app
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(f"it never came true; the status is\n{dump(app.get('status') or {})}") from None
+
+    async def until_synced(self, revision: str = "", name: str = "models") -> dict[str, Any]:
+        wanted = revision or self.repository.head
+
+        def holds(status: dict[str, Any]) -> bool:
+            sync, state = status.get("sync") or {}, status.get("operationState") or {}
+            return (
+                sync.get("status") == "Synced"
+                and sync.get("revision") == wanted
+                and state.get("phase", "Succeeded") in ("Succeeded", "Failed", "Error")
+            )
+
+        return await self.until(holds, name)
+
+    async def until_over(self, name: str = "models") -> dict[str, Any]:
+        """The Application when its operation has come to an end."""
+        for _ in range(int(PATIENCE / 0.02)):
+            app = await self.app(name)
+            state = (app.get("status") or {}).get("operationState") or {}
+            if "operation" not in app and state.get("phase") in ("Succeeded", "Failed", "Error"):
+                return app
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"it never ended; the status is\n{dump(app.get('status') or {})}")
+
+
+def conditions(status: Mapping[str, Any], word: str) -> list[str]:
+    return [each["message"] for each in status.get("conditions") or () if each["type"] == word]
+
+
+@asynccontextmanager
+async def embedded(folder: Path) -> AsyncIterator[Cluster]:
+    place = Folder(folder / "argosy.db", folder / "secret.key", folder / "token.key")
+    async with Plane.open(place) as plane:
+        yield EmbeddedCluster(plane)
+
+
+@asynccontextmanager
+async def wire(folder: Path) -> AsyncIterator[Cluster]:
+    found = certificates(folder)
+    async with (
+        Plane.open(rbac=True, admin_token=TOKEN) as plane,
+        serve(plane, found) as url,
+        await connect(Connection(server=url, ca_file=str(found.authority), token=TOKEN)) as cluster,
+    ):
+        yield cluster
+
+
+FLAVOURS = {"embedded": embedded, "wire": wire}
+
+
+async def furnish(cluster: Cluster, *namespaces: str) -> None:
+    """The kinds that an engine knows, and namespaces; on a wiped server they may be there still."""
+    for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
+        await _ensure(cluster, definition(name))
+    for namespace in namespaces:
+        await _ensure(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    async with asyncio.timeout(PATIENCE):
+        while not {APPLICATION, PROJECT} <= (await cluster.kinds()).keys():  # k8s: some moments after its definition
+            await asyncio.sleep(0.05)
+
+
+async def _ensure(cluster: Cluster, manifest: Manifest) -> None:
+    with suppress(Conflict):
+        await cluster.create(manifest)
+
+
+_OF_THREAD = threading.local()
+
+
+def shared_crew() -> Crew:
+    """One for all rooms of a thread, as one engine has one for all applications: a crew belongs to one event loop."""
+    if not hasattr(_OF_THREAD, "crew"):
+        _OF_THREAD.crew = Crew(workers=1)
+    crew: Crew = _OF_THREAD.crew
+    return crew
+
+
+@asynccontextmanager
+async def engine_room(
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    flavour: str = "embedded",
+    server: WipedServer | None = None,
+    seen: Callable[[Cluster], Cluster] = lambda cluster: cluster,
+    member: str = "",
+) -> AsyncIterator[Room]:
+    """`seen`: the cluster as the engine sees it. `member`: as whom it shares the work, if it does."""
+    async with server.opened() if server else FLAVOURS[flavour](folder) as cluster:
+        await furnish(cluster, CONTROL, "ml")
+        ours = {"source.local.roots": str(folder)}
+        for name, data in (("argosy-cm", ours), ("argocd-cm", dict(settings or {}))):
+            metadata = {"name": name, "namespace": CONTROL}
+            await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        clock = LeapingClock()
+        options = EngineOptions(folder / "mirrors", wave_delay=0.0)
+        members = Members(cluster, CONTROL, identity=member) if member else None
+        engine = Engine(seen(cluster), options, CONTROL, clock, crew=shared_crew(), members=members)
+        work = asyncio.create_task(engine.run())
+        try:
+            yield Room(cluster, Repository(folder / "repository"), engine, clock=clock, flavour=flavour)
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+
+def config_map(name: str = "settings", **data: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+__all__ = [
+    "CONTROL",
+    "FLAVOURS",
+    "LeapingClock",
+    "Repository",
+    "Room",
+    "conditions",
+    "config_map",
+    "embedded",
+    "engine_room",
+    "furnish",
+    "key_of",
+    "shared_crew",
+]

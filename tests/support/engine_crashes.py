@@ -1,0 +1,366 @@
+"""Engines that die and faults that strike: a cluster, sources in memory, and engines one after another.
+
+In: scenes. Out: what came of them. Never: a mock of a cluster; what the engine asks is done by the real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.engine import Engine, EngineOptions
+from argosy.cluster import Cluster, PatchKind
+from argosy.model import annotations as names
+from argosy.model.errors import ClusterError, UnknownRef
+from argosy.model.flow import Checkout
+from argosy.model.manifest import Manifest, dump_all, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+from support.engine import furnish
+from support.file_trees import TextTree
+from support.sync_operations import LISTED, NAMESPACE, all_goes_well
+
+CONTROL = "argocd"
+URL = "https://git.example.com/models.git"
+APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
+WATCHED = (*LISTED, GroupKind("", "Namespace"), GroupKind("", "Service"))
+PATIENCE = 60.0
+WRITES = frozenset({"create", "apply", "replace", "patch", "delete"})
+COUNTED = WRITES | {"get"}
+
+
+class Crash(BaseException):
+    """Not an Exception: nothing in the product may catch it."""
+
+
+class Shelf(Repositories):
+    """Revisions in memory. A branch may move to any of them, and the host may be away."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("unused"), SourceSettings())
+        self.revisions: dict[str, TextTree] = {}
+        self.head = ""
+        self.trouble: Callable[[str], Exception | None] = lambda ref: None
+
+    def push(self, manifests: Sequence[Manifest]) -> str:
+        return self.push_files({"app/all.yaml": manifests})
+
+    def push_files(self, files: Mapping[str, Sequence[Manifest]]) -> str:
+        texts = {path: dump_all(manifests) for path, manifests in files.items()}
+        self.head = hashlib.sha1(repr(texts).encode(), usedforsecurity=False).hexdigest()
+        self.revisions[self.head] = TextTree(texts)
+        return self.head
+
+    async def checkout(self, url: str, ref: str, **more: Any) -> Checkout:
+        await asyncio.sleep(0)
+        if (error := self.trouble(ref)) is not None:
+            raise error
+        revision = ref if ref in self.revisions else self.head
+        if not revision:
+            raise UnknownRef("there is no branch", where=url)
+        return Checkout(self.revisions[revision], revision)
+
+    def is_local(self, url: str) -> bool:
+        return False
+
+
+class Here:
+    """Renders in this process."""
+
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
+
+    async def close(self) -> None:
+        pass
+
+
+class Mortal:
+    """A cluster behind which the engine dies at its n-th call, or meets faults; and which counts what is written.
+
+    Watches and lists of informers do not count: they change nothing.
+    """
+
+    def __init__(self, inner: Cluster, made: dict[str, Manifest], point: int | None = None, *, after: bool = False):
+        self._inner, self._point, self._after, self.made = inner, point, after, made
+        self.calls: list[str] = []
+        self.is_dead = False
+        self.fault: Callable[[str, bool], Exception | None] = lambda call, after: None
+
+    @property
+    def writes(self) -> list[str]:
+        return [call for call in self.calls if call.partition(" ")[0] in WRITES]
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name in COUNTED:
+            return self._guarded(name, found)
+        return self._broken_off(found) if name == "watch" else found
+
+    def _broken_off(self, watch: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
+        async def broken_off(*given: Any, **more: Any) -> AsyncIterator[Any]:
+            async for event in watch(*given, **more):
+                yield event
+                if (error := self.fault("watch", True)) is not None:
+                    raise error
+
+        return broken_off
+
+    def _guarded(self, name: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+        async def guarded(*given: Any, **more: Any) -> Any:
+            if self.is_dead:
+                raise Crash
+            said = f"{name} {_about(given)}" + (" for show" if more.get("dry_run") else "")
+            place = len(self.calls)
+            self.calls.append(said)
+            self._strike(said, place, after=False)
+            answer = await call(*given, **more)
+            if isinstance(answer, dict) and name in WRITES and not more.get("dry_run"):
+                self.made.setdefault(answer["metadata"].get("uid", ""), answer)
+            self._strike(said, place, after=True)
+            return answer
+
+        return guarded
+
+    def _strike(self, said: str, place: int, *, after: bool) -> None:
+        if place == self._point and after == self._after:
+            self.is_dead = True
+            raise Crash
+        if (error := self.fault(said, after)) is not None:
+            raise error
+
+
+def _about(given: tuple[Any, ...]) -> str:
+    first = given[0]
+    if isinstance(first, dict):
+        return f"{first.get('kind')}/{(first.get('metadata') or {}).get('name')}"
+    return f"{first.kind}/{first.name}"
+
+
+Act = Callable[["Theatre"], Awaitable[None]]
+
+
+async def nothing(theatre: Theatre) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Scene:
+    """`before` is delivered by an engine that lives; then `act` happens, and `desired` is what the branch holds."""
+
+    desired: Sequence[Manifest]
+    before: Sequence[Manifest] = ()
+    act: Act = nothing
+    policy: dict[str, Any] = field(default_factory=lambda: {"automated": {"prune": True, "selfHeal": True}})
+    metadata: dict[str, Any] = field(default_factory=dict)
+    status: str = "Synced"
+    phase: str = "Succeeded"
+    world: Callable[[Cluster], Awaitable[None]] = all_goes_well
+    has_namespace: bool = True
+    settings: dict[str, str] = field(default_factory=dict)
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is to be the same, whatever happened on the way."""
+
+    status: str
+    phase: str
+    revision: str
+    standing: dict[str, str]
+    runs: dict[str, int]  # how often each hook was made
+    deployments: int
+
+
+class Theatre:
+    def __init__(self, cluster: Cluster, scene: Scene) -> None:
+        self.cluster, self.scene, self.shelf = cluster, scene, Shelf()
+        self.made: dict[str, Manifest] = {}
+        self.is_prepared = False
+
+    @contextlib.asynccontextmanager
+    async def engine(self, point: int | None = None, *, after: bool = False) -> AsyncIterator[Running]:
+        mortal = Mortal(self.cluster, self.made, point, after=after)
+        engine = Engine(mortal, EngineOptions(Path("unused"), wave_delay=0.0), CONTROL, repositories=self.shelf)
+        engine.crew = engine.pipeline.assembler.renders._crew = Here()
+        work = asyncio.create_task(engine.run())
+        try:
+            yield Running(self, mortal, engine, work)
+        finally:
+            mortal.is_dead = True
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def open(self) -> None:
+        await furnish(self.cluster, CONTROL, *((NAMESPACE,) if self.scene.has_namespace else ()))
+        if not self.scene.has_namespace:
+            await self._without(ResourceKey("", "Namespace", "", NAMESPACE))
+        metadata = {"name": "argocd-cm", "namespace": CONTROL}
+        settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self.scene.settings}
+        await self.cluster.create(settings)
+        self.shelf.push(self.scene.before or self.scene.desired)
+        await self.cluster.create(
+            {
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": "Application",
+                "metadata": {"name": APP.name, "namespace": CONTROL, **self.scene.metadata},
+                "spec": {
+                    "project": "default",
+                    "source": {"repoURL": URL, "path": "app", "targetRevision": "main"},
+                    "destination": {"server": "https://kubernetes.default.svc", "namespace": NAMESPACE},
+                    "syncPolicy": self.scene.policy,
+                },
+            }
+        )
+
+    async def _without(self, key: ResourceKey) -> None:
+        """A server that others played on may have it still."""
+        with contextlib.suppress(ClusterError):
+            await self.cluster.delete(key)
+        async with asyncio.timeout(PATIENCE):
+            while await self.cluster.get(key) is not None:
+                await asyncio.sleep(0.05)
+
+    async def prepare(self) -> None:
+        """Up to the moment from which the engine may die."""
+        await self.open()
+        if self.scene.before:
+            async with self.engine() as running:
+                if "automated" not in self.scene.policy:
+                    await self.ask()
+                await running.until(lambda outcome: (outcome.status, outcome.phase) == ("Synced", "Succeeded"))
+            self.shelf.push(self.scene.desired)
+        await self.scene.act(self)
+        self.made.clear()
+        self.is_prepared = True
+
+    async def ask(self, **sync: Any) -> None:
+        """As somebody asks for a sync by hand."""
+        await self.patch({"operation": {"sync": sync, "initiatedBy": {"username": "ann"}}})
+
+    async def ask_of(self, name: str) -> None:
+        await self.patch({"operation": {"sync": {}, "initiatedBy": {"username": "ann"}}}, APP._replace(name=name))
+
+    async def patch(self, patch: Any, key: ResourceKey = APP) -> None:
+        await self.cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
+
+    async def outcome(self) -> Outcome | None:
+        """None while something is under way."""
+        app = await self.cluster.get(APP)
+        if (app is None) != (self.scene.is_deleted and self.is_prepared):
+            return None
+        status = (app or {}).get("status") or {}
+        state = status.get("operationState") or {}
+        if "operation" in (app or {}):
+            return None
+        return Outcome(
+            str((status.get("sync") or {}).get("status", "")),
+            str(state.get("phase", "")),
+            str((status.get("sync") or {}).get("revision", "")),
+            await self.standing(),
+            self.runs(),
+            len(status.get("history") or ()),
+        )
+
+    async def standing(self) -> dict[str, str]:
+        kinds = await self.cluster.kinds()
+        found: dict[str, str] = {}
+        for kind in WATCHED:
+            for each in (await self.cluster.list(kind)).items if kind in kinds else ():
+                metadata = each["metadata"]
+                if metadata.get("namespace", NAMESPACE) == NAMESPACE:
+                    going = " going" if metadata.get("deletionTimestamp") else ""
+                    held = ",".join(metadata.get("finalizers") or ())
+                    found[f"{kind.kind}/{metadata['name']}"] = f"{each.get('data') or ''}{held}{going}"
+        return found
+
+    def runs(self) -> dict[str, int]:
+        """Of hooks, each by its uid."""
+        hooks = [each for each in self.made.values() if names.OPERATION in (each["metadata"].get("annotations") or {})]
+        return dict(Counter(each["metadata"]["name"] for each in hooks))
+
+
+@dataclass
+class Running:
+    theatre: Theatre
+    cluster: Mortal
+    engine: Engine
+    work: asyncio.Task[None]
+
+    async def until(self, holds: Callable[[Outcome], bool]) -> Outcome:
+        """The outcome, when it holds and stays. Raises Crash where the engine died."""
+        found, since = None, 0
+        ends = asyncio.get_running_loop().time() + PATIENCE
+        ready = asyncio.ensure_future(self.engine.everything.synced())
+        await asyncio.wait([self.work, ready], return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        while asyncio.get_running_loop().time() < ends:
+            if self.cluster.is_dead or self.work.done():
+                raise Crash
+            await self.theatre.scene.world(self.theatre.cluster)
+            latest = await self.theatre.outcome()
+            if latest is not None and holds(latest) and self.engine.queue.is_idle:
+                since = since + 1 if latest == found else 0
+                if since >= 3:
+                    return latest
+            else:
+                since = 0
+            found = latest
+            await asyncio.sleep(0.003)
+        app = await self.theatre.cluster.get(APP)
+        raise AssertionError(f"it never came so far: {found}\n{(app or {}).get('status')}")
+
+    async def rest(self) -> None:
+        """Until nobody has anything to do for a while."""
+        quiet = 0
+        while quiet < 10:
+            await asyncio.sleep(0.005)
+            quiet = quiet + 1 if self.engine.queue.is_idle else 0
+
+
+Opened = Callable[[], contextlib.AbstractAsyncContextManager[Cluster]]
+
+
+@contextlib.asynccontextmanager
+async def theatre(scene: Scene, opened: Opened = EmbeddedCluster.open) -> AsyncIterator[Theatre]:
+    async with opened() as cluster:
+        found = Theatre(cluster, scene)
+        await found.prepare()
+        yield found
+
+
+async def straight(scene: Scene, opened: Opened = EmbeddedCluster.open) -> tuple[Outcome, list[str]]:
+    """What comes of a scene in which nobody dies, and the calls that it takes."""
+    async with theatre(scene, opened) as stage, stage.engine() as running:
+        wanted = (scene.status, scene.phase, "" if scene.is_deleted else stage.shelf.head)
+        found = await running.until(lambda outcome: (outcome.status, outcome.phase, outcome.revision) == wanted)
+        return found, list(running.cluster.calls)
+
+
+async def killed(
+    scene: Scene, wanted: Outcome, points: Sequence[tuple[int, bool]], opened: Opened = EmbeddedCluster.open
+) -> Outcome:
+    """An engine that dies at each point in turn, and after them one that lives."""
+    async with theatre(scene, opened) as stage:
+        for point, after in points:
+            async with stage.engine(point, after=after) as running:
+                try:
+                    return await running.until(wanted.__eq__)
+                except Crash:
+                    assert running.cluster.is_dead, running.work.exception()
+        async with stage.engine() as running:
+            return await running.until(wanted.__eq__)
+
+
+__all__ = [
+    "APP", "NAMESPACE", "Crash", "GroupKind", "Opened", "Outcome", "Running", "Scene", "Shelf", "Theatre",
+    "key_of", "killed", "straight", "theatre",
+]  # fmt: skip

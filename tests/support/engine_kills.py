@@ -1,0 +1,58 @@
+"""Kills of an engine, planned and done.
+
+In: scenes, how many kills, where. Out: what did not end as it does where nobody dies. Never: judges a scene by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Iterable
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from support.engine_crashes import Opened, Outcome, killed, straight
+from support.engine_histories import SCENES
+
+Point = tuple[int, bool]
+Rehearsed = dict[str, tuple[Outcome, list[str]]]
+
+
+async def rehearsed(names: Iterable[str] = SCENES, opened: Opened = EmbeddedCluster.open) -> Rehearsed:
+    return {name: await straight(SCENES[name], opened) for name in names}
+
+
+def plans(calls: dict[str, int], count: int, rng: random.Random) -> list[tuple[str, list[Point]]]:
+    """First each scene killed once somewhere, then at every point, then by two or three kills in a row."""
+    moments = (False, True)
+    once = [(name, [(place, after)]) for name, most in calls.items() for place in range(most) for after in moments]
+    rng.shuffle(once)
+    first = {name: (name, points) for name, points in reversed(once)}
+    rest = [each for each in once if each[1] is not first[each[0]][1]]
+    found = [*first.values(), *rest]
+    names = itertools.cycle(calls)
+    while len(found) < count:
+        name = next(names)
+        kills = rng.randint(2, 3)
+        found.append((name, [(rng.randrange(calls[name]), rng.random() < 0.5) for _ in range(kills)]))
+    return found[:count]
+
+
+async def wrongs(
+    known: Rehearsed, count: int, rng: random.Random, opened: Opened = EmbeddedCluster.open, *, at_once: int = 4
+) -> list[str]:
+    """One sentence for each that went wrong."""
+    places = asyncio.Semaphore(at_once)
+
+    async def play(name: str, points: list[Point]) -> str:
+        wanted, calls = known[name]
+        async with places:
+            try:
+                await killed(SCENES[name], wanted, points, opened)
+            except AssertionError as error:
+                moments = (f"{'after' if after else 'before'} {calls[place]} ({place})" for place, after in points)
+                return f"{name}, killed {', '.join(moments)}: wanted {wanted}, but {error}"
+        return ""
+
+    todo = plans({name: len(calls) for name, (_, calls) in known.items()}, count, rng)
+    return [said for said in await asyncio.gather(*(play(*each) for each in todo)) if said]

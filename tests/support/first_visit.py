@@ -1,0 +1,214 @@
+"""A newcomer's first five minutes: rows that are played one after the other, and their score.
+
+In: rows, each with what is typed and what must be seen. Out: 0, 1 or 2 points for each: failed, worked with friction,
+as written. Never: a point for what waits for a part that is not built.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from support.browser import chromium_here
+from support.clusters import environment
+from support.terminal import Seen, Terminal
+
+PATIENCE = 60.0  # seconds until what a page must show counts as missing
+SLACK = 2.0  # a machine of tests may take twice as long as a newcomer's
+
+
+class Mark(NamedTuple):
+    """`friction`: what a newcomer would have liked to see; `failure`: why it did not work at all."""
+
+    points: int
+    seconds: float
+    friction: tuple[str, ...] = ()
+    failure: str = ""
+
+
+@dataclass
+class Look:
+    """One row while it is played."""
+
+    friction: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def shows(self, text: str, *patterns: str) -> None:
+        """Without these it does not work."""
+        for pattern in patterns:
+            assert re.search(pattern, text, re.MULTILINE), f"{pattern!r} is not in:\n{text}"
+
+    def hides(self, text: str, *patterns: str) -> None:
+        for pattern in ("Traceback", *patterns):
+            assert not re.search(pattern, text), f"{pattern!r} is in:\n{text}"
+
+    def wants(self, text: str, **patterns: str) -> None:
+        """Without these it works with friction; the name says what is missing."""
+        self.friction += [
+            name.replace("_", " ") for name, pattern in patterns.items() if not re.search(pattern, text, re.MULTILINE)
+        ]
+
+    def took(self, seen: Seen, code: int = 0) -> str:
+        self.seconds += seen.seconds
+        assert seen.code == code, f"exit {seen.code}:\n{seen.text}"
+        self.hides(seen.text)
+        return seen.text
+
+
+class Browser:
+    """A visitor's Chromium: started with the first tab; where there is none, nothing is followed."""
+
+    def __init__(self) -> None:
+        self._tabs: dict[str, Any] = {}
+        self._ends: list[Callable[[], object]] = []
+
+    def tab(self, name: str) -> Any:
+        if name not in self._tabs:
+            from playwright.sync_api import sync_playwright
+
+            playwright = sync_playwright().start()
+            calm = ["--no-sandbox", "--disable-gpu"]
+            chromium = playwright.chromium.launch(executable_path=chromium_here(), args=calm)
+            self._ends += [playwright.stop, chromium.close]
+            self._tabs[name] = chromium.new_page()
+            self._tabs[name].set_default_timeout(PATIENCE * 1000)
+        return self._tabs[name]
+
+    def first_paint(self, tab: Any) -> float:
+        """Seconds since the page was asked for."""
+        asked = """() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime"""
+        tab.wait_for_function(asked)
+        return float(tab.evaluate(asked)) / 1000
+
+    def row(self, tab: Any, name: str) -> str:
+        """What the list says of one application, on one line."""
+        return " ".join(tab.locator(f"#rows tr:has-text('{name}')").inner_text().split())
+
+    def follows(self, name: str, pattern: str) -> None:
+        """The list that was opened says so, without being loaded again."""
+        if "apps" not in self._tabs:
+            return
+        tab, ends = self._tabs["apps"], time.monotonic() + PATIENCE
+        while not re.search(pattern, seen := self.row(tab, name)):
+            assert time.monotonic() < ends, seen
+            tab.wait_for_timeout(50)
+        assert tab.evaluate("window.isTheSame"), "it was loaded again"
+
+    def close(self) -> None:
+        while self._ends:
+            self._ends.pop()()
+
+
+class Visitor:
+    """With a home of their own, two terminals, and an argosy that is installed."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        (home / "bin").mkdir()
+        program = home / "bin" / "argosy"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m argosy "$@"\n')
+        program.chmod(0o755)
+        (home / ".gitconfig").write_text("[user]\n  name = Vera Visitor\n  email = vera@example.com\n")
+        own = environment(home)
+        env = {**own, "PATH": f"{program.parent}:{own['PATH']}", "XDG_CACHE_HOME": str(home / ".cache")}
+        self.first, self.second = Terminal(home, env), Terminal(home, env)
+        self.browser = Browser()
+        self.printed = ""  # by the demo
+
+    def type(self, line: str, **answers: str) -> Seen:
+        """At the second terminal; the demo has the first."""
+        return self.second.type(line, answers=answers or None)
+
+    def processes(self) -> list[str]:
+        """Command lines of all that runs for this visitor, but for the shells."""
+        mark = f"HOME={self.home}".encode()
+        found = []
+        for each in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (each / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                if mark in (each / "environ").read_bytes().split(b"\0") and words[0] not in ("bash", ""):
+                    found.append(" ".join(words))
+            except OSError:
+                continue  # it has ended, or is another user's
+        return found
+
+    def close(self) -> None:
+        self.browser.close()
+        self.first.close()
+        self.second.close()
+
+
+@dataclass(frozen=True)
+class Row:
+    at: str
+    step: str
+    typed: str
+    budget: float  # seconds
+    play: Callable[[Visitor, Look], None] | None  # None: nobody can yet
+    waits: str = ""  # for which part
+
+
+@dataclass
+class Visit:
+    rows: tuple[Row, ...]
+    visitor: Visitor
+    marks: dict[str, Mark] = field(default_factory=dict)
+
+    def mark(self, step: str) -> Mark:
+        """Plays all rows up to this one that were not played yet: each begins where the last one ended."""
+        for row in self.rows:
+            if row.step not in self.marks and row.play is not None:
+                self.marks[row.step] = self._played(row)
+            if row.step == step:
+                break
+        return self.marks[step]
+
+    def _played(self, row: Row) -> Mark:
+        look = Look()
+        assert row.play is not None
+        try:
+            row.play(self.visitor, look)
+        except Exception:  # whatever it was, the visitor stands there
+            return Mark(0, look.seconds, failure=traceback.format_exc(limit=-2))
+        return Mark(1 if look.friction else 2, look.seconds, tuple(look.friction))
+
+    def table(self) -> str:
+        """What was typed, the points, and the seconds beside the budget."""
+        lines = [f"{'at':4}  {'step':14} {'points':>6}  {'seconds':>14}  remarks"]
+        for row in self.rows:
+            mark = self.marks.get(row.step)
+            if mark is None:
+                lines.append(f"{row.at:4}  {row.step:14} {'–':>6}  {'':>14}  waits for {row.waits}")
+                continue
+            slow = f"over {SLACK:.0f} × the budget" if mark.seconds > SLACK * row.budget else ""
+            told = "; ".join(filter(None, (*(f"no {each}" for each in mark.friction), slow, mark.failure and "FAILED")))
+            seconds = f"{mark.seconds:.1f} of {row.budget:.1f}"
+            lines.append(f"{row.at:4}  {row.step:14} {mark.points:>6}  {seconds:>14}  {told}")
+        points, most = sum(mark.points for mark in self.marks.values()), 2 * len(self.marks)
+        quick = sum(min(mark.points, 1 if mark.seconds > SLACK * row.budget else 2)
+                    for row in self.rows if (mark := self.marks.get(row.step)))  # fmt: skip
+        share = f"{100 * points / most:.1f}%" if most else "–"
+        lines.append(f"score {points} of {most} ({share}); {quick} with time")
+        return "\n".join(lines)
+
+
+def has_chromium() -> bool:
+    return bool(chromium_here()) and importlib.util.find_spec("playwright") is not None
+
+
+def is_built(command: str) -> bool:
+    from argosy.cli import GROUPS
+
+    return command in GROUPS
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0))

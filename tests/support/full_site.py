@@ -1,0 +1,110 @@
+"""A site with everything behind it, for a browser: a cluster, an engine, a repository, a lookout, a hub, on a socket.
+
+In: a folder. Out: a World in a thread of its own, to be asked from a test that waits for a browser. Never: a mock of a
+cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from argosy.app.listening import bind, listening
+from argosy.desk.applications.desk import Desk
+from argosy.desk.lookout import open_lookout
+from argosy.server.doors.entry import Entry
+from argosy.server.events.hub import Hub
+from argosy.server.site import ServeOptions, Site
+from argosy.server.table import LIVES, TABLE
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+from support.engine import CONTROL, Room, engine_room, shared_crew
+from support.page_site import KnownPeople, anything, nothing
+
+PATIENCE = 60.0
+
+
+def may_read(resource: str, action: str, thing: str) -> bool:
+    return action == "get"
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """One for all sites of this process: workers that render end with the thread that started them."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="sites", daemon=True).start()
+    return loop
+
+
+class World:
+    """`do` runs what a test wants done in the loop of the site."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.room: Room
+        self.site: Site
+        self.port = 0
+        self.people = KnownPeople({"ann": anything, "rita": may_read, "bob": nothing})
+        self._ready: Future[None] = Future()
+        self._end = asyncio.Event()
+        self._life: Future[None]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, furnish: Callable[[Room], Awaitable[None]]) -> None:
+        self._life = asyncio.run_coroutine_threadsafe(self._live(furnish), _loop())
+        self._life.add_done_callback(self._ended)
+        self._ready.result(PATIENCE)
+
+    def do(self, work: Callable[[Room], Awaitable[Any]]) -> Any:
+        return asyncio.run_coroutine_threadsafe(_awaited(work, self.room), _loop()).result(PATIENCE)
+
+    def stop(self) -> None:
+        _loop().call_soon_threadsafe(self._end.set)
+        self._life.result(PATIENCE)
+
+    def cookies(self, who: str = "ann") -> list[dict[str, Any]]:
+        return [{"name": "argosy", "value": who, "url": self.url}]
+
+    def _ended(self, life: Future[None]) -> None:
+        if not self._ready.done() and (error := life.exception()):
+            self._ready.set_exception(error)
+
+    async def _live(self, furnish: Callable[[Room], Awaitable[None]]) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            self.room = await stack.enter_async_context(engine_room(self.folder))
+            await furnish(self.room)
+            desk = Desk(self.room.cluster, "a test", CONTROL, CONTROL)
+            repositories = Repositories(self.folder / "page-mirrors", SourceSettings())
+            stack.callback(repositories.close)
+            lookout = await stack.enter_async_context(open_lookout(desk, repositories, shared_crew()))
+            hub = Hub(lookout, LIVES)
+            stack.push_async_callback(hub.close)
+            self.site = Site(desk, lookout, self.people, hub, ServeOptions(version="1.2.3", is_simulated=True))
+            entry = Entry(self.site, TABLE)
+            self.port = await stack.enter_async_context(listening(entry, [bind("127.0.0.1", 0)], closing=entry.close))
+            self._ready.set_result(None)
+            await self._end.wait()
+
+
+async def _awaited(work: Callable[[Room], Awaitable[Any]], room: Room) -> Any:
+    return await work(room)
+
+
+@contextlib.contextmanager
+def world(folder: Path, furnish: Callable[[Room], Awaitable[None]]) -> Iterator[World]:
+    made = World(folder)
+    made.start(furnish)
+    try:
+        yield made
+    finally:
+        made.stop()

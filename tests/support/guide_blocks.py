@@ -1,0 +1,56 @@
+"""The shell blocks of the guides with what each does at the demo, as the files of tests/data/guides/ list them.
+
+In: those files. Out: BLOCKS, NOTEBOOK_BLOCKS, ALIGNING_BLOCKS. Never: the text of a block; that stands in its page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import yaml
+
+from support.paths import DATA
+
+LISTS = DATA / "guides"
+
+
+@dataclass(frozen=True)
+class Block:
+    """What the fields mean stands at the top of the list."""
+
+    page: str
+    id: str
+    begins: str
+    verdict: str = ""
+    not_typed: str = ""
+    first: str = ""
+    edits: str = ""
+    answers: str = ""
+    sees: str = ""
+    shows: tuple[str, ...] = ()
+    fails: tuple[str, ...] = ()
+    then: str = ""
+    reads: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        """For a row of a table."""
+        text = f"`{self.page}`, `{self.begins}`: {'not typed, ' + self.not_typed if self.not_typed else self.verdict}"
+        return text.replace("|", "\\|")
+
+
+def _read(name: str) -> tuple[Block, ...]:
+    found = yaml.safe_load((LISTS / name).read_text())
+    return tuple(Block(page=page, **each) for page, blocks in found.items() for each in blocks)
+
+
+def text_of(block: Block, blocks: tuple[Block, ...], texts: list[str]) -> str:
+    """The n-th text that begins so, for the n-th block of the list that does."""
+    same = [each for each in blocks if (each.page, each.begins) == (block.page, block.begins)]
+    return [text for text in texts if text.lstrip().startswith(block.begins)][same.index(block)]
+
+
+BLOCKS = _read("blocks.yaml")
+NOTEBOOK_BLOCKS = _read("notebooks.yaml")
+ALIGNING_BLOCKS = _read("aligning.yaml")

@@ -1,0 +1,50 @@
+"""Run a suite as the command does: confined, and several batches at once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from argosy.confine import Pool
+from argosy.health.suite import Outcome, Suite, collect, run
+from support.paths import DATA
+
+TREES = DATA / "health-tree"
+
+
+def outcomes_of(suite: Suite | Path, **how) -> list[Outcome]:
+    async def scene():
+        pool = Pool(workers=2)
+        try:
+            found = collect(suite) if isinstance(suite, Path) else suite
+            return await run(found, pool, together=asyncio.gather, **how)
+        finally:
+            await pool.close()
+
+    return asyncio.run(scene())
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder
+
+
+def row(status: str, message: str, path: str) -> str:
+    return f"- healthStatus: {{status: {status}, message: '{message}'}}\n  inputPath: {path}\n"
+
+
+RULE = "return {status = 'Healthy', message = obj.kind}\n"
+
+
+def rule_of(group: str, kind: str, *, folder: str = "") -> dict[str, str]:
+    """A rule with one test that passes."""
+    place = folder or (f"{group}/{kind}" if group else kind)
+    version = f"{group}/v1" if group else "v1"
+    return {
+        f"{place}/health.lua": RULE,
+        f"{place}/health_test.yaml": "tests:\n" + row("Healthy", kind, "testdata/one.yaml"),
+        f"{place}/testdata/one.yaml": f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: one}}\n",
+    }

@@ -1,0 +1,53 @@
+"""The two engines for charts, and small charts for them.
+
+In: texts by path. Out: what our render of them gives. Never: fetches anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from argosy.model.application import Application, Destination, HelmOptions
+from argosy.render import helm
+from argosy.render.helm.engines import find_program, has_library
+from argosy.render.helm.library import HelmLibrary
+from argosy.render.helm.program import HelmProgram
+from argosy.render.helm.release import Engine
+from support.file_trees import TextTree
+
+APP = Application(name="web", destination=Destination(namespace="shop"))
+CHART = "apiVersion: v2\nname: shop\nversion: 1.2.3\n"
+SHOWN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shown}\ndata:\n  values: {{ toJson .Values | quote }}\n"
+
+_PROGRAM = pytest.param(
+    "program", marks=pytest.mark.skipif(not find_program(), reason="helm: there is none on PATH (make install)")
+)
+_LIBRARY = pytest.param(
+    "library", marks=pytest.mark.skipif(not has_library(), reason="helm-python-sdk is not installed (make install)")
+)
+both_engines = pytest.mark.parametrize("engine", [_PROGRAM, _LIBRARY])
+needs_both = pytest.mark.skipif(not (find_program() and has_library()), reason="helm or helm-python-sdk is missing")
+needs_one = pytest.mark.skipif(not (find_program() or has_library()), reason="helm and helm-python-sdk are missing")
+
+
+def the_engine(name: str) -> Engine:
+    return HelmProgram(find_program()) if name == "program" else HelmLibrary()
+
+
+def a_chart(files: Mapping[str, str | bytes], links: Mapping[str, str] | None = None) -> TextTree:
+    """A repository with a chart in charts/shop; a path that starts with a slash is the repository's."""
+    texts: dict[str, str | bytes] = {"charts/shop/Chart.yaml": CHART}
+    texts |= {path[1:] if path.startswith("/") else f"charts/shop/{path}": text for path, text in files.items()}
+    return TextTree(
+        texts, {path[1:] if path[0] == "/" else f"charts/shop/{path}": to for path, to in (links or {}).items()}
+    )
+
+
+def render(engine: str | None, tree: TextTree, options: HelmOptions | None = None, **more: Any) -> list[dict[str, Any]]:
+    more.setdefault("kube_version", "1.32.0")
+    more.setdefault("app", APP)
+    chosen = the_engine(engine) if engine else None
+    return helm.template(tree, more.pop("path", "charts/shop"), options=options, engine=chosen, **more).manifests

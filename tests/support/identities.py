@@ -1,0 +1,138 @@
+"""Identities at work: an embedded cluster, a lookout that is told when to look, and clocks that leap.
+
+In: a folder. Out: a Room. Never: a mock of a cluster.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.cluster import Cluster
+from argosy.desk.accounts.codes import Codes
+from argosy.desk.accounts.passwords import Hashing
+from argosy.desk.accounts.reading import secret_data
+from argosy.model.errors import ClusterError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime.cache import Cache
+from argosy.server.identity.caller import BadCredential, Caller, Shown
+from argosy.server.identity.identities import Identities
+from support.engine import LeapingClock, embedded, furnish
+
+NAMESPACE = "argocd"
+CHEAP = 4  # rounds of a hash
+KINDS = (GroupKind("", "ConfigMap"), GroupKind("", "Secret"), GroupKind("argoproj.io", "AppProject"))
+Callback = Callable[[Manifest | None, Manifest | None], None]
+
+
+@dataclass
+class Glance:
+    """What a lookout is to identities: a cache, and a call for each change; here it looks when it is told to."""
+
+    cluster: Cluster
+    cache: Cache = field(default_factory=Cache)
+    callbacks: list[Callback] = field(default_factory=list)
+
+    def listen(self, callback: Callback) -> Callable[[], None]:
+        self.callbacks.append(callback)
+        return lambda: self.callbacks.remove(callback)
+
+    async def look(self) -> None:
+        for kind in KINDS:
+            found = {key_of(each): each for each in (await self.cluster.list(kind, namespace=NAMESPACE)).items}
+            for key in [key for key in self.cache.keys(kind) if key not in found]:
+                self._tell(self.cache.drop(key), None)
+            for each in found.values():
+                self._tell(self.cache.put(each), each)
+
+    def _tell(self, before: Manifest | None, after: Manifest | None) -> None:
+        if before != after:
+            for callback in self.callbacks:
+                callback(before, after)
+
+
+@dataclass
+class Room:
+    cluster: Cluster
+    folder: Path
+    clock: LeapingClock = field(default_factory=LeapingClock)
+
+    def __post_init__(self) -> None:
+        self.glance = Glance(self.cluster)
+        self.codes = Codes(self.folder, lambda: self.clock.now().timestamp())
+        self.identities = self.server(self.glance)
+
+    def server(self, glance: Glance | None = None, hashing: Hashing | None = None) -> Identities:
+        """Another one, that knows nothing of the first."""
+        return Identities(
+            self.cluster, glance or Glance(self.cluster), NAMESPACE, cookie="argosy-1", codes=self.codes,
+            clock=self.clock, hashing=hashing or Hashing(CHEAP), padding=0.0,
+        )  # fmt: skip
+
+    async def settings(self, name: str = "argocd-cm", **data: str | None) -> None:
+        """Dots are written as underscores of two."""
+        given = {key.replace("__", "."): value for key, value in data.items()}
+        await self._put("ConfigMap", name, given)
+
+    async def secrets(self, **data: str | None) -> None:
+        given = {key.replace("__", "."): value for key, value in data.items()}
+        await self._put("Secret", "argocd-secret", {
+            key: None if value is None else base64.b64encode(value.encode()).decode() for key, value in given.items()
+        })  # fmt: skip
+
+    async def _put(self, kind: str, name: str, data: Mapping[str, Any]) -> None:
+        key = ResourceKey("", kind, NAMESPACE, name)
+        try:
+            await self.cluster.patch(key, {"data": data})
+        except ClusterError as error:
+            if error.code != 404:
+                raise
+            metadata = {"name": name, "namespace": NAMESPACE}
+            await self.cluster.create({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": dict(data)})
+        await self.glance.look()
+
+    async def secret(self, name: str = "argocd-secret") -> dict[str, bytes]:
+        return secret_data(await self.cluster.get(ResourceKey("", "Secret", NAMESPACE, name)))
+
+    async def account(self, name: str, password: str = "", capabilities: str = "apiKey, login") -> None:
+        await self.settings(**{f"accounts__{name}": capabilities})
+        if password:
+            await self.identities.book.set_password(name, password)
+            await self.glance.look()
+            self.clock.leap(2)
+
+    async def who(self, token: str, how: str = "bearer") -> Caller | None:
+        shown = Shown(bearer=token) if how == "bearer" else Shown(cookies={how: token})
+        return await self.identities.identify(shown)
+
+    async def is_refused(self, token: str, how: str = "bearer") -> bool:
+        try:
+            return await self.who(token, how) is None
+        except BadCredential:
+            return True
+
+
+@asynccontextmanager
+async def identity_room(folder: Path) -> AsyncIterator[Room]:
+    folder.mkdir(parents=True, exist_ok=True)
+    async with embedded(folder) as cluster:
+        await furnish(cluster, NAMESPACE)
+        room = Room(cluster, folder / "codes")
+        await room.settings()
+        await room.identities.prepare()
+        await room.glance.look()
+        room.clock.leap(2)
+        yield room
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with identity_room(tmp_path) as made:
+        yield made

@@ -1,0 +1,304 @@
+"""The table of kubectl commands: read from transcripts, run against a server, compared with what is expected.
+
+In: `table/*.txt`. Out: rows (a command line, its exit code and words), and sentences about those that went otherwise.
+A transcript's lines: `=== NAME` begins a scenario with a namespace of that name · `%%% FILE` … `%%%` is a file of it ·
+`$ ` a command line for the shell · `? ` its exit code if not 0 · `| ` its stdout · `! ` its stderr ·
+`~ ` / `!~ ` a pattern that its stdout / stderr must hold, in place of the exact words · `# ` says why.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from support.clusters import QUICK
+from support.paths import TESTS, VENV
+
+TABLE = TESTS / "kubectl" / "table"
+SECONDS = 60.0  # no row may hang
+BESIDE = 3
+
+# What differs from run to run, and what stands for it in the table. Spaces within a line follow the width of ages.
+VOLATILE = tuple((re.compile(pattern), word) for pattern, word in (
+    (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
+    (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UID"),
+    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000( UTC)?)?", "TIME"),
+    (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d \+0000", "TIME"),
+    (r"\b([Rr]esource ?[Vv]ersion\"?:\s*)\"?\d+\"?", r"\1VERSION"),
+    (r"https://127\.0\.0\.1:\d+", "SERVER"),
+    (r"\b10\.(0|96)\.\d+\.\d+\b", "ADDRESS"),
+    (r"\b3[0-2]\d{3}(?=/(TCP|UDP))", "PORT"),
+    (r"(nodePort:\s+)\d+", r"\1PORT"),
+    (r"^([WIE])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", r"\1 "),
+    (r"\S*/(LIVE|MERGED)-\d+/", r"\1/"),
+    (r"\S*/kubectl-edit-\d+\.(yaml|json)", "EDITED"),
+    (r"\b(generated-)[a-z0-9]{5}\b", r"\1RANDOM"),
+    (r"(?<![^\s(])(\d{1,3}[ydhm])?\d{1,3}[ydhs](?=[\s,)]|$)", "AGE"),
+    (r"(?<=\s)\d{1,2}m(?=\s|$)", "AGE"),
+    (r"(?<=\S) {2,}", "   "),
+    (r"\s+$", ""),
+))
+
+# A watch that kubectl itself gives up at its deadline is sometimes logged by its client library, sometimes not.
+CLIENT_NOISE = re.compile(r"[WE]\d{4} .* reflector\.go:\d+\]")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One command line and what must come of it."""
+
+    line: int
+    command: str
+    code: int
+    out: tuple[str, ...]
+    err: tuple[str, ...]
+    out_patterns: tuple[str, ...]
+    err_patterns: tuple[str, ...]
+
+
+@dataclass
+class Scenario:
+    """Rows that build on each other, in a namespace of their own."""
+
+    name: str
+    source: Path
+    files: dict[str, str] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: tuple[str, ...]
+    err: tuple[str, ...]
+
+
+def scenarios(table: Path = TABLE) -> list[Scenario]:
+    return [scenario for source in sorted(table.glob("*.txt")) for scenario in read(source)]
+
+
+def read(source: Path) -> Iterator[Scenario]:
+    """Every line must be one of the forms above: a slip of the pen is an error, not a comment."""
+    scenario: Scenario | None = None
+    parts: list[tuple[int, str]] = []
+    lines = enumerate(source.read_text().splitlines(), 1)
+    for number, line in lines:
+        if line.startswith("=== "):
+            if scenario:
+                scenario.rows = _rows(parts)
+                yield scenario
+            scenario, parts = Scenario(line[4:].strip(), source), []
+        elif line.startswith("%%% ") and scenario:
+            text = iter(lambda: next(lines)[1], "%%%")
+            scenario.files[line[4:].strip()] = "".join(f"{each}\n" for each in text)
+        elif line and not line.startswith("#"):
+            if not re.match(r"(\$|\?|\||!~?|~)( |$)", line):
+                raise ValueError(f"{source.name}:{number}: {line!r} is no line of a transcript")
+            parts.append((number, line))
+    if scenario:
+        scenario.rows = _rows(parts)
+        yield scenario
+
+
+def _rows(parts: Sequence[tuple[int, str]]) -> list[Row]:
+    starts = [index for index, (_, line) in enumerate(parts) if line.startswith("$ ")]
+    return [_row(parts[start:end]) for start, end in zip(starts, [*starts[1:], len(parts)])]
+
+
+def _row(parts: Sequence[tuple[int, str]]) -> Row:
+    told: dict[str, list[str]] = {mark: [] for mark in ("$", "?", "|", "!", "~", "!~")}
+    for _, line in parts:
+        mark, _, rest = line.partition(" ")
+        told[mark].append(rest)
+    code = int(told["?"][0]) if told["?"] else 0
+    words = (tuple(told[mark]) for mark in ("|", "!", "~", "!~"))
+    return Row(parts[0][0], told["$"][0], code, *words)
+
+
+def steady(told: Iterable[str]) -> tuple[str, ...]:
+    """Lines of a command's words without what differs from run to run."""
+    lines = []
+    for line in told:
+        if CLIENT_NOISE.match(line):
+            continue
+        for pattern, word in VOLATILE:
+            line = pattern.sub(word, line)
+        lines.append(line)
+    return tuple(lines)
+
+
+class Shell:
+    """Runs command lines as a user with this kubectl and this kubeconfig would."""
+
+    def __init__(self, kubectl: Path, kubeconfig: Path, folder: Path) -> None:
+        self.folder = folder
+        self._config = kubeconfig.read_text()
+        programs = folder / "bin"
+        programs.mkdir(parents=True)
+        (programs / "kubectl").symlink_to(kubectl)
+        self._environment = {
+            "HOME": str(folder / "home"), "PATH": f"{programs}:{os.environ['PATH']}", "TZ": "UTC", "LANG": "C.UTF-8",
+            "CERTIFICATE": str(folder / "tls.crt"), "KEY": str(folder / "tls.key"), **QUICK,
+        }
+        key_pair(folder / "tls.crt", folder / "tls.key")
+
+    def enter(self, scenario: Scenario) -> Place:
+        """A new namespace and a folder with the scenario's files."""
+        folder = self.folder / scenario.name
+        folder.mkdir()
+        config = yaml.safe_load(self._config)
+        for context in config["contexts"]:
+            context["context"]["namespace"] = scenario.name
+        (folder / ".kubeconfig").write_text(json.dumps(config))
+        for name, text in scenario.files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
+        place = Place(folder, {**self._environment, "KUBECONFIG": str(folder / ".kubeconfig")})
+        # One after the other: kubectl gives up where it waits for two and neither is there yet.
+        waiting = "kubectl wait --for=create --timeout=120s"
+        made = place.run(f"kubectl create namespace {scenario.name} && {waiting} serviceaccount/default"
+                         f" && {waiting} configmap/kube-root-ca.crt")
+        assert made.code == 0, made
+        return place
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the rows of one scenario run."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def run(self, command: str) -> Outcome:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command], cwd=self.folder, env=dict(self.environment), text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        try:
+            texts = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            texts = process.communicate()
+        out, err = (text.replace(str(self.folder), "FOLDER").splitlines() for text in texts)
+        return Outcome(process.returncode, steady(out), steady(err))
+
+
+def key_pair(certificate: Path, key: Path) -> None:
+    """For the rows that make a TLS secret."""
+    private = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "example.com")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(private.public_key())
+            .serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+            .sign(private, hashes.SHA256()))
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    key.write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                                          serialization.NoEncryption()))
+
+
+def differences(row: Row, outcome: Outcome, *, words: bool = True) -> Iterator[str]:
+    """Sentences on what went otherwise than expected; none if all went well."""
+    if row.code != outcome.code:
+        yield f"exit code {outcome.code}, not {row.code}: " + "\n".join((*outcome.out[-5:], *outcome.err[-5:]))
+    if not words:
+        return
+    for name, exact, patterns, told in (
+        ("stdout", row.out, row.out_patterns, outcome.out),
+        ("stderr", row.err, row.err_patterns, outcome.err),
+    ):
+        text = "\n".join(told)
+        yield from (f"{name} does not hold {each!r}: {text}" for each in patterns if not re.search(each, text, re.M))
+        expected = steady(exact)
+        if not patterns and expected != told:
+            yield "\n".join(difflib.unified_diff(expected, told, f"{name} expected", f"{name} told", "", "", 9, ""))
+
+
+def outcomes(scenario: Scenario, shell: Shell) -> list[Outcome]:
+    """What came of all its rows, in order."""
+    place = shell.enter(scenario)
+    return [place.run(row.command) for row in scenario.rows]
+
+
+def play(chosen: Sequence[Scenario], shell: Shell) -> dict[str, list[Outcome]]:
+    """By scenario. Some run beside each other, because many rows wait."""
+    with ThreadPoolExecutor(BESIDE) as pool:
+        played = pool.map(lambda scenario: outcomes(scenario, shell), chosen)
+        return dict(zip((scenario.name for scenario in chosen), played))
+
+
+def complaints(scenario: Scenario, told: Sequence[Outcome], *, words: bool = True) -> str:
+    """What went otherwise than expected, row by row; empty if all went well."""
+    found = []
+    for row, outcome in zip(scenario.rows, told, strict=True):
+        place = f"{scenario.source.name}:{row.line} $ {row.command}"
+        found += [f"{place}\n{each}" for each in differences(row, outcome, words=words)]
+    return "\n\n".join(found)
+
+
+def kubectl_of(version: str, places: Sequence[Path | None]) -> Path | None:
+    """The first program that is a kubectl of this minor version ("" is any)."""
+    for place in places:
+        if place and place.exists():
+            ask = [place, "version", "--client"]
+            said = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=30)
+            if f"Client Version: v{version}" in said.stdout:
+                return place
+    return None
+
+
+def oracle_kubectl() -> Path | None:
+    """kubectl 1.32, whose words the table holds."""
+    environment = VENV
+    return kubectl_of("1.32.", [environment / "kubectl-1.32" / "kubectl", _path(shutil.which("kubectl")),
+                                Path("/usr/bin/kubectl")])
+
+
+def newest_kubectl() -> Path | None:
+    return kubectl_of("", [VENV / "bin" / "kubectl"])
+
+
+def _path(found: str | None) -> Path | None:
+    return Path(found) if found else None
+
+
+def recorded(source: Path, outcomes: Mapping[int, Outcome]) -> str:
+    """The transcript with what was told now in place of the exact words; patterns stay as they are."""
+    lines, keep = [], True
+    for number, line in enumerate(source.read_text().splitlines(), 1):
+        mark = line.partition(" ")[0]
+        if number in outcomes:
+            keep = False
+            block = [line, *_told(source, number, outcomes[number])]
+            lines += block
+        elif keep or mark not in ("?", "|", "!", "~", "!~"):
+            lines.append(line)
+            keep = keep or mark not in ("?", "|", "!", "~", "!~")
+    return "\n".join(lines) + "\n"
+
+
+def _told(source: Path, number: int, outcome: Outcome) -> Iterator[str]:
+    row = next(row for scenario in read(source) for row in scenario.rows if row.line == number)
+    if outcome.code:
+        yield f"? {outcome.code}"
+    for mark, patterns, told in (("|", row.out_patterns, outcome.out), ("!", row.err_patterns, outcome.err)):
+        pattern_mark = "~" if mark == "|" else "!~"
+        yield from (f"{pattern_mark} {each}" for each in patterns)
+        if not patterns:
+            yield from (f"{mark} {each}".rstrip() for each in told)

@@ -1,0 +1,1 @@
+"""Kustomizations that nobody wrote: generated trees, patches, overlays and noise for differential tests."""

@@ -1,0 +1,47 @@
+"""The same kustomization, built by us and by kubectl 1.32.
+
+In: texts by path. Out: manifests, or what was said against them. Never: a difference where kubectl itself crashes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from argosy.model.errors import UserError
+from argosy.model.manifest import Profile, load_all
+from argosy.patch.json_patch import equal
+from argosy.render.kustomize import build
+from support.file_trees import TextTree
+from support.paths import VENV
+
+KUBECTL = VENV / "kubectl-1.32" / "kubectl"
+
+
+def ours(texts: dict[str, str]) -> Any:
+    try:
+        return build(TextTree(texts), "top")
+    except UserError as error:
+        return str(error)
+
+
+def theirs(texts: dict[str, str], folder: Path) -> Any:
+    for path, text in texts.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+    command = [str(KUBECTL), "kustomize", str(folder / "top")]
+    done = subprocess.run(command, capture_output=True, timeout=60, env={"HOME": str(folder)}, check=False)
+    if done.returncode:
+        return None if b"panic:" in done.stderr else done.stderr.decode()[-300:]
+    try:
+        return [each for each in load_all(done.stdout, profile=Profile.KUSTOMIZE) if each is not None]
+    except UserError:
+        return None
+
+
+def agree(mine: Any, kubectls: Any) -> bool:
+    if kubectls is None or (isinstance(mine, str) and isinstance(kubectls, str)):
+        return True
+    return not isinstance(mine, str) and not isinstance(kubectls, str) and equal(mine, kubectls)

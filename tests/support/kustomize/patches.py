@@ -1,0 +1,157 @@
+"""Patches of both kinds for kustomizations that nobody wrote. In: manifests. Out: texts. Never: touches the disk."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import yaml
+
+from support.kustomize.trees import SPACES, Files, Manifests
+
+POINTERS = [
+    "/spec/replicas", "/metadata/labels/app", "/metadata/labels", "/metadata/annotations/a~1b", "/data/x", "/data",
+    "/spec/template/spec/containers/0/image", "/spec/template/spec/containers/0", "/spec/template/spec/containers/-",
+    "/spec/template/spec/containers/0/env/0/value", "/spec/template/spec/containers/0/env/-", "/spec/ports/0/port",
+    "/spec/ports/1", "/metadata/name", "/metadata/namespace", "/spec/new", "/spec/new/deep", "/kind", "/spec",
+    "/spec/template/spec/volumes", "/spec/template/spec/containers/5", "/spec/template/spec/containers/-1",
+    "/subjects/0",
+    "/spec/template/metadata/labels/k1", "/metadata/annotations", "/stringData/x", "/rules/0/verbs/0", "", "/", "spec",
+]  # fmt: skip
+JSON_VALUES: list[Any] = [1, "x", True, None, {"a": "b"}, [], {}, [1, "2"], "5", 1.5, "", {"name": "n", "value": None}]
+MERGE_KEYS = ("name", "port", "containerPort", "protocol", "mountPath", "topologyKey", "whenUnsatisfiable")
+"""A null in one of these makes kustomize lose elements by rules of its own; nobody writes that."""
+
+
+def is_identity(pointer: str) -> bool:
+    """Whether it points at what tells a manifest or an element from others: nobody puts a number or a list there."""
+    parts = pointer.split("/")
+    return parts[1:2] in (["metadata"], ["kind"]) or len(parts) < 3 or parts[-1] in MERGE_KEYS
+
+
+class Patches(Manifests):
+    """Manifests, and patches that fit some of them."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self.files: Files = {}
+        self.made: list[dict[str, Any]] = []
+
+    def patches(self, folder: str, fields: dict[str, Any], maybe: Any) -> None:
+        if maybe(0.45):
+            fields["patches"] = [self.patch(folder, at) for at in range(self.rng.randint(1, 3))]
+        if maybe(0.1):
+            texts = [yaml.safe_dump(self.strategic()) for _ in range(self.rng.randint(1, 2))]
+            self.files[f"{folder}/psm.yaml"] = "---\n".join(texts)
+            fields["patchesStrategicMerge"] = self.pick([["psm.yaml"], texts])
+        if maybe(0.1) and self.made:
+            chosen = self.pick(self.made)
+            target = {"kind": chosen["kind"], "name": chosen["metadata"]["name"], "version": "v1"}
+            target |= {"group": "apps"} if chosen["apiVersion"] == "apps/v1" else {}
+            fields["patchesJson6902"] = [{"target": target, "patch": self.operations(chosen)}]
+
+    def patch(self, folder: str, at: int) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        if self.chance(0.45):
+            chosen = self.pick(self.made) if self.made else {"kind": "X", "metadata": {"name": "a"}}
+            text = self.operations(chosen)
+            made["target"] = self.target(chosen)
+        else:
+            patch = self.strategic()
+            text = yaml.safe_dump(patch)
+            if self.chance(0.3):
+                made["target"] = self.target(patch)
+            if self.chance(0.1):
+                made["options"] = {self.pick(["allowNameChange", "allowKindChange"]): True}
+        if self.chance(0.3):
+            made["path"] = f"p{at}.yaml"
+            self.files[f"{folder}/p{at}.yaml"] = text
+        else:
+            made["patch"] = text
+        return made
+
+    def target(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        if self.chance(0.8):
+            made["kind"] = self.pick([chosen["kind"], chosen["kind"], "Deployment|ConfigMap", ".*Set"])
+        if self.chance(0.5):
+            made["name"] = self.pick([chosen["metadata"]["name"], ".*", "a|b", "^web$", "p-.*"])
+        if self.chance(0.1):
+            made["namespace"] = self.pick(SPACES)
+        if self.chance(0.1):
+            made["version"] = "v1"
+        if self.chance(0.1):
+            made["labelSelector"] = self.pick(["k1=v1", "app", "!app", "app in (v1, v2)", "team!=v2"])
+        if self.chance(0.05):
+            made["annotationSelector"] = "k1"
+        return made or {"kind": chosen["kind"]}
+
+    def operations(self, chosen: dict[str, Any]) -> str:
+        found = []
+        for _ in range(self.rng.randint(1, 2)):
+            pointers = POINTERS if self.chance(0.3) else self.pointers(chosen)
+            pointers = [each for each in pointers if not is_identity(each)] or ["/x"]
+            made = {"op": self.pick(["replace", "add", "add", "remove", "test", "copy", "move", "replace"]),
+                    "path": self.pick(pointers)}  # fmt: skip
+            if made["op"] in ("copy", "move"):
+                made["from"] = self.pick(pointers)
+            elif made["op"] != "remove" and self.chance(0.15):
+                path = self.pick(["/metadata/name", "/metadata/labels/app", "/metadata/annotations/a~1b"])
+                made |= {"path": path, "value": self.pick(["renamed", "other"])}
+            elif made["op"] != "remove":
+                made["value"] = self.pick(JSON_VALUES)
+            found.append(made)
+        return json.dumps(found) if self.chance(0.5) else yaml.safe_dump(found)
+
+    def pointers(self, node: Any, lead: str = "") -> list[str]:
+        """Of what is there, and a little beside it."""
+        pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+        found = (
+            [f"{lead}/new"]
+            if isinstance(node, dict)
+            else [f"{lead}/-", f"{lead}/{len(node)}"]
+            if isinstance(node, list)
+            else []
+        )
+        for key, each in pairs:
+            here = f"{lead}/{str(key).replace('~', '~0').replace('/', '~1')}"
+            if here not in ("/apiVersion", "/kind", "/metadata"):
+                found.append(here)
+            found += self.pointers(each, here)
+        return found or ["/x"]
+
+    def strategic(self) -> dict[str, Any]:
+        if self.made and self.chance(0.9):
+            chosen = self.pick(self.made)
+            patch = self.manifest(chosen["kind"], chosen["metadata"]["name"])
+            patch["metadata"].pop("namespace", None)
+            if space := chosen["metadata"].get("namespace"):
+                patch["metadata"]["namespace"] = space
+        else:
+            patch = self.manifest()
+        if self.chance(0.5):
+            self.disturb(patch)
+        if self.chance(0.04):
+            patch["$patch"] = self.pick(["delete", "replace", "merge"])
+        return patch
+
+    def disturb(self, node: Any, top: bool = True) -> None:
+        """Directives and nulls somewhere in a patch."""
+        if isinstance(node, dict):
+            for key in list(node):
+                if top and key in ("apiVersion", "kind", "metadata"):
+                    continue
+                if self.chance(0.06) and key not in MERGE_KEYS:
+                    node[key] = None
+                else:
+                    self.disturb(node[key], False)
+            if not top and self.chance(0.06):
+                node["$patch"] = self.pick(["delete", "replace", "merge"])
+            if not top and self.chance(0.02):
+                node["$retainKeys"] = list(node)
+        elif isinstance(node, list):
+            for each in node:
+                self.disturb(each, False)
+            if self.chance(0.06):
+                node.append({"$patch": self.pick(["replace", "delete", "merge"])})

@@ -1,0 +1,42 @@
+"""Overlays in the styles of real repositories, as one text a style. In: such a text. Out: the files of each case.
+
+Never: the words of another repository.
+"""
+
+from __future__ import annotations
+
+from support.paths import DATA
+
+STYLES = DATA / "kustomize-styles"
+Texts = dict[str, str]
+
+
+def cases() -> dict[str, Texts]:
+    found: dict[str, Texts] = {}
+    for file in sorted(STYLES.glob("*.txt")):
+        found |= parsed(file.read_text("utf-8"))
+    return found
+
+
+def parsed(text: str) -> dict[str, Texts]:
+    """`#### NAME` begins a case, `@@@@ NAME` files to share, `=== PATH` a file, `@use NAME` takes what is shared."""
+    shared: dict[str, Texts] = {}
+    found: dict[str, Texts] = {}
+    files: Texts = {}
+    lines: list[str] = []
+    for line in text.splitlines(keepends=True):
+        mark, _, rest = line.partition(" ")
+        name = rest.strip()
+        if mark in ("####", "@@@@"):
+            files = (found if mark == "####" else shared).setdefault(name, {})
+            lines = []
+        elif mark == "@use":
+            files.update({path: text for path, text in shared[name].items() if path not in files})
+        elif mark == "===":
+            lines = []
+            files[name] = ""
+            path = name
+        else:
+            lines.append(line)
+            files[path] = "".join(lines)
+    return found

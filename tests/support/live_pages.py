@@ -1,0 +1,133 @@
+"""Two small live pages over a still lookout, on a real socket: who is told what can be counted.
+
+In: what a test puts into the lookout. Out: a World whose pages are open. Never: a mock of the hub.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import html
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import quote
+
+from argosy.model.manifest import Manifest
+from argosy.server import resolving
+from argosy.server.asked import Asked
+from argosy.server.events.hub import Hub
+from argosy.server.events.live import Live
+from argosy.server.events.route import ROUTES
+from argosy.server.identity.caller import Caller
+from argosy.server.routes import Filtered, May
+from support.event_streams import Opened, opened
+from support.page_site import CONTROL, KnownPeople, StillLookout, a_site, anything, nothing, on_a_socket
+
+
+def app(name: str, word: str = "Synced", project: str = "default") -> Manifest:
+    metadata = {"name": name, "namespace": CONTROL, "resourceVersion": word, "uid": name}
+    spec = {"project": project, "source": {"repoURL": "https://x/y", "path": "p"}, "destination": {"namespace": "n"}}
+    return {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec,
+        "status": {"sync": {"status": word}},
+    }  # fmt: skip
+
+
+def word_of(manifest: Manifest) -> str:
+    return str(manifest["status"]["sync"]["status"])
+
+
+class Rendered:
+    """How often what was rendered. A test may hold it up at the gate, when it has looked, or let it fail."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.pages: list[str] = []
+        self.gate: asyncio.Event | None = None
+        self.fault: Exception | None = None
+
+
+RENDERED = Rendered()
+
+
+async def one(asked: Asked) -> Mapping[str, str]:
+    RENDERED.pages.append(asked.path)
+    found = {"state": f'<b id="state">{html.escape(word_of(asked.subject.wire))}</b>', "still": "<i id=still></i>"}
+    if RENDERED.gate:
+        await RENDERED.gate.wait()
+    if RENDERED.fault:
+        raise RENDERED.fault
+    return found
+
+
+async def many(asked: Asked) -> Mapping[str, str]:
+    RENDERED.pages.append(asked.path)
+    found = {}
+    for manifest in asked.site.lookout.cache.list(("argoproj.io", "Application")):
+        name = manifest["metadata"]["name"]
+        if asked.may("applications", "get", f"{resolving.project_of(manifest)}/{name}"):
+            found[f"a-{name}"] = f'<tr id="a-{name}"><td>{word_of(manifest)}{"x" * int(asked.query.text("pad") or 0)}'
+    return found
+
+
+def is_application(before: Manifest | None, after: Manifest | None) -> bool:
+    return (after or before or {}).get("kind") == "Application"
+
+
+def is_this(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
+    return bool((after or before or {})["metadata"]["name"] == asked.values["name"])
+
+
+LIVES = (
+    Live("/apps", Filtered("applications", "get"), many, is_application),
+    Live("/apps/{ns}/{name}", May("applications", "get", resolving.application), one, is_application, is_this),
+)
+
+
+def permissions(self: KnownPeople, caller: Caller) -> Any:
+    return SimpleNamespace(digest=str(self.allowed[caller.name]))
+
+
+def drop(lookout: StillLookout, name: str) -> None:
+    gone = lookout.cache.drop(resolving.ResourceKey("argoproj.io", "Application", CONTROL, name))
+    for each in tuple(lookout._listeners):
+        each(gone, None)
+
+
+def his_own(resource: str, action: str, thing: str) -> bool:
+    return thing.startswith("mine/")
+
+
+@dataclass
+class World:
+    lookout: StillLookout
+    people: KnownPeople
+    hub: Hub
+    port: int
+
+    def live(self, at: str, who: str = "ann", **more: Any) -> contextlib.AbstractAsyncContextManager[Opened]:
+        since = more.pop("since", None)
+        tail = "" if since is None else f"&since={since}"
+        return opened(self.port, f"/live?at={quote(at, safe='')}{tail}", who, **more)
+
+
+@contextlib.asynccontextmanager
+async def live_world() -> AsyncIterator[World]:
+    RENDERED.reset()
+    people = KnownPeople({"ann": anything, "ben": anything, "bob": nothing, "cid": his_own})
+    site = a_site([app("a"), app("b"), app("m", project="mine")], people)
+    hub = Hub(site.lookout, LIVES)
+    async with on_a_socket(replace(site, hub=hub), ROUTES) as (client, _):
+        yield World(site.lookout, people, hub, client.port)
+    await hub.close()
+
+
+async def patch(stream: Opened) -> dict[str, str | None]:
+    event = await stream.event("patch")
+    assert event is not None
+    found: dict[str, str | None] = event.data["parts"]
+    return found

@@ -1,0 +1,254 @@
+"""A site with models, notebooks and environments for a browser: what lives is written by the test, nothing plays it.
+
+In: a folder. Out: a World in a thread of its own. Never: a mock of a cluster: it is an embedded one, without an engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.listening import bind, listening
+from argosy.desk.applications.desk import Desk
+from argosy.desk.lookout import open_lookout
+from argosy.model.manifest import Manifest, key_of
+from argosy.schema.definitions import definition
+from argosy.server.doors.entry import Entry
+from argosy.server.events.hub import Hub
+from argosy.server.site import ServeOptions, Site
+from argosy.server.table import LIVES, TABLE
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+from support import model_manifests, promotion_repository
+from support.engine import CONTROL, shared_crew
+from support.full_site import PATIENCE, World
+from support.full_site import _loop as sites_loop
+from support.hostile_texts import PAYLOADS
+from support.page_site import KnownPeople, anything
+
+KINDS = (
+    "applications.argoproj.io", "appprojects.argoproj.io", "inferenceservices.serving.kserve.io",
+    "notebookvalidationjobs.mlops.mlops.dev",
+)  # fmt: skip
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="  # one red dot
+)
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "source": "# Frauds"},
+        {"cell_type": "code", "execution_count": 1, "source": "print(7)",
+         "outputs": [{"output_type": "stream", "name": "stdout", "text": "seven\n"},
+                     {"output_type": "display_data", "data": {"image/png": PIXEL, "text/plain": "<Figure>"}}]},
+        {"cell_type": "code", "execution_count": 2, "source": "frame",
+         "outputs": [{"output_type": "execute_result", "data": {"text/html": "<table id=t><tr><td>8</td></tr></table>",
+                                                               "text/plain": "   0\n0  8"}}]},
+    ]
+}  # fmt: skip
+
+
+class _Model(BaseHTTPRequestHandler):
+    """Answers as a server of models does."""
+
+    def do_GET(self) -> None:
+        self._answer({"name": "fraud", "ready": True}, 200 if "/v1/" in self.path else 404)
+
+    def do_POST(self) -> None:
+        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self._answer({"predictions": [sum(each) for each in sent["instances"]]})
+
+    def _answer(self, told: Any, code: int = 200) -> None:
+        data = json.dumps(told).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *words: Any) -> None: ...
+
+
+class MachinesWorld(World):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.cluster: EmbeddedCluster
+        self.model = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
+        threading.Thread(target=self.model.serve_forever, daemon=True).start()
+        readers = {"rita": lambda _, action, __: action == "get", "bob": _of_others, "dora": _all_but_frauds}
+        self.people = KnownPeople({"ann": anything, "ann@example.com": anything, **readers})
+
+    async def _live(self, furnish: Any) -> None:
+        """Nobody delivers here: what a test wants to be there, it puts there."""
+        with pytest.MonkeyPatch.context() as patch:
+            promotion_repository.alone(patch)
+            promotion_repository.begin(self.folder / "web")
+        async with contextlib.AsyncExitStack() as stack:
+            self.cluster = await stack.enter_async_context(EmbeddedCluster.open())
+            await self._fill()
+            desk = Desk(self.cluster, "a test", CONTROL, CONTROL)
+            repositories = Repositories(self.folder / "mirrors", SourceSettings())
+            stack.callback(repositories.close)
+            lookout = await stack.enter_async_context(open_lookout(desk, repositories, shared_crew()))
+            options = ServeOptions(
+                version="1.2.3", is_simulated=True, repository=self.folder / "web", runs=self.folder / "data"
+            )
+            hub = Hub(lookout, LIVES)
+            stack.push_async_callback(hub.close)
+            self.site = Site(desk, lookout, self.people, hub, options)
+            entry = Entry(self.site, TABLE)
+            self.port = await stack.enter_async_context(listening(entry, [bind("127.0.0.1", 0)], closing=entry.close))
+            self._ready.set_result(None)
+            await self._end.wait()
+        self.model.shutdown()
+        self.model.server_close()
+
+    def run(self, work: Any) -> Any:
+        """Something to be done in the loop of the site."""
+        return asyncio.run_coroutine_threadsafe(work, sites_loop()).result(PATIENCE)
+
+    async def put(self, manifest: Manifest) -> Manifest:
+        """Created, or changed; with its status."""
+        key, beside = key_of(manifest), "" if manifest["kind"] == "Application" else "status"
+        plain = {name: each for name, each in manifest.items() if not beside or name != "status"}
+        if await self.cluster.get(key) is None:
+            await self.cluster.create(plain)
+        return await self.cluster.patch(key, {"status": manifest["status"]}, subresource=beside)
+
+    async def _fill(self) -> None:
+        for name in KINDS:
+            await self.cluster.create(definition(name))
+        for name in (CONTROL, "ml"):
+            await self.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for name, data in (("argocd-cm", {"accounts.tool": "apiKey"}), ("argosy-cm", {}), ("argocd-rbac-cm", {})):
+            metadata = {"name": name, "namespace": CONTROL}
+            await self.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        service, job = self.service(), model_manifests.job()
+        del job["metadata"]["uid"]
+        rows = [_resource(service), _resource(job)]
+        await self.put(_application("frauds", rows))
+        for name in ("dev", "staging", "production"):
+            await self.put(_application(f"web-{name}", [], path=name))
+        for each in (service, model_manifests.pod(), job):
+            await self.put(_whole(each))
+        live = await self.cluster.get(key_of(job))
+        assert live is not None
+        place = self.folder / "data" / "runs" / "ml" / "train" / f"{live['metadata']['uid'][:8]}-1-2"
+        place.mkdir(parents=True)
+        (place / "output.ipynb").write_text(json.dumps(NOTEBOOK))
+        labels = {"app": "fraud"}
+        container = {"name": "kserve-container", "image": "example.com/model:1"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+        metadata = {"name": "fraud-predictor", "namespace": "ml"}
+        await self.cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+        await self._be_hostile()
+
+    def service(self, **status: Any) -> Manifest:
+        found = model_manifests.service(**status)
+        found["status"]["url"] = f"http://127.0.0.1:{self.model.server_address[1]}"
+        return found
+
+    async def _be_hostile(self) -> None:
+        """A job whose outputs, messages and notes are attacks, and a notebook full of them."""
+        job = model_manifests.job(message=PAYLOADS[0], results=_results(), educationalFeedback=_notes())
+        job["metadata"] = {"name": "hostile", "namespace": "ml", "generation": 1}
+        job["spec"]["parameters"] = {"p": PAYLOADS[1]}
+        live = await self.put(job)
+        place = self.folder / "data" / "runs" / "ml" / "hostile" / f"{live['metadata']['uid'][:8]}-1-2"
+        place.mkdir(parents=True)
+        (place / "output.ipynb").write_text(json.dumps({"cells": [_attack(each) for each in PAYLOADS]}))
+        bad = self.service(url=PAYLOADS[2], servingRuntimeName=PAYLOADS[3])
+        bad["metadata"] = {"name": "hostile", "namespace": "ml"}
+        bad["spec"]["predictor"]["model"]["storageUri"] = PAYLOADS[4]
+        bad["status"]["url"] = "javascript:alert(1)"
+        bad["status"]["conditions"] = [{"type": "Ready", "status": "False", "message": each} for each in PAYLOADS[:1]]
+        await self.put(bad)
+
+
+def _of_others(resource: str, action: str, thing: str) -> bool:
+    """Somebody of another project."""
+    return thing.startswith("other/")
+
+
+def _all_but_frauds(resource: str, action: str, thing: str) -> bool:
+    """Allowed everything, and denied one."""
+    return thing != "default/frauds"
+
+
+def _results() -> list[dict[str, Any]]:
+    return [
+        {"cellIndex": place, "status": "Failure" if place % 2 else "Success", "executionTime": "0.1s", "output": each,
+         "errorMessage": each if place % 2 else ""}
+        for place, each in enumerate(PAYLOADS)
+    ]  # fmt: skip
+
+
+def _notes() -> list[dict[str, Any]]:
+    return [{"cell": place, "severity": "warning", "category": "x", "message": each, "suggestion": each}
+            for place, each in enumerate(PAYLOADS[:50])]  # fmt: skip
+
+
+def _attack(text: str) -> dict[str, Any]:
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": text},
+        {"output_type": "display_data", "data": {"text/html": text, "text/plain": text}},
+        {"output_type": "display_data", "data": {"image/png": text, "text/plain": text}},
+        {"output_type": "display_data", "data": {"image/svg+xml": text, "application/javascript": text}},
+        {"output_type": "error", "ename": text, "evalue": text, "traceback": [text]},
+    ]
+    return {"cell_type": "code", "execution_count": 1, "source": text, "outputs": outputs}
+
+
+def _application(name: str, resources: list[dict[str, Any]], path: str = "p") -> Manifest:
+    source = {"repoURL": "https://example.com/web.git", "path": path, "targetRevision": "main"}
+    history = {"id": 0, "revision": "a" * 40, "deployedAt": "2026-11-15T10:00:00Z", "source": source}
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": CONTROL},
+        "spec": {"project": "default", "source": source, "destination": {"name": "in-cluster", "namespace": "ml"}},
+        "status": {
+            "resources": resources, "sync": {"status": "Synced"}, "health": {"status": "Healthy"}, "history": [history]
+        },
+    }  # fmt: skip
+
+
+def _resource(manifest: Manifest) -> dict[str, Any]:
+    group, _, version = manifest["apiVersion"].partition("/")
+    metadata = manifest["metadata"]
+    return {"group": group, "version": version, "kind": manifest["kind"], "namespace": metadata["namespace"],
+            "name": metadata["name"], "status": "Synced"}  # fmt: skip
+
+
+def _whole(manifest: Manifest) -> Manifest:
+    """With what the cluster asks for."""
+    found = copy.deepcopy(manifest)
+    if found["kind"] == "Pod":
+        found["spec"] = {"containers": [{"name": "kserve-container", "image": "example.com/model:1"}]}
+        for each in (*found["status"]["containerStatuses"], *found["status"]["initContainerStatuses"]):
+            each |= {"image": "example.com/model:1", "imageID": "", "restartCount": 0, "ready": each.get("ready", True)}
+    if found["kind"] == "NotebookValidationJob":
+        annotations = {"argocd.argoproj.io/tracking-id": "frauds:mlops.mlops.dev/NotebookValidationJob:ml/train"}
+        found["metadata"]["annotations"] = annotations
+    return found
+
+
+async def _nothing(_: Any) -> None: ...
+
+
+@contextlib.contextmanager
+def machines_world(folder: Path) -> Iterator[MachinesWorld]:
+    made = MachinesWorld(folder)
+    made.start(_nothing)
+    try:
+        yield made
+    finally:
+        made.stop()

@@ -1,0 +1,159 @@
+"""A cluster with the controller of notebooks at work, whose runs answer what a test tells them to.
+
+In: an embedded cluster. Out: jobs and what became of them. Never: a notebook; sleeps: it waits until something is so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.addons.notebooks.building import ImageBuilds
+from argosy.addons.notebooks.controller import Notebooks
+from argosy.addons.notebooks.job import KIND, Job, read_job
+from argosy.addons.notebooks.making import ADMITTER, DEFINITION
+from argosy.addons.notebooks.models import ModelsAsked
+from argosy.addons.notebooks.pods.pod import pod
+from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.addons import running
+from argosy.model.errors import ArgosyError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime import AddOn, Context, run
+from argosy.schema.definitions import definition
+from support.engine import LeapingClock
+
+EVENT = GroupKind("", "Event")
+RUN = RunKey("0123456789", 1, 1)
+NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}
+GOOD = ({"cell": 0, "type": "code", "status": "Success", "seconds": 0.5, "output": "42"},)
+BAD = (*GOOD, {
+    "cell": 1, "type": "code", "status": "Failure", "seconds": 0.1, "errorName": "ModuleNotFoundError",
+    "errorMessage": "ModuleNotFoundError: No module named 'pandas'",
+})  # fmt: skip
+PASSED = Standing("ended", GOOD, 1, "", "c0ffee", Outcome(True, ""))
+FAILED = Standing("ended", BAD, 2, "", "c0ffee", Outcome(False, "cell 1", "dependency_install_failed"))
+RUNNING = Standing("running", GOOD, 2, "", "c0ffee")
+VANISHED = Standing("lost", GOOD, 2)
+
+
+@dataclass
+class ToldRuns:
+    """Runs nothing: what a run stands for is what a test has said of that attempt, or of all."""
+
+    answers: dict[int, Standing | ArgosyError] = field(default_factory=dict)
+    otherwise: Standing | ArgosyError = PASSED
+    started: list[tuple[str, RunKey]] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    ended: list[tuple[str, RunKey | None]] = field(default_factory=list)
+    alive: set[tuple[str, RunKey]] = field(default_factory=set)
+
+    async def start(self, job: Job, run: RunKey, context: Context) -> None:
+        answer = self.answers.get(run.attempt, self.otherwise)
+        if isinstance(answer, ArgosyError):
+            raise answer
+        if (job.name, run) not in self.alive:
+            self.started.append((job.name, run))
+            self.jobs.append(job)
+        self.alive.add((job.name, run))
+
+    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
+        answer = self.answers.get(run.attempt, self.otherwise)
+        if (job.name, run) not in self.alive or isinstance(answer, ArgosyError):
+            return Standing("absent")
+        return answer
+
+    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
+        gone = {each for each in self.alive if each[0] == job.name and run in (None, each[1])}
+        if gone:
+            self.ended.append((job.name, run))
+        self.alive -= gone
+
+
+class World:
+    def __init__(self, cluster: EmbeddedCluster, runs: ToldRuns, controller: Notebooks) -> None:
+        self.cluster, self.runs, self.controller = cluster, runs, controller
+
+    async def apply(self, manifest: Manifest) -> Manifest:
+        return await self.cluster.create(manifest)
+
+    async def status(self, name: str = "train") -> Mapping[str, Any]:
+        found = await self.cluster.get(ResourceKey(*KIND, "default", name)) or {}
+        status: Mapping[str, Any] = found.get("status") or {}
+        return status
+
+    async def becomes(self, is_so: Callable[[Mapping[str, Any]], Any], name: str = "train") -> Mapping[str, Any]:
+        async with asyncio.timeout(30):
+            while True:
+                found = await self.status(name)
+                with contextlib.suppress(KeyError, IndexError):
+                    if is_so(found):
+                        return found
+                await asyncio.sleep(0.01)
+
+    async def ends(self, name: str = "train") -> Mapping[str, Any]:
+        return await self.becomes(lambda status: status["phase"] in ("Succeeded", "Failed"), name)
+
+    async def patch(self, patch: Any, name: str = "train") -> None:
+        await self.cluster.patch(ResourceKey(*KIND, "default", name), patch)
+
+    async def told(self, *reasons: str) -> list[Manifest]:
+        """All Events, once each of the reasons is among them."""
+        async with asyncio.timeout(30):
+            while True:
+                found = list((await self.cluster.list(EVENT)).items)
+                if set(reasons) <= {each["reason"] for each in found}:
+                    return found
+                await asyncio.sleep(0.01)
+
+    async def delete(self, name: str = "train") -> None:
+        await self.cluster.delete(ResourceKey(*KIND, "default", name))
+
+
+@contextlib.asynccontextmanager
+async def world(cluster: EmbeddedCluster, runs: ToldRuns | None = None, **options: Any) -> AsyncIterator[World]:
+    """As the sandbox runs it."""
+    told = runs or ToldRuns()
+    controller = Notebooks(told, **{"builds": ImageBuilds(), "models": ModelsAsked(), **options})
+    addon = AddOn("notebooks", controllers=[controller], definitions=[definition(DEFINITION)], admitters=[ADMITTER])
+    async with running([addon], cluster, on_failure=lambda: None):
+        yield World(cluster, told, controller)
+
+
+@contextlib.asynccontextmanager
+async def leaping(
+    cluster: EmbeddedCluster, runs: ToldRuns | None = None, **options: Any
+) -> AsyncIterator[tuple[World, LeapingClock]]:
+    """With a clock that a test moves."""
+    told, clock = runs or ToldRuns(), LeapingClock()
+    controller = Notebooks(told, **{"builds": ImageBuilds(), "models": ModelsAsked(), **options})
+    await cluster.apply(definition(DEFINITION), manager="test")
+    work = asyncio.create_task(run([controller], cluster, clock=clock))
+    try:
+        yield World(cluster, told, controller), clock
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+
+def job(name: str = "train", annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    config = {"containerImage": "image:1", **spec.pop("pod", {})}
+    metadata: Manifest = {"name": name, "namespace": "default", **({"annotations": annotations} if annotations else {})}
+    whole = {"notebook": NOTEBOOK, "podConfig": config, **spec}
+    return {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": KIND.kind, "metadata": metadata, "spec": whole}
+
+
+def made(**spec: Any) -> Manifest:
+    """The Pod of a job's first run."""
+    manifest = job(**spec)
+    manifest["metadata"] |= {"uid": RUN.uid, "generation": 1}
+    return pod(read_job(manifest), RUN)
+
+
+def condition(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return next((each for each in status.get("conditions") or () if each["type"] == name), {"status": ""})
+

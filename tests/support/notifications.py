@@ -1,0 +1,77 @@
+"""An Application with a subscription, the settings of notifications, and what is noted about sent messages."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.schema.definitions import definition
+from support.message_servers import Inbox
+
+APP = ResourceKey("argoproj.io", "Application", "argocd", "wine")
+EVENT = GroupKind("", "Event")
+SECRET = "hunter2-of-the-webhook"
+WEBHOOK = """
+url: {url}
+headers: [{{name: Authorization, value: Bearer $token}}]
+"""
+TEMPLATE = """
+message: "{{.app.metadata.name}} {{.app.status.health.status}}"
+webhook:
+  ours:
+    method: POST
+    body: "{{.app.metadata.name}}: {{.app.status.health.status}} {{.app.status.sync.revision}}"
+"""
+
+
+def application(**status: Any) -> Manifest:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {
+            "name": "wine",
+            "namespace": "argocd",
+            "annotations": {"notifications.argoproj.io/subscribe.on-health-degraded.ours": ""},
+        },
+        "spec": {"project": "default", "source": {"repoURL": "https://git/x", "path": "."}, "destination": {}},
+        "status": {"health": {"status": "Healthy"}, "sync": {"status": "Synced", "revision": "abc"}, **status},
+    }
+
+
+def of_installation(kind: str, name: str, data: dict[str, str]) -> Manifest:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "argocd"}, "data": data}
+
+
+def settings(inbox: Inbox, **more: str) -> list[Manifest]:
+    data = {
+        "service.webhook.ours": WEBHOOK.format(url=inbox.url),
+        "template.app-health-degraded": TEMPLATE,
+        **more,
+    }
+    secret = {"token": base64.b64encode(SECRET.encode()).decode()}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}},
+        of_installation("ConfigMap", "argocd-notifications-cm", data),
+        of_installation("Secret", "argocd-notifications-secret", secret),
+    ]
+
+
+async def prepare(cluster: EmbeddedCluster, manifests: list[Manifest]) -> None:
+    for name in ("applications.argoproj.io", "notebookvalidationjobs.mlops.mlops.dev"):
+        await cluster.apply(definition(name), manager="test", force=True)
+    for each in manifests:
+        await cluster.create(each)
+
+
+async def set_status(cluster: EmbeddedCluster, **status: Any) -> Manifest:
+    return await cluster.patch(APP, {"status": status})
+
+
+async def quiet(cluster: EmbeddedCluster) -> dict[str, Any]:
+    """After nothing is on its way any more: what is noted on the Application."""
+    found = await cluster.get(APP)
+    assert found is not None
+    return dict(found["metadata"].get("annotations") or {})

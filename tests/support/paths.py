@@ -1,0 +1,10 @@
+"""Folders of the checkout that tests read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1]
+ROOT = TESTS.parent
+DATA = TESTS / "data"
+VENV = ROOT / ".venv"

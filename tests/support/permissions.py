@@ -1,0 +1,298 @@
+"""An installation under its own Roles: tokens of its accounts, a server that enforces, and every refusal noted.
+
+In: a folder, options. Out: a Scene whose parts are started as their accounts, and whose rights can be taken away one by
+one. Never: a mock of a cluster; an administrator's credential in a part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.controlling import _prepare
+from argosy.app.engine import Engine, EngineOptions
+from argosy.app.serving import PageOptions, serving
+from argosy.app.sharing import wait_for_no_leader
+from argosy.cluster import Cluster
+from argosy.cluster.connection import Connection
+from argosy.cluster.kube import connect
+from argosy.cluster.kubeconfig import load_kubeconfig
+from argosy.model.errors import ClusterError, Forbidden
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime.member_leases import lease_key
+from argosy.runtime.members import Members
+from argosy.schema.definitions import definition
+from argosy.setup.installing.apply import carry_out
+from argosy.setup.installing.manifests import manifests
+from argosy.setup.installing.options import InstallOptions
+from argosy.setup.installing.plan import make_plan
+from argosy.setup.installing.survey import survey
+from support import control_plane as realcluster
+from support.clusters import served
+from support.engine import Repository, shared_crew
+
+HOME = "argosy"
+PATIENCE = 60.0  # seconds; only a hang takes so long
+GRACE = 0.4  # seconds in which what was refused could still come about in another way
+TOKEN = "admin-of-a-test"
+
+
+class Right(NamedTuple):
+    """One verb on one resource, of one role; `name`: on that object alone."""
+
+    role: tuple[str, str]  # kind, name
+    group: str
+    resource: str
+    verb: str
+    name: str = ""
+
+    @property
+    def shown(self) -> str:
+        what = "/".join(part or "core" for part in (self.group, self.resource, *([self.name] if self.name else [])))
+        return f"{self.role[1].removeprefix('argosy-')}: {self.verb} {what}"
+
+
+def rights_of(options: InstallOptions) -> list[Right]:
+    return [
+        Right((each["kind"], each["metadata"]["name"]), group, resource, verb, name)
+        for each in manifests(options)
+        for rule in each.get("rules") or ()
+        for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]
+        for name in rule.get("resourceNames") or ("",)
+    ]  # fmt: skip
+
+
+def rules_without(rules: list[dict[str, Any]], right: Right) -> list[dict[str, Any]]:
+    """One rule for each right but that one."""
+    return [
+        {"apiGroups": [group], "resources": [resource], "verbs": [verb], **({"resourceNames": [name]} if name else {})}
+        for rule in rules
+        for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]
+        for name in rule.get("resourceNames") or ("",)
+        if (group, resource, verb, name) != (right.group, right.resource, right.verb, right.name)
+    ]  # fmt: skip
+
+
+class Refused(AssertionError):
+    """It did not come about, and the cluster had said no."""
+
+
+@dataclass
+class Scene:
+    admin: Cluster
+    address: str
+    authority: Path
+    folder: Path
+    repository: Repository
+    options: InstallOptions
+    refused: list[str] = field(default_factory=list)
+    numbers: Any = field(default_factory=lambda: itertools.count(1))
+    session: str = ""  # a token of the administrator of the page
+    settles: float = 0.0  # seconds until a server obeys another role
+    _kept: tuple[str, httpx.AsyncClient] | None = None
+
+    @contextlib.asynccontextmanager
+    async def account(self, name: str) -> AsyncIterator[Cluster]:
+        """The cluster by a token of this account, over TLS."""
+        spec = {"expirationSeconds": 3600}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        key = ResourceKey("", "ServiceAccount", HOME, name)
+        token = (await self.admin.create(request, subresource_of=key))["status"]["token"]
+        connection = Connection(server=self.address, ca_file=str(self.authority), token=token)
+        async with await connect(connection) as cluster:
+            yield Noted(cluster, self.refused)  # type: ignore[misc]
+
+    @contextlib.asynccontextmanager
+    async def without(self, right: Right) -> AsyncIterator[None]:
+        kind, name = right.role
+        key = ResourceKey("rbac.authorization.k8s.io", kind, HOME if kind == "Role" else "", name)
+        role = await self.admin.get(key)
+        assert role is not None
+        rules = role["rules"]
+        left = rules_without(rules, right)
+        assert len(left) == sum(each.role == right.role for each in rights_of(self.options)) - 1
+        await self.admin.patch(key, {"rules": left})
+        await asyncio.sleep(self.settles)
+        self.refused.clear()
+        try:
+            yield
+        finally:
+            await self.admin.patch(key, {"rules": rules})
+            await asyncio.sleep(self.settles)
+
+    async def until(self, holds: Callable[[], Awaitable[Any]]) -> Any:
+        """As soon as it is so. Fails at once where the cluster said no and it does not come about in another way."""
+        async with asyncio.timeout(PATIENCE):
+            grace = None
+            while True:
+                if found := await holds():
+                    return found
+                now = asyncio.get_running_loop().time()
+                grace = grace or (now + GRACE if self.refused else None)
+                if grace and now > grace:
+                    raise Refused(self.refused[0])
+                await asyncio.sleep(0.03)
+
+    async def get(self, kind: str, name: str, namespace: str = HOME) -> Manifest | None:
+        group, _, plain = kind.rpartition("/")
+        return await self.admin.get(ResourceKey(group, plain, namespace, name))
+
+    async def put(self, manifest: Manifest) -> None:
+        await self.admin.apply(manifest, manager="a-test", force=True)
+
+    async def application(self, name: str, **spec: Any) -> None:
+        await self.admin.create(application(name, self.repository.url, **spec))
+
+    # -- the parts -------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def standing(self) -> AsyncIterator[None]:
+        """One controller and one server for all deeds, where no right is taken away."""
+        async with self._controller() as identity, self._server() as client:
+            self._kept = identity, client
+            try:
+                yield
+            finally:
+                self._kept = None
+
+    @contextlib.asynccontextmanager
+    async def controller(self) -> AsyncIterator[str]:
+        """Its identity."""
+        if self._kept:
+            yield self._kept[0]
+        else:
+            async with self._controller() as identity:
+                yield identity
+
+    @contextlib.asynccontextmanager
+    async def server(self) -> AsyncIterator[httpx.AsyncClient]:
+        """A client of it, signed in."""
+        async with contextlib.AsyncExitStack() as stack:
+            client = self._kept[1] if self._kept else await stack.enter_async_context(self._server())
+            client.headers["Authorization"] = f"Bearer {self.session}"
+            yield client
+
+    @contextlib.asynccontextmanager
+    async def _controller(self) -> AsyncIterator[str]:
+        """As `argosy controller` does it; its identity."""
+        async with self.account("argosy-controller") as cluster:
+            options = EngineOptions(self.folder / "mirrors", wave_delay=0.0, grace=1.0)
+            members = Members(cluster, HOME)
+
+            async def run() -> None:
+                await _prepare(cluster, HOME)
+                await wait_for_no_leader(cluster, HOME)
+                await Engine(cluster, options, HOME, crew=shared_crew(), members=members).run()
+
+            running = asyncio.create_task(run())
+            try:
+                yield members.identity
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+                await self._left(members.identity)
+
+    async def _left(self, identity: str) -> None:
+        """Who may not delete its Lease cannot let go: the next one need not wait for that."""
+        with contextlib.suppress(ClusterError):
+            await self.admin.delete(lease_key(HOME, identity))
+
+    @contextlib.asynccontextmanager
+    async def _server(self) -> AsyncIterator[httpx.AsyncClient]:
+        """As `argosy serve` does it. What keeps it from starting is raised."""
+        async with self.account("argosy-server") as cluster:
+            options = PageOptions(port=0, listen="0.0.0.0", folder=self.folder / "page")
+            async with serving(cluster, "a test", options, namespace=HOME, crew=shared_crew()) as page:
+                url = f"https://127.0.0.1:{page.url.rpartition(':')[2]}"
+                async with httpx.AsyncClient(base_url=url, verify=False, timeout=PATIENCE) as client:
+                    yield client
+
+
+def application(name: str, url: str, **spec: Any) -> Manifest:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": HOME},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": url, "path": name, "targetRevision": "main"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": f"of-{name}"},
+            **spec,
+        },
+    }
+
+
+@contextlib.asynccontextmanager
+async def rights_scene(folder: Path, options: InstallOptions) -> AsyncIterator[Scene]:
+    async with served(folder / "plane", rbac=True) as found:
+        admin = EmbeddedCluster(found.plane)
+        yield await _furnished(admin, found.endpoint.address, found.authority, folder, options)
+
+
+@contextlib.asynccontextmanager
+async def real_rights_scene(folder: Path, options: InstallOptions) -> AsyncIterator[Scene]:
+    """The same on a real API server, where one is built."""
+    if realcluster.programs() is None:
+        pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
+    with realcluster.real_cluster() as real:
+        async with await connect(load_kubeconfig([real.kubeconfig])) as admin:
+            scene = await _furnished(admin, real.server, real.folder / "ca.crt", folder, options)
+            scene.settles = 1.0
+            yield scene
+
+
+async def _furnished(admin: Cluster, address: str, authority: Path, folder: Path, options: InstallOptions) -> Scene:
+    await carry_out(admin, make_plan(options, await survey(admin, options)), lambda step: None, 0.0)
+    await admin.create(definition("applicationsets.argoproj.io"))
+    roots = {"source.local.roots": str(folder)}
+    for name, data in (("argosy-cm", roots), ("argocd-cm", {})):
+        metadata = {"name": name, "namespace": HOME}
+        await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    async with asyncio.timeout(PATIENCE):
+        while GroupKind("argoproj.io", "ApplicationSet") not in await admin.kinds():  # k8s: after its definition
+            await asyncio.sleep(0.05)
+    return Scene(admin, address, authority, folder, Repository(folder / "repository"), options)
+
+
+class Noted:
+    """The same cluster; every no that it says is noted."""
+
+    def __init__(self, cluster: Cluster, refused: list[str]) -> None:
+        self._cluster, self._refused = cluster, refused
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._cluster, name)
+        if inspect.iscoroutinefunction(found):
+            return partial(self._called, found)
+        return partial(self._watched, found) if name == "watch" else found
+
+    async def _called(self, call: Callable[..., Awaitable[Any]], *words: Any, **options: Any) -> Any:
+        try:
+            return await call(*words, **options)
+        except Forbidden as error:
+            self._refused.append(str(error))
+            raise
+
+    async def _watched(self, watch: Any, *words: Any, **options: Any) -> AsyncIterator[Any]:
+        try:
+            async for event in watch(*words, **options):
+                yield event
+        except Forbidden as error:
+            self._refused.append(str(error))
+            raise
+
+
+__all__ = ["HOME", "Refused", "Right", "Scene", "application", "key_of", "real_rights_scene", "rights_of",
+           "rights_scene"]  # fmt: skip

@@ -1,0 +1,109 @@
+"""A real API server of our own that is as new for every test: what was not there at first goes.
+
+In: the programs of `make realcluster`. Out: a KubeCluster without traces of the test before. Never: a server of
+somebody else's, because everything in it is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from argosy.cluster import Catalog, Cluster
+from argosy.cluster.kube import connect
+from argosy.cluster.kubeconfig import load_kubeconfig
+from argosy.model.errors import ClusterError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from support import control_plane as realcluster
+
+PATIENCE = 60.0
+LASTING = ("argocd", "ml")  # namespaces: a real server takes many seconds to delete one
+BY_CONTROLLERS = {GroupKind("", "ConfigMap"): "kube-root-ca.crt", GroupKind("", "ServiceAccount"): "default"}
+# For tests that play the other controllers themselves, and say how a Job ends.
+FEW = realcluster.CONTROLLERS_OF_THE_SANDBOX
+
+
+REAL = pytest.param("real", marks=pytest.mark.tier("realcluster"))  # a row of a fixture's params
+
+
+@dataclass
+class WipedServer:
+    running: realcluster.RealCluster
+    at_first: set[ResourceKey] = field(default_factory=set)
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[Cluster]:
+        async with await connect(load_kubeconfig([self.running.kubeconfig])) as cluster:
+            if self.at_first:
+                await self._wipe(cluster)
+            else:
+                await self._begin(cluster)
+            yield cluster
+
+    async def _begin(self, cluster: Cluster) -> None:
+        await until_there(cluster, ResourceKey("", "Namespace", "", "kube-node-lease"))
+        self.at_first = {key_of(each) for each in await _everything(cluster, await cluster.kinds())}
+
+    async def _wipe(self, cluster: Cluster) -> None:
+        """Again and again until it is so: what controllers make meanwhile goes as well."""
+        async with asyncio.timeout(PATIENCE):
+            kinds = await cluster.kinds()
+            while left := [each for each in await _everything(cluster, kinds) if self._goes(each)]:
+                await asyncio.gather(*(_end(cluster, each) for each in left))
+                if any(each["kind"] == "CustomResourceDefinition" for each in left):
+                    kinds = await cluster.kinds()
+
+    def _goes(self, manifest: Manifest) -> bool:
+        key = key_of(manifest)
+        if key in self.at_first or (key.namespace or "").startswith("kube-") or key.namespace == "default":
+            return False
+        if (key.kind == "Namespace" and key.name in LASTING) or key.name.endswith(".argoproj.io"):
+            return False
+        return BY_CONTROLLERS.get(key.group_kind) != key.name
+
+
+async def _everything(cluster: Cluster, kinds: Catalog) -> list[Manifest]:
+    async def listed(kind: GroupKind) -> list[Manifest]:
+        try:
+            items = (await cluster.list(kind)).items
+        except ClusterError as error:
+            if error.code in (404, 405):  # a kind that is just going
+                return []
+            raise
+        api = f"{kind.group}/{kinds[kind].version}".lstrip("/")
+        return [{"apiVersion": api, "kind": kind.kind, **each} for each in items]
+
+    wanted = [kind for kind, info in kinds.items() if {"list", "delete"} <= set(info.verbs)]
+    return [each for found in await asyncio.gather(*map(listed, wanted)) for each in found]
+
+
+async def _end(cluster: Cluster, manifest: Manifest) -> None:
+    key = key_of(manifest)
+    try:
+        if manifest["metadata"].get("finalizers"):
+            await cluster.patch(key, {"metadata": {"finalizers": None}})
+        if not manifest["metadata"].get("deletionTimestamp"):
+            await cluster.delete(key, grace=0)
+    except ClusterError as error:
+        if error.code not in (404, 409):
+            raise
+
+
+async def until_there(cluster: Cluster, key: ResourceKey) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while await cluster.get(key) is None:
+            await asyncio.sleep(0.05)
+
+
+@contextlib.contextmanager
+def wiped_server(*, controllers: str = "*") -> Iterator[WipedServer]:
+    """Skips where it is not built."""
+    if realcluster.programs() is None:
+        pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
+    with realcluster.real_cluster_with(controllers) as started:
+        yield WipedServer(started)

@@ -1,0 +1,140 @@
+"""An installation behind a real server on a socket: an embedded cluster, a lookout over it, people with rights.
+
+In: a folder. Out: a World that is asked over HTTP. Never: a mock of a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from argosy.cluster import Cluster
+from argosy.desk.applications.desk import Desk
+from argosy.desk.lookout import Lookout, open_lookout
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.schema.definitions import definition
+from argosy.server.site import ServeOptions, Site
+from argosy.server.table import TABLE
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+from support.engine import CONTROL, Repository, _ensure, embedded, furnish, shared_crew
+from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket
+
+KINDS = (
+    "applicationsets.argoproj.io",
+    "inferenceservices.serving.kserve.io",
+    "notebookvalidationjobs.mlops.mlops.dev",
+)
+DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
+
+
+def of_team(resource: str, action: str, thing: str) -> bool:
+    """Everything of the project team, and nothing else."""
+    return thing == "team" or thing.startswith("team/")
+
+
+def reading(resource: str, action: str, thing: str) -> bool:
+    return action == "get"
+
+
+PEOPLE: dict[str, Callable[[str, str, str], bool]] = {"ann": anything, "bob": nothing, "cid": of_team, "dan": reading}
+
+
+@dataclass
+class World:
+    cluster: Cluster
+    lookout: Lookout
+    repository: Repository
+    client: Client
+    site: Site
+    entry: Any
+
+    async def ask(self, who: str, method: str, path: str, document: Any = None) -> Answered:
+        return await asyncio.to_thread(self.client.bearer, who, method, path, document)
+
+    async def raw(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answered:
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        return await asyncio.to_thread(self.client.ask, method, path, body or None, named)
+
+    async def get(self, who: str, path: str) -> Any:
+        got = await self.ask(who, "GET", path)
+        assert got.code == 200, (path, got.code, got.body[:500])
+        return got.json()
+
+    async def make(self, kind: str, name: str, namespace: str = CONTROL, api: str = "v1", **more: Any) -> Manifest:
+        metadata = {"name": name, "namespace": namespace, **more.pop("metadata", {})}
+        return await self.cluster.create({"apiVersion": api, "kind": kind, "metadata": metadata, **more})
+
+    async def application(self, name: str, project: str = "default", **metadata: Any) -> Manifest:
+        spec = {
+            "project": project,
+            "source": {"repoURL": self.repository.url, "path": "app", "targetRevision": "main"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+        }
+        return await self.make("Application", name, api="argoproj.io/v1alpha1", spec=spec, metadata=metadata)
+
+    async def seen(self, group: str, kind: str, name: str, namespace: str = CONTROL) -> None:
+        """Until the lookout knows it."""
+        key = ResourceKey(group, kind, namespace, name)
+        async with asyncio.timeout(20):
+            while self.lookout.cache.get(key) is None:
+                await asyncio.sleep(0.01)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not holds():
+                await asyncio.sleep(0.01)
+
+
+async def code(world: World, who: str, method: str, where: str, document: Any = None) -> tuple[int, str]:
+    """What is answered, and what is said of it."""
+    got = await world.ask(who, method, where, document)
+    return got.code, got.json().get("message", "")
+
+
+async def denied(world: World, who: str, method: str, where: str, document: Any = None) -> None:
+    got = await world.ask(who, method, where, document)
+    assert (got.code, got.body) == (403, DENIED), (who, method, where, got.code, got.body[:300])
+
+
+async def secrets_of(world: World, kind: str) -> list[Manifest]:
+    label = f"argocd.argoproj.io/secret-type={kind}"
+    return list((await world.cluster.list(GroupKind("", "Secret"), namespace=CONTROL, labels=label)).items)
+
+
+def value(secret: Manifest, key: str) -> str:
+    return base64.b64decode((secret.get("data") or {}).get(key, "")).decode()
+
+
+def path(text: str) -> str:
+    """As one part of a path."""
+    return quote(text, safe="")
+
+
+Whom = Callable[[Cluster, Lookout], Any]
+
+
+@contextlib.asynccontextmanager
+async def rest_world(folder: Path, whom: Whom = lambda *_: KnownPeople(dict(PEOPLE))) -> AsyncIterator[World]:
+    """`whom` it knows: people with rights by name, unless somebody else is to be asked."""
+    async with embedded(folder) as cluster:
+        await furnish(cluster, CONTROL, "ml")
+        for name in KINDS:
+            await _ensure(cluster, definition(name))
+        for name, data in (("argosy-cm", {"source.local.roots": str(folder)}), ("argocd-cm", {})):
+            metadata = {"name": name, "namespace": CONTROL}
+            await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        desk = Desk(cluster, "the embedded cluster", CONTROL, CONTROL)
+        repositories = Repositories(folder / "mirrors", SourceSettings())
+        async with open_lookout(desk, repositories, shared_crew()) as lookout:
+            site = Site(desk, lookout, whom(cluster, lookout), None, ServeOptions(version="1.2.3"))
+            async with on_a_socket(site, TABLE) as (client, entry):
+                yield World(cluster, lookout, Repository(folder / "repository"), client, site, entry)
+        repositories.close()

@@ -1,0 +1,123 @@
+"""A whole site over an embedded cluster, with people who really sign in, in a thread of its own.
+
+In: a folder. Out: a SignedInWorld: its address, and a way to do something in its loop. Never: a mock of anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from argosy.app.listening import bind, listening
+from argosy.app.site import opened_site
+from argosy.cluster import Cluster
+from argosy.desk.accounts.changing import AccountBook
+from argosy.desk.accounts.codes import Codes
+from argosy.desk.accounts.passwords import Hashing
+from argosy.model.manifest import dump
+from argosy.server import build
+from argosy.server.identity.identities import Identities
+from argosy.server.site import ServeOptions
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+from support.engine import CONTROL, embedded, furnish, shared_crew
+from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider
+
+PATIENCE = 60.0
+PASSWORD = "correct horse"
+T = TypeVar("T")
+
+
+class SignedInWorld:
+    cluster: Cluster
+    identities: Identities
+    port: int
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.loop = asyncio.new_event_loop()
+        self.codes = Codes(folder / "codes")
+        self._ready = threading.Event()
+        self._over = asyncio.Event()
+        self._failed: BaseException | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+
+    async def account(self, name: str, capabilities: str = "apiKey, login") -> None:
+        key = ("ConfigMap", "argocd-cm")
+        metadata = {"name": key[1], "namespace": CONTROL}
+        data = {f"accounts.{name}": capabilities}
+        manifest = {"apiVersion": "v1", "kind": key[0], "metadata": metadata, "data": data}
+        await self.cluster.apply(manifest, manager=f"test-{name}", force=True)
+        await AccountBook(self.cluster, CONTROL, hashing=Hashing(4)).set_password(name, PASSWORD)
+
+    async def provided(self, provider: IdentityProvider) -> None:
+        """From now on people can sign in there, too."""
+        config = {
+            "name": "Sea Passes", "issuer": provider.url, "rootCA": provider.authority,
+            "clientID": CLIENT, "clientSecret": "$oidc.clientSecret",
+        }  # fmt: skip
+        for kind, name, content in (
+            ("Secret", "argocd-secret", {"stringData": {"oidc.clientSecret": CLIENT_SECRET}}),
+            ("ConfigMap", "argocd-cm", {"data": {"oidc.config": dump(config)}}),
+        ):
+            metadata = {"name": name, "namespace": CONTROL}
+            manifest = {"apiVersion": "v1", "kind": kind, "metadata": metadata, **content}
+            await self.cluster.apply(manifest, manager="test-provider", force=True)
+
+    def serve(self) -> None:
+        try:
+            self.loop.run_until_complete(self._serve())
+        except BaseException as error:
+            self._failed = error
+            self._ready.set()
+            raise
+
+    async def _serve(self) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            self.cluster = await stack.enter_async_context(embedded(self.folder))
+            await furnish(self.cluster, CONTROL)
+            socket = bind("127.0.0.1", 0)
+            options = ServeOptions(version="1.2.3", port=socket.getsockname()[1])
+            repositories = Repositories(self.folder / "mirrors", SourceSettings())
+            stack.callback(repositories.close)
+            opened = opened_site(
+                self.cluster, "a test", options, self.folder / "codes", CONTROL, repositories, shared_crew()
+            )
+            site = await stack.enter_async_context(opened)
+            assert isinstance(site.identities, Identities)
+            self.identities = site.identities
+            entry = build(site)
+            self.port = await stack.enter_async_context(listening(entry, [socket], closing=entry.close))
+            self._ready.set()
+            await self._over.wait()
+
+    def ready(self) -> None:
+        assert self._ready.wait(PATIENCE)
+        if self._failed:
+            raise self._failed
+
+    def end(self) -> None:
+        self.loop.call_soon_threadsafe(self._over.set)
+
+
+@contextlib.contextmanager
+def signed_in_world(folder: Path) -> Iterator[SignedInWorld]:
+    world = SignedInWorld(folder)
+    thread = threading.Thread(target=world.serve, daemon=True)
+    thread.start()
+    world.ready()
+    try:
+        yield world
+    finally:
+        world.end()
+        thread.join(PATIENCE)

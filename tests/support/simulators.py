@@ -1,0 +1,152 @@
+"""A cluster with simulators at work, and small manifests to put into it.
+
+In: an embedded cluster. Out: questions about what became of it. Never: sleeps; it waits until something is so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from argosy.addons.simulators import make
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.addons import running
+from argosy.cluster import Cluster
+from argosy.health.builtin import judge
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime import run
+from support.engine import LeapingClock
+
+POD, NAMESPACE = GroupKind("", "Pod"), "default"
+DEPLOYMENT, REPLICA_SET = GroupKind("apps", "Deployment"), GroupKind("apps", "ReplicaSet")
+STATEFUL_SET, JOB = GroupKind("apps", "StatefulSet"), GroupKind("batch", "Job")
+DAEMON_SET, CRON_JOB = GroupKind("apps", "DaemonSet"), GroupKind("batch", "CronJob")
+EVENT, NODE = GroupKind("", "Event"), GroupKind("", "Node")
+CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
+
+
+class World:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    async def get(self, kind: GroupKind, name: str = "web") -> Manifest:
+        return await self.cluster.get(key(kind, name)) or {"metadata": {}, "status": {}}
+
+    async def pods(self, **labels: str) -> list[Manifest]:
+        chosen = ",".join(f"{name}={value}" for name, value in labels.items())
+        return list((await self.cluster.list(POD, namespace=NAMESPACE, labels=chosen)).items)
+
+    async def all(self, kind: GroupKind) -> list[Manifest]:
+        return list((await self.cluster.list(kind)).items)
+
+    async def becomes(self, kind: GroupKind, is_so: Callable[[Manifest], Any], name: str = "web") -> Manifest:
+        async with asyncio.timeout(30):
+            while not _true(is_so, found := await self.get(kind, name)):
+                await asyncio.sleep(0.01)
+        return found
+
+    async def pods_become(self, is_so: Callable[[list[Manifest]], Any], **labels: str) -> list[Manifest]:
+        async with asyncio.timeout(30):
+            while not is_so(found := await self.pods(**labels)):
+                await asyncio.sleep(0.01)
+        return found
+
+    async def patch(self, kind: GroupKind, patch: Any, name: str = "web") -> None:
+        await self.cluster.patch(key(kind, name), patch)
+
+    async def all_events(self) -> list[Manifest]:
+        return list((await self.cluster.list(EVENT)).items)
+
+    async def told(self, *texts: str) -> list[str]:
+        """`reason: message` of every Event so far, the oldest first; each of the texts is somewhere in them."""
+        async with asyncio.timeout(30):
+            while True:
+                found = sorted(await self.all_events(), key=lambda each: each["metadata"]["name"].rpartition(".")[2])
+                said = [f"{each['reason']}: {each['message']}" for each in found]
+                if all(any(text in each for each in said) for text in texts):
+                    return said
+                await asyncio.sleep(0.01)
+
+    async def settled(self) -> int:
+        """Nothing is written for a while: only for showing that something does not happen."""
+        assert isinstance(self.cluster, EmbeddedCluster)
+        async with asyncio.timeout(30):
+            seen = -1
+            while seen != self.cluster.plane.store.revision:
+                seen = self.cluster.plane.store.revision
+                await asyncio.sleep(0.3)
+        return seen
+
+
+def _true(is_so: Callable[[Manifest], Any], manifest: Manifest) -> bool:
+    try:
+        return bool(is_so(manifest))
+    except (KeyError, IndexError, StopIteration):
+        return False
+
+
+@contextlib.asynccontextmanager
+async def simulated(cluster: Cluster, variant: str = "") -> AsyncIterator[World]:
+    """As the sandbox runs it."""
+    async with running([make(variant)], cluster, on_failure=lambda: None):
+        yield World(cluster)
+
+
+@contextlib.asynccontextmanager
+async def leaping(cluster: Cluster) -> AsyncIterator[tuple[World, LeapingClock]]:
+    """With a clock that a test moves."""
+    addon, clock = make(""), LeapingClock()
+    for manifest in addon.first:
+        await cluster.create(manifest)
+    work = asyncio.create_task(run(addon.controllers, cluster, clock=clock))
+    try:
+        yield World(cluster), clock
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+
+def key(kind: GroupKind, name: str) -> ResourceKey:
+    return ResourceKey(*kind, NAMESPACE, name)
+
+
+def template(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    metadata: Manifest = {"labels": {"app": "web"}}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "example:1"}], **spec}}
+
+
+def deployment(replicas: int = 1, annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    pods = {"selector": {"matchLabels": {"app": "web"}}, "template": template(annotations)}
+    return made("apps/v1", "Deployment", {"replicas": replicas, **pods, **spec})
+
+
+def pod(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    found = made("v1", "Pod", template(**spec)["spec"])
+    found["metadata"].update({"annotations": annotations or {}, "labels": {"app": "web"}})
+    return found
+
+
+def made(api_version: str, kind: str, spec: Manifest, name: str = "web") -> Manifest:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+
+
+def health(manifest: Manifest) -> tuple[str, str]:
+    """As Argo CD judges it."""
+    found = judge(manifest)
+    if found is None:
+        return "", ""
+    return str(found.health), found.message
+
+
+def condition(manifest: Manifest, type_: str) -> Manifest:
+    found = (each for each in (manifest.get("status") or {}).get("conditions") or () if each["type"] == type_)
+    return next(found, {"status": "", "reason": "", "message": ""})
+
+
+def fail(fault: str, **more: str) -> dict[str, str]:
+    return {"sandbox.argosy.dev/fail": fault, **{f"sandbox.argosy.dev/{name}": is_ for name, is_ in more.items()}}

@@ -1,0 +1,248 @@
+"""An installation of two teams with many callers: what proofs about doors are tried on.
+
+In: a folder. Out: a Site over an embedded cluster, callers with what they show, and answers of an Entry, asked without
+a socket. Never: a mock of a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from argosy.app.site import opened_site
+from argosy.cluster import Cluster
+from argosy.desk.accounts.tokens import ISSUER, Claims, sign
+from argosy.model.names import ResourceKey
+from argosy.schema.definitions import definition
+from argosy.server.doors.entry import Entry
+from argosy.server.identity.identities import Identities
+from argosy.server.site import ServeOptions, Site
+from support.engine import CONTROL, embedded, furnish, shared_crew
+
+# Who may what, by account; the rules that the server reads are written from this.
+GRANTS: dict[str, list[tuple[str, str, str, str]]] = {
+    "admin": [("*", "*", "*", "allow")],
+    "reader": [("*", "get", "*", "allow")],
+    "dev-a": [("*", "*", "team-a/*", "allow"), ("projects", "*", "team-a", "allow")],
+    "viewer-a": [("applications", "get", "team-a/*", "allow"), ("projects", "get", "team-a", "allow")],
+    "syncer-a": [("applications", "get", "team-a/*", "allow"), ("applications", "sync", "team-a/*", "allow")],
+    "all-but-b": [("*", "*", "*", "allow"), ("*", "*", "team-b", "deny"), ("*", "*", "team-b/*", "deny")],
+    "nothing": [],
+    "logs-b": [("logs", "get", "team-b/*", "allow")],
+    # argo: whoever has a role of a project may look at the project
+    "proj:team-a:deployer": [("applications", "*", "team-a/*", "allow"), ("projects", "get", "team-a", "allow")],
+    "proj:team-b:deployer": [("applications", "*", "team-b/*", "allow"), ("projects", "get", "team-b", "allow")],
+}
+STRANGERS = ("nobody", "garbage", "none-alg", "other-key", "expired", "deleted", "disabled", "reserved", "gone-role")
+RESOURCES = ["accounts", "applications", "applicationsets", "certificates", "clusters", "exec", "extensions", "gpgkeys"]
+RESOURCES += ["logs", "projects", "repositories", "write-repositories"]
+MODEL = ("serving.kserve.io/v1beta1", "InferenceService")
+NOTEBOOK = ("mlops.mlops.dev/v1alpha1", "NotebookValidationJob")
+REPOSITORIES = {team: f"https://git.example.com/{team}" for team in ("team-a", "team-b")}
+SERVERS = {team: f"https://{team}.example.com" for team in ("team-a", "team-b")}
+
+
+class Caller(NamedTuple):
+    name: str  # of GRANTS; empty: a stranger
+    headers: Mapping[str, str]
+
+
+class Answered(NamedTuple):
+    code: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class World:
+    cluster: Cluster
+    site: Site
+    callers: dict[str, Caller]
+
+    def entry(self, routes: Any) -> Entry:
+        return Entry(self.site, tuple(routes))
+
+
+async def ask(
+    entry: Entry, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b"",
+    linger: float = 0.0,
+) -> Answered:
+    """Straight at the application; of a stream, what it says while somebody lingers."""
+    raw, _, query = path.partition("?")
+    given = {"host": "localhost", **{name.lower(): value for name, value in (headers or {}).items()}}
+    if body:
+        given.setdefault("content-length", str(len(body)))
+    scope = {
+        "type": "http", "method": method, "path": raw, "raw_path": raw.encode(), "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in given.items()],
+        "client": ("127.0.0.1", 1), "http_version": "1.1", "scheme": "http",
+    }  # fmt: skip
+    sent: list[dict[str, Any]] = []
+    read = False
+
+    async def receive() -> dict[str, Any]:
+        nonlocal read
+        if read:
+            await asyncio.sleep(linger)
+            return {"type": "http.disconnect"}
+        read = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    await entry(scope, receive, send)
+    told = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
+    return Answered(sent[0]["status"], told, b"".join(each.get("body", b"") for each in sent[1:]))
+
+
+def policy() -> str:
+    lines = []
+    for name, grants in GRANTS.items():
+        if name.startswith("proj:") or name == "admin":
+            continue
+        for resource, action, thing, effect in grants:
+            kinds = RESOURCES if resource == "*" else [resource]
+            lines += [f"p, role:{name}, {kind}, {action}, {thing}, {effect}" for kind in kinds]
+        lines.append(f"g, {name}, role:{name}")
+    return "\n".join(lines)
+
+
+def secret(called: str, labels: Mapping[str, str], **data: str) -> dict[str, Any]:
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+    metadata = {"name": called, "namespace": CONTROL, "labels": dict(labels)}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded}
+
+
+def declared(kind: str, called: str, **data: str) -> dict[str, Any]:
+    return secret(called, {"argocd.argoproj.io/secret-type": kind}, **data)
+
+
+def application(team: str, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": f"app-{team[-1]}", "namespace": CONTROL, **metadata},
+        "spec": {
+            "project": team,
+            "source": {"repoURL": REPOSITORIES[team], "path": "app", "targetRevision": "main"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": team},
+        },
+        "status": {"resources": [row(team, *kind) for kind in (MODEL, NOTEBOOK)]},
+    }
+
+
+def row(team: str, version: str, kind: str) -> dict[str, str]:
+    group, _, plain = version.partition("/")
+    return {"group": group, "version": plain, "kind": kind, "namespace": team, "name": f"thing-{team[-1]}"}
+
+
+def project(team: str, tokens: list[dict[str, Any]]) -> dict[str, Any]:
+    rule = f"p, proj:{team}:deployer, applications, *, {team}/*, allow"
+    role = {"name": "deployer", "policies": [rule], "jwtTokens": tokens}
+    spec = {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": team}], "roles": [role]}
+    metadata = {"name": team, "namespace": CONTROL}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec}
+
+
+def owned(team: str, version: str, kind: str) -> dict[str, Any]:
+    """Of that team's Application."""
+    group, name = version.partition("/")[0], f"thing-{team[-1]}"
+    tracked = f"app-{team[-1]}:{group}/{kind}:{team}/{name}"
+    metadata = {"name": name, "namespace": team, "annotations": {"argocd.argoproj.io/tracking-id": tracked}}
+    spec: dict[str, Any] = {"predictor": {"model": {"modelFormat": {"name": "sklearn"}}}}
+    if kind == NOTEBOOK[1]:
+        spec = {"notebook": {"git": {"url": REPOSITORIES[team], "ref": "main"}, "path": "a.ipynb"}}
+        spec |= {"podConfig": {"containerImage": "x"}}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def settings(name: str, **data: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": CONTROL}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+async def furnished(cluster: Cluster, now: int) -> None:
+    await furnish(cluster, CONTROL, "team-a", "team-b")
+    for name in ("inferenceservices.serving.kserve.io", "notebookvalidationjobs.mlops.mlops.dev"):
+        await cluster.create(definition(name))
+    accounts = [name for name in GRANTS if not name.startswith("proj:") and name != "admin"]
+    capable = {f"accounts.{name}": "apiKey, login" for name in (*accounts, "disabled", "deleted")}
+    await cluster.create(settings("argocd-cm", **capable, **{"accounts.admin": "apiKey, login"}))
+    await cluster.create(settings("argocd-rbac-cm", **{"policy.csv": policy(), "policy.default": ""}))
+    for team in ("team-a", "team-b"):
+        await cluster.create(project(team, [{"iat": now, "id": f"token-of-{team}"}]))
+        await cluster.create(application(team))
+        for kind in ("repository", "repo-creds", "repository-write", "repo-write-creds"):
+            fields = {"url": REPOSITORIES[team], "project": team, "type": "git"}
+            await cluster.create(declared(kind, f"{kind}-{team}", **fields))
+        config = {"server": SERVERS[team], "name": team, "project": team, "config": "{}"}
+        await cluster.create(declared("cluster", f"cluster-{team}", **config))
+        for each in (MODEL, NOTEBOOK):
+            await cluster.create(owned(team, *each))
+
+
+@asynccontextmanager
+async def guarded_world(folder: Path, manifests: list[dict[str, Any]] | None = None) -> AsyncIterator[World]:
+    now = int(time.time())
+    async with embedded(folder) as cluster:
+        await furnished(cluster, now)
+        for manifest in manifests or ():
+            await cluster.create(manifest)
+        options = ServeOptions(version="v1.2.3", port=1)
+        async with opened_site(cluster, "a test", options, folder / "page", CONTROL, crew=shared_crew()) as site:
+            assert isinstance(site.identities, Identities)
+            yield World(cluster, site, await _callers(cluster, site.identities, now))
+
+
+async def _callers(cluster: Cluster, identities: Identities, now: int) -> dict[str, Caller]:
+    key, book = identities.key, identities.book
+
+    def bearer(token: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def made(subject: str, token_id: str, *, expires: int = 0, signed_by: bytes = key) -> dict[str, str]:
+        return bearer(sign(Claims(ISSUER, subject, token_id, now, expires, now), signed_by))
+
+    known = {name: bearer(await book.add_token(name)) for name in GRANTS if not name.startswith("proj:")}
+    for team in ("team-a", "team-b"):
+        known[f"proj:{team}:deployer"] = made(f"proj:{team}:deployer", f"token-of-{team}")
+    deleted, disabled = await book.add_token("deleted", token_id="d"), await book.add_token("disabled")
+    expired = await book.add_token("admin", seconds=60, token_id="e")
+    await book.remove_token("deleted", "d")
+    key_of_settings = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
+    await cluster.patch(key_of_settings, {"data": {"accounts.disabled.enabled": "false"}})
+    await identities.standing.look_again(cluster)
+    head = base64.urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').rstrip(b"=").decode()
+    payload = known["admin"]["Authorization"].split(".")[1]
+    old = Claims(ISSUER, "admin:apiKey", "e", now - 7200, now - 3600, now - 7200)
+    strangers = {
+        "nobody": {"Content-Type": "application/json"},
+        "garbage": bearer("not.a.token"),
+        "none-alg": bearer(f"{head}.{payload}."),
+        "other-key": made("admin:login", "x", expires=now + 600, signed_by=secrets.token_bytes(32)),
+        "expired": bearer(sign(old, key)) if expired else {},
+        "deleted": bearer(deleted),
+        "disabled": bearer(disabled),
+        "reserved": made("role:admin:apiKey", "r"),
+        "gone-role": made("proj:team-a:gone", "token-of-team-a"),
+    }
+    assert tuple(strangers) == STRANGERS
+    return {name: Caller(name, headers) for name, headers in known.items()} | {
+        name: Caller("", headers) for name, headers in strangers.items()
+    }
+
+
+def stubbed(routes: Any, answer: Any) -> list[Any]:
+    return [replace(route, answer=answer) for route in routes]

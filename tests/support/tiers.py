@@ -1,0 +1,62 @@
+"""Which tests a run takes: the marker `tier` says where a test belongs, the option `--tier` which tier runs.
+
+In: `@pytest.mark.tier("all")` on a test, a module or a row; without one a test belongs to `test`. Out: the tests of the
+chosen tier, the others deselected. Never: a test of a tier that no make target runs.
+
+test         make test, and CI: what a contributor runs after a change
+all          make test-all: everything that is not a proof; includes `test`
+prove        make prove: proofs in full; `tier("test", "prove")` runs in short in `make test` besides. Property tests
+             (Hypothesis) run there too, with new random examples; elsewhere their examples are always the same
+realcluster  make realcluster: needs the real control plane that it builds
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from support import proof_scale
+
+TIERS = ("test", "all", "prove", "realcluster")
+INCLUDED = {"all": {"test", "all"}}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "which tests to run; what `make` runs says which (default: all, or exactly the tests named with ::)"
+    parser.addoption("--tier", choices=TIERS, help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "tier(*names): the tiers that run this test; see tests/support/tiers.py")
+    if config.getoption("--tier") == "prove":
+        os.environ.setdefault(proof_scale.VARIABLE, "1")
+
+
+def tiers_of(item: pytest.Item) -> tuple[str, ...]:
+    """The narrowest marker of the test and its row, else that of its class or module."""
+    found = list(item.iter_markers_with_node("tier"))
+    own = [marker for node, marker in found if node is item]
+    named = [_names(item, marker) for marker in own] or [_names(item, marker) for _, marker in found[:1]]
+    tiers = max(named, key=lambda names: TIERS.index(names[0]), default=("test",))
+    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return (*tiers, "prove") if is_property and "prove" not in tiers else tiers
+
+
+def _names(item: pytest.Item, marker: pytest.Mark) -> tuple[str, ...]:
+    names = tuple(marker.args)
+    if not names or not set(names) <= set(TIERS):
+        raise pytest.UsageError(f"{item.nodeid}: no make target runs tier{names}; use one of {', '.join(TIERS)}")
+    return tuple(sorted(names, key=TIERS.index))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    belongs = {item: tiers_of(item) for item in items}
+    tier = config.getoption("--tier")
+    if tier is None and any("::" in argument for argument in config.args):
+        return
+    chosen = INCLUDED.get(tier or "all", {tier})
+    left_out = [item for item in items if chosen.isdisjoint(belongs[item])]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not chosen.isdisjoint(belongs[item])]

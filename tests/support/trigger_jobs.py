@@ -1,0 +1,90 @@
+"""Jobs with triggers, and what they are about, on the embedded cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from argosy.addons.notebooks.job import KIND
+from argosy.addons.notebooks.making import PLEDGES, after_result, at_start
+from argosy.addons.notebooks.metrics import Metrics
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import Manifest, dump
+from argosy.model.names import GroupKind, ResourceKey
+from support.notebook_controller import ToldRuns, World, job, world
+from support.simulators import DEPLOYMENT, made
+
+APPLICATION = GroupKind("argoproj.io", "Application")
+TRIGGERS = "mlops.dev/on-success-trigger"
+RESTARTED = "kubectl.kubernetes.io/restartedAt"
+WEB = ResourceKey(*DEPLOYMENT, "default", "web")
+
+
+def entry(kind: str = "Deployment", action: str = "restart", name: str = "web", **more: Any) -> dict[str, Any]:
+    versions = {"InferenceService": "serving.kserve.io/v1beta1", "Application": "argoproj.io/v1alpha1"}
+    version = versions.get(kind, "v1" if kind == "ConfigMap" else "apps/v1")
+    return {"apiVersion": version, "kind": kind, "name": name, "action": action, **more}
+
+
+def training(*entries: Any, name: str = "train", **spec: Any) -> Manifest:
+    return job(name, annotations={TRIGGERS: dump(list(entries))}, **spec)
+
+
+def workload(kind: str = "Deployment", replicas: int = 2, **spec: Any) -> Manifest:
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
+    whole = {"selector": {"matchLabels": labels}, "template": template, **spec}
+    return made("apps/v1", kind, whole if kind == "DaemonSet" else {"replicas": replicas, **whole})
+
+
+def application(namespace: str = "argocd", **more: Any) -> Manifest:
+    source = {"repoURL": "https://git.example.com/a.git", "path": "a", "targetRevision": "main"}
+    spec = {"project": "default", "source": source, "destination": {"namespace": "default", "name": "in-cluster"}}
+    found = made("argoproj.io/v1alpha1", "Application", {**spec, **more}, "serving")
+    return {**found, "metadata": {"name": "serving", "namespace": namespace}}
+
+
+@contextlib.asynccontextmanager
+async def at_work(cluster: EmbeddedCluster, runs: ToldRuns | None = None) -> AsyncIterator[World]:
+    metrics = Metrics()
+    following = {"at_start": at_start(metrics), "after_result": after_result(metrics), "pledges": PLEDGES}
+    async with world(cluster, runs, metrics=metrics, **following) as at:
+        yield at
+
+
+def states(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(each["status"], each.get("message", "")) for each in status.get("triggers") or ()]
+
+
+async def all_done(at: World, name: str = "train") -> Mapping[str, Any]:
+    done = ("Succeeded", "Failed", "Skipped")
+    return await at.becomes(lambda status: all(each["status"] in done for each in status["triggers"]), name)
+
+
+async def until(is_so: Callable[[], Any]) -> Any:
+    async with asyncio.timeout(30):
+        while not (found := await is_so()):
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def get(cluster: EmbeddedCluster, key: ResourceKey) -> Manifest:
+    found = await cluster.get(key)
+    assert found is not None
+    return found
+
+
+def summary_of(cluster: EmbeddedCluster) -> Callable[[], Any]:
+    async def find() -> str | None:
+        live = await get(cluster, ResourceKey(*KIND, "default", "train"))
+        found: str | None = live["metadata"]["annotations"].get("mlops.dev/trigger-status")
+        return found
+
+    return find
+
+
+def restarted(live: Manifest) -> str | None:
+    found: str | None = (live["spec"]["template"]["metadata"].get("annotations") or {}).get(RESTARTED)
+    return found
