@@ -137,8 +137,8 @@ def built(job: Job, status: Status, build: BuildStanding, now: datetime) -> Step
         fields = {**status, "buildStatus": known}
         return Step(_phase(job, fields, BUILT, "BuildComplete", "Build complete, preparing validation", now))
     if build.state in ("absent", "running") and left > 0:
-        said = build.message or "Building validation environment"
-        fields = {**status, "buildStatus": {**known, "message": statuses.first_line(said)}}
+        said = statuses.first_line(build.message) or "Building validation environment"
+        fields = {**status, "buildStatus": {**known, "message": said}}
         step = _phase(job, fields, BUILDING, "BuildInProgress", "Building validation environment", now)
         return Step(step, again=min(BUILD_LOOK, max(left, 0.05)))
     reason, category = build.message, "build_failed"
@@ -146,7 +146,7 @@ def built(job: Job, status: Status, build: BuildStanding, now: datetime) -> Step
         reason, category = f"not done within {durations.written(job.build.timeout)}", "build_timeout"
     elif build.state == "complete":
         reason = "it is complete and names no image"
-    said = f"Build failed: {reason or 'no reason was given'}"
+    said = f"Build failed: {reason.strip() or statuses.NO_REASON}"
     known |= _ended(started, now) | {"phase": "Failed", "message": statuses.first_line(said)}
     return failed(job, {**status, "buildStatus": known}, Outcome(False, said, category), now)
 
@@ -193,7 +193,7 @@ def ran(job: Job, status: Status, standing: Standing, now: datetime) -> Step:
     if standing.state == "ended" and standing.outcome is not None:
         return _judged(job, _progressed(status, standing, now, has_begun=True), standing, standing.outcome, now)
     if standing.state in ("lost", "absent", "ended"):
-        said = standing.message or "the run vanished before it could tell its end"
+        said = standing.message.strip() or "the run vanished before it could tell its end"
         outcome = Outcome(False, said, "infrastructure_error", retriable=True)
         return _judged(job, _progressed(status, standing, now, has_begun=True), standing, outcome, now)
     has_begun = standing.state == "running"
@@ -201,7 +201,7 @@ def ran(job: Job, status: Status, standing: Standing, now: datetime) -> Step:
     deadline = timing.deadline(job, fields)
     if deadline is not None and now > deadline + timedelta(seconds=GRACE):
         return overdue(job, fields, standing, now)
-    said = _progress(standing) if has_begun else standing.message or "Waiting for its turn"
+    said = _progress(standing) if has_begun else statuses.first_line(standing.message) or "Waiting for its turn"
     reason = "ValidationInProgress" if has_begun else "ValidationPending"
     return Step(_phase(job, fields, RUNNING, reason, statuses.first_line(said), now), again=timing.pace(fields, now))
 
@@ -235,7 +235,8 @@ def is_overdue(status: Status) -> bool:
 def _judged(job: Job, status: Status, standing: Standing, outcome: Outcome, now: datetime) -> Step:
     fields: Fields = {**status, **statuses.judged(outcome)}
     if outcome.passed:
-        said = outcome.message or statuses.success(standing.cells)  # who ran it may know of more cells than it tells
+        # A message of spaces alone says nothing. Who ran it may know of more cells than it tells.
+        said = outcome.message.strip() or statuses.success(standing.cells)
         said = statuses.noted(said, outcome)
         done = _closed(fields, SUCCEEDED, "Succeeded", said, now)
         if done.get("attempts"):

@@ -23,6 +23,7 @@ MOST_RESULTS, MOST_OUTPUTS = 2000, 256 << 10  # cells; characters of all their o
 MOST_DIFFS, MOST_FEEDBACK, MOST_ATTEMPTS = 100, 100, 20
 MOST_REMEMBERED, LONGEST_PATH = 3, 512  # attempts whose files are known; characters of such a file's path
 
+NO_REASON: Final = "no reason was given"
 MISSING_PACKAGE: Final = ("ModuleNotFoundError", "ImportError")
 
 # What the categories of results are called among the reasons of conditions
@@ -85,7 +86,7 @@ def failure(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
     if outcome.category == "golden_comparison_failed" and comparison:
         counted = f"{comparison.get('matchedCells', 0)}/{comparison.get('totalCells', 0)}"
         return f"Validation failed: golden notebook comparison failed ({counted} cells matched)"
-    said = first_line(outcome.message or "no reason was given")
+    said = first_line(outcome.message) or NO_REASON
     return said if said.startswith(("Validation failed", "Build failed")) else first_line(f"Validation failed: {said}")
 
 

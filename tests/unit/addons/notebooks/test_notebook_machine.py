@@ -210,6 +210,33 @@ def test_a_message_is_one_line_of_moderate_length_without_secrets() -> None:
     assert "s3cret" not in message
 
 
+BLANK_RUNS = [
+    (Standing("waiting", message="\r"), "Waiting for its turn"),
+    (Standing("lost", message=" \n"), "the run vanished before it could tell its end; retry 1/3 in 1m"),
+    (
+        Standing("ended", CELLS, 3, outcome=Outcome(True, "\r\n")),
+        "Validation completed: 1/1 cells succeeded (100.0% success rate)",
+    ),
+    (Standing("ended", CELLS, 3, outcome=Outcome(False, "\t", "infrastructure_error")), "no reason was given"),
+]
+
+
+@pytest.mark.parametrize(("standing", "message"), BLANK_RUNS)
+def test_a_run_whose_message_is_blank_is_told_in_the_usual_words(standing: Standing, message: str) -> None:
+    told = machine.ran(job(), started(job()), standing, after(7)).status["message"]
+    assert told.removeprefix("Validation failed: ") == message
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [("running", "Building validation environment"), ("failed", "Build failed: no reason was given")],
+)
+def test_a_build_whose_message_is_blank_is_told_in_the_usual_words(state: Any, message: str) -> None:
+    found, status = building()
+    status = machine.built(found, status, BuildStanding(state, message="\r"), after(5)).status
+    assert status["message"] == status["buildStatus"]["message"] == message
+
+
 def test_the_name_of_an_error_cannot_break_the_line() -> None:
     cells = ({**BROKEN[2], "errorName": "Evil\nError" + "x" * 500},)
     assert ended(job(), going(job()), MISSING, after(7), cells).status["message"] == "Cell execution failed: Evil"
