@@ -23,8 +23,8 @@ HERE = Path(__file__).parent
 LONGEST = HERE / "longest.txt"
 TOGETHER = "tests/contract/"  # on one worker: they share a real control plane, where there is one
 
-# No deadlines: a busy machine is no fault of what is tested. The same examples each time, so that a change is not refused
-# for what it did not do; `make prove` looks for new ones.
+# No deadlines: a busy machine is no fault of what is tested. The same examples each time, so that a change is not
+# refused for what it did not do; `make prove` looks for new ones.
 CALM: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 settings.register_profile("test", derandomize=True, database=None, **CALM)
 settings.register_profile("prove", **CALM)

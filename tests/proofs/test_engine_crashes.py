@@ -42,6 +42,6 @@ async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out(monkeypat
         return f"{next(marks)}-{phase}"
 
     monkeypatch.setattr(Occasion, "mark", forgetful)
-    monkeypatch.setattr(engine_crashes, "PATIENCE", 2.0)
+    monkeypatch.setattr(engine_crashes, "HANG_SECONDS", 2.0)
     with pytest.raises(AssertionError, match="never came so far"):
         await killed(scene, wanted, [(place, True)])

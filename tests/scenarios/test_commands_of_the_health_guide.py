@@ -18,6 +18,7 @@ from argosy.model.manifest import dump, load
 from argosy.setup.checks.export import exported
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from support.clusters import ARGOSY, KUBECTL, Finished, Sandbox, sandbox
+from support.deadlines import wait_until
 from support.gitops_operator import (
     GITOPS,
     MODEL_KEY,
@@ -33,7 +34,6 @@ from support.gitops_operator import (
     version,
     with_environments,
     with_model,
-    within,
     without_checks,
 )
 
@@ -232,7 +232,7 @@ def test_an_edit_of_the_config_map_is_undone(terminal: Terminal) -> None:
     at = version(terminal.cluster, settings_of())
     said = terminal.type(f"EDITOR={editor} oc edit configmap argocd-cm -n openshift-gitops")
     assert said == "configmap/argocd-cm edited\n"
-    within(15, lambda: data(terminal.cluster) == before)
+    wait_until(lambda: data(terminal.cluster) == before)
     assert version(terminal.cluster, settings_of()) != at
 
 

@@ -16,6 +16,7 @@ from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
 from support.app_commands import Said, Scene, scene
 from support.clusters import Finished, Sandbox, argosy, kubectl, sandbox
+from support.deadlines import wait_until
 from support.engine import CONTROL
 from support.gitops_operator import (
     APPLICATIONS,
@@ -29,7 +30,6 @@ from support.gitops_operator import (
     patch,
     ready,
     with_model,
-    within,
 )
 
 SCRIPT = "hs = {}\nhs.status = 'Healthy'\nreturn hs\n"
@@ -159,7 +159,7 @@ def test_an_edit_of_argocd_cm_that_the_operator_undid_is_expected_behaviour(gito
             "data": {key: "return {status = 'Healthy'}"}}  # fmt: skip
     done = kubectl(gitops.kubeconfig, "apply", "-f", "-", input=json.dumps(edit))
     assert done.code == 0, done.err
-    within(15, lambda: key not in data(gitops))
+    wait_until(lambda: key not in data(gitops))
     found = json.loads(doctor(gitops, "-o", "json").out)
     assert [each["name"] for each in found["checks"] if each["state"] != "ok"] == []
     assert f"ArgoCD CR {GITOPS}/{GITOPS} is the owner of argocd-cm" in [each["text"] for each in found["checks"]]
@@ -214,7 +214,7 @@ def test_the_first_link_that_is_missing_is_told_where_a_ready_model_is_called_pr
     (found,) = json.loads(doctor(gitops, "fraud", "-o", "json").out)["findings"]
     assert found["cause"] == f"{words}: no health check for InferenceService in ArgoCD CR {GITOPS}"
     patch(gitops, RESOURCE, {"spec": {"resourceHealthChecks": [ENTRY]}})
-    within(15, lambda: MODEL_KEY in data(gitops))
+    wait_until(lambda: MODEL_KEY in data(gitops))
     (found,) = json.loads(doctor(gitops, "fraud", "-o", "json").out)["findings"]
     assert found["cause"] == f"{words}: the health check is in ArgoCD CR and in ConfigMap"
     assert "refresh it hard and wait 30 s" in found["fix"]

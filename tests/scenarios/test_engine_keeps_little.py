@@ -11,7 +11,8 @@ import pytest
 
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-from support.engine import CONTROL, PATIENCE, Room, config_map, engine_room
+from support.deadlines import HANG_SECONDS
+from support.engine import CONTROL, Room, config_map, engine_room
 from support.real_server import REAL
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +34,7 @@ def role(rules: list[dict[str, Any]], name: str = "reader", namespace: str | Non
 
 
 async def eventually(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while not is_so():
             await asyncio.sleep(0.02)
 

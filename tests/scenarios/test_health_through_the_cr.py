@@ -11,6 +11,7 @@ import pytest
 
 from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
 from support.clusters import Sandbox, argosy, kubectl, sandbox
+from support.deadlines import wait_until
 from support.gitops_operator import (
     APPLICATIONS,
     GITOPS,
@@ -33,7 +34,6 @@ from support.gitops_operator import (
     version,
     with_environments,
     with_model,
-    within,
     without_checks,
 )
 
@@ -404,7 +404,7 @@ def test_an_entry_at_the_end_of_a_long_list_is_found(openshift: Sandbox) -> None
 def test_a_key_written_by_hand_is_gone_and_verification_still_passes(openshift: Sandbox) -> None:
     health(openshift, "apply", *QUICK)
     patch(openshift, settings_of(), {"data": {"resource.customizations.health.PersistentVolumeClaim": "return {}"}})
-    within(15, lambda: "resource.customizations.health.PersistentVolumeClaim" not in data(openshift))
+    wait_until(lambda: "resource.customizations.health.PersistentVolumeClaim" not in data(openshift))
     assert health(openshift, "verify").code == 0
 
 
@@ -426,5 +426,5 @@ def test_kubectl_takes_the_exported_resource_and_the_operator_acts_on_it(openshi
     done = kubectl(openshift.kubeconfig, "apply", "-f", "-", input=text)
     assert done.code == 0, done.err
     script = wanted_checks([INFERENCE_SERVICE], "argocd")[0].script
-    within(15, lambda: data(openshift).get(MODEL_KEY) == script)
+    wait_until(lambda: data(openshift).get(MODEL_KEY) == script)
     assert health(openshift, "verify").code == 0

@@ -19,8 +19,9 @@ from argosy.desk.tracing import Tracer
 from argosy.model.errors import TransientError
 from argosy.model.manifest import read_manifests
 from argosy.outbound.asking import ask
+from support.deadlines import HANG_SECONDS
 from support.demo_on_real_server import BESIDE
-from support.engine import CONTROL, PATIENCE, Room, engine_room
+from support.engine import CONTROL, Room, engine_room
 from support.real_server import REAL
 
 pytest.importorskip("nbclient")
@@ -87,7 +88,7 @@ async def answer(room: Room, *instance: float) -> dict[str, Any]:
 
 async def until_answers(room: Room, version: str) -> None:
     """Somebody answers all the time, while the Pod is replaced too; one broken connection is forgiven."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             try:
                 found = await answer(room, 3.0, 1, 1)

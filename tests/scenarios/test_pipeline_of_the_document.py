@@ -15,7 +15,7 @@ from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
 from argosy.model.manifest import Manifest, read_manifests
 from argosy.outbound.asking import ask
-from support.engine import CONTROL, PATIENCE, Room, engine_room, furnish
+from support.engine import CONTROL, Room, engine_room, furnish
 from support.notebook_jobs import notebook
 
 pytest.importorskip("nbclient")
@@ -33,6 +33,7 @@ KIND, SERVICE = "mlops.mlops.dev/NotebookValidationJob", "serving.kserve.io/Infe
 IN_ORDER = ("data-preprocessing", "model-training", "model-validation")
 WRITES = """
 import pathlib
+from support.deadlines import HANG_SECONDS
 place = pathlib.Path('/mnt/models/fraud-detection')
 place.mkdir(exist_ok=True)
 (place / 'model.py').write_text('def predict(instances):\\n    return [sum(each) > 1 for each in instances]\\n')
@@ -65,7 +66,7 @@ def block(name: str) -> str:
 
 
 async def until_ready(room: Room) -> Manifest:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             found = await room.get(SERVICE, MODEL, SPACE) or {}
             conditions = {each["type"]: each["status"] for each in (found.get("status") or {}).get("conditions") or ()}

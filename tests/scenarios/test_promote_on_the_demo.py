@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.clusters import KUBECTL
-from support.demo import PATIENCE, Demo, demo, own, run
+from support.deadlines import HANG_SECONDS
+from support.demo import Demo, demo, own, run
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 
@@ -21,7 +22,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 def plan(shown: Demo, environment: str) -> dict[str, object]:
     """The exit code says whether it is open; the document does, too."""
-    done = run(("promote", "plan", "--to", environment, "-o", "json"), env=own(shown.home), timeout=PATIENCE)
+    done = run(("promote", "plan", "--to", environment, "-o", "json"), env=own(shown.home), timeout=HANG_SECONDS)
     found: dict[str, object] = json.loads(done.stdout)
     assert done.returncode == (0 if found["ready"] or not found["moves"] else 1)
     return found

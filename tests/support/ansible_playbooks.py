@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 
 from support.clusters import KUBECTL, environment, kubectl
+from support.deadlines import HANG_SECONDS
 from support.paths import ROOT
 
 ANSIBLE = ROOT / "integrations" / "ansible"
@@ -54,7 +55,8 @@ def play(running: Reachable, *flags: object, client: Path = KUBECTL, **variables
     env = {**environment(home), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1", "COLUMNS": "400"}
     done = subprocess.run(
         [str(PROGRAM), "playbook.yml", *map(str, flags), "-e", json.dumps(settings)],
-        cwd=ANSIBLE, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
+        cwd=ANSIBLE, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        timeout=HANG_SECONDS,
     )  # fmt: skip
     text = done.stdout + done.stderr
     counted = re.search(r"changed=(\d+) .* failed=(\d+)", text)

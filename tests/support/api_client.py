@@ -15,6 +15,7 @@ import orjson
 
 from argosy.apiserver.http.app import App
 from argosy.apiserver.plane import Plane
+from support.deadlines import HANG_SECONDS
 
 TOKEN = "admin-of-a-test"
 JSON_PATCH = "application/json-patch+json"
@@ -147,7 +148,7 @@ class Watching:
         """Type and name of every event but bookmarks."""
         return [(e["type"], e["object"]["metadata"]["name"]) for e in self.events if e["type"] != "BOOKMARK"]
 
-    async def until(self, true: Callable[[], bool], seconds: float = 30.0) -> None:
+    async def until(self, true: Callable[[], bool], seconds: float = HANG_SECONDS) -> None:
         async with asyncio.timeout(seconds):
             while not true():
                 await self._news.wait()
@@ -158,7 +159,7 @@ class Watching:
         return self.events
 
 
-async def eventually(true: Callable[[], Awaitable[bool]], seconds: float = 30.0) -> None:
+async def eventually(true: Callable[[], Awaitable[bool]], seconds: float = HANG_SECONDS) -> None:
     async with asyncio.timeout(seconds):
         while not await true():
             await asyncio.sleep(0.005)

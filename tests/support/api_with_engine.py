@@ -25,11 +25,11 @@ from argosy.server.site import ServeOptions, Site
 from argosy.server.table import TABLE
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket
 
 AT = "/api/v1/applications"
-PATIENCE = 60.0  # seconds; only a hang takes so long
 LINES = ("listening on 8080", "loaded model", "Warning: slow")
 SECRET_VALUE = "c3VwZXItc2VjcmV0LXZhbHVl"  # super-secret-value
 
@@ -71,7 +71,7 @@ class ApiScene:
     async def seen(self, name: str, holds: Callable[[Manifest], Any]) -> Manifest:
         """The Application as the lookout sees it, as soon as something is true of it."""
         key = ResourceKey("argoproj.io", "Application", CONTROL, name)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while True:
                 found = self.site.lookout.cache.get(key)
                 with contextlib.suppress(LookupError, TypeError):

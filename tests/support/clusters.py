@@ -26,10 +26,11 @@ from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.server import serve
 from argosy.apiserver.tls import certificates
 from support import forked_commands
+from support.deadlines import HANG_SECONDS
+from support.failure_report import record_log
 
 ARGOSY = Path(sys.executable).parent / "argosy"
 KUBECTL = Path(sys.executable).parent / "kubectl"
-START_SECONDS = 60.0
 TOKEN = "admin-of-a-test"
 # For thousands of short processes: none lives long enough to clean up, or asks a host that the world vouches for.
 QUICK = {"GOGC": "400", "SSL_CERT_FILE": os.devnull}
@@ -71,7 +72,7 @@ class Endpoint:
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
         return cls(cluster["server"], authority, user["token"])
 
-    def connection(self, timeout: float = 60.0) -> http.client.HTTPSConnection:
+    def connection(self, timeout: float = HANG_SECONDS) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self.host, self.port, context=self.tls, timeout=timeout)
 
     def request(
@@ -134,7 +135,7 @@ class Sandbox:
         """How long it took to end after the signal."""
         began = time.monotonic()
         self.process.send_signal(number)
-        self.process.wait(START_SECONDS)
+        self.process.wait(HANG_SECONDS)
         return time.monotonic() - began
 
     def kill(self) -> None:
@@ -165,7 +166,7 @@ def environment(home: Path) -> dict[str, str]:
 def sandbox(folder: Path, *flags: str, home: Path | None = None, program: Sequence[str] = ()) -> Iterator[Sandbox]:
     """Ready, and surely ended afterwards. With a `program`, such as ARGOSY itself, that is what is started."""
     home = home or folder.parent
-    log = home / f"{folder.name}.log"
+    log = record_log(home / f"{folder.name}.log")
     where = () if "--ephemeral" in flags else ("--data-dir", str(folder))
     words = ("sandbox", "start", *where, *flags)
     with log.open("a") as errors:
@@ -189,7 +190,7 @@ def sandbox(folder: Path, *flags: str, home: Path | None = None, program: Sequen
 
 def _ready_line(process: subprocess.Popen[str] | forked_commands.Started, log: Path) -> str:
     assert process.stdout is not None
-    ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+    ready, _, _ = select.select([process.stdout], [], [], HANG_SECONDS)
     line = process.stdout.readline() if ready else ""
     if not line:
         process.kill()
@@ -197,7 +198,7 @@ def _ready_line(process: subprocess.Popen[str] | forked_commands.Started, log: P
     return line
 
 
-def argosy(*arguments: object, home: Path, timeout: float = 30.0, input: str | None = None) -> Finished:
+def argosy(*arguments: object, home: Path, timeout: float = HANG_SECONDS, input: str | None = None) -> Finished:
     """A process of its own; it begins after the imports."""
     forked_commands.wait_until_ready()
     began = time.monotonic()
@@ -205,7 +206,7 @@ def argosy(*arguments: object, home: Path, timeout: float = 30.0, input: str | N
     return Finished(*done, time.monotonic() - began)
 
 
-def kubectl(kubeconfig: Path, *arguments: object, input: str | None = None, timeout: float = 30.0) -> Finished:
+def kubectl(kubeconfig: Path, *arguments: object, input: str | None = None, timeout: float = HANG_SECONDS) -> Finished:
     home = kubeconfig.parent.with_name(f"{kubeconfig.parent.name}-kubectl-home")
     home.mkdir(exist_ok=True)
     command = [str(KUBECTL), "--kubeconfig", str(kubeconfig), *map(str, arguments)]

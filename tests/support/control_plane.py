@@ -29,9 +29,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
+from support.deadlines import HANG_SECONDS
+from support.failure_report import record_log
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "argosy" / "realcluster"
 ETCD_NAMES = ("etcd", "v3", "server")  # `go build` names a program after the last part of its module's path
-READY_WITHIN = 90.0
 ADMIN_TOKEN = "admin-of-a-test"  # good for one temporary server on loopback
 
 
@@ -70,7 +72,7 @@ class RealCluster:
             self._run("kube-controller-manager", found["kube-controller-manager"], controller_arguments(self.folder))
 
     def _run(self, name: str, program: Path, arguments: Sequence[str]) -> None:
-        with open(self.folder / f"{name}.log", "wb") as log:
+        with open(record_log(self.folder / f"{name}.log"), "wb") as log:
             self.processes[name] = subprocess.Popen(
                 [str(program), *arguments], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                 cwd=self.folder, env={**os.environ, "NO_PROXY": "*", "GOGC": "300"},
@@ -78,7 +80,7 @@ class RealCluster:
             )
 
     def _wait_until_ready(self) -> None:
-        until = time.monotonic() + READY_WITHIN
+        until = time.monotonic() + HANG_SECONDS
         while time.monotonic() < until:
             for name, process in self.processes.items():
                 if process.poll() is not None:
@@ -86,7 +88,7 @@ class RealCluster:
             if self._ready():
                 return
             time.sleep(0.1)
-        raise TimeoutError(f"kube-apiserver was not ready in {READY_WITHIN:g} s:\n{self._tail('kube-apiserver')}")
+        raise TimeoutError(f"kube-apiserver was not ready in {HANG_SECONDS:g} s:\n{self._tail('kube-apiserver')}")
 
     def _ready(self) -> bool:
         context = ssl.create_default_context(cafile=str(self.folder / "ca.crt"))

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from support.clusters import KUBECTL, Endpoint, environment
+from support.deadlines import HANG_SECONDS
+from support.failure_report import record_log
 from support.forked_commands import Started, run, start
-
-PATIENCE = 90.0
 
 
 class Demo:
@@ -29,13 +29,13 @@ class Demo:
 
     def argosy(self, *words: str, code: int = 0) -> str:
         """What it printed. A person's second shell: nothing but the home is shared."""
-        done = run(words, env=own(self.home), timeout=PATIENCE)
+        done = run(words, env=own(self.home), timeout=HANG_SECONDS)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def argosy_said(self, *words: str, code: int = 0) -> str:
         """What it told beside its answer."""
-        done = run(words, env=own(self.home), timeout=PATIENCE)
+        done = run(words, env=own(self.home), timeout=HANG_SECONDS)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stderr
 
@@ -55,7 +55,7 @@ class Demo:
     def _run(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
         env = {**own(self.home), **more}
         return subprocess.run(
-            command, capture_output=True, text=True, env=env, timeout=PATIENCE, check=False,
+            command, capture_output=True, text=True, env=env, timeout=HANG_SECONDS, check=False,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -71,7 +71,7 @@ class Demo:
         return status.get("sync", {}).get("status", ""), status.get("health", {}).get("status", "")
 
     def until(self, holds: Callable[[], Any]) -> Any:
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + HANG_SECONDS
         while time.monotonic() < ends:
             with contextlib.suppress(LookupError):
                 if found := holds():
@@ -81,7 +81,7 @@ class Demo:
 
     def end(self, number: int = signal.SIGINT) -> None:
         self.process.send_signal(number)
-        self.process.wait(PATIENCE)
+        self.process.wait(HANG_SECONDS)
 
 
 def own(home: Path) -> dict[str, str]:
@@ -94,7 +94,7 @@ def own(home: Path) -> dict[str, str]:
 def demo(home: Path, *flags: str) -> Iterator[Demo]:
     """Ready, and surely ended afterwards."""
     home.mkdir(exist_ok=True)
-    log = home / "demo.log"
+    log = record_log(home / "demo.log")
     with log.open("a") as errors:
         process = start(["demo", *flags], env=own(home), stderr=errors.fileno())
     try:
@@ -111,7 +111,7 @@ def printed(process: Started | subprocess.Popen[str], log: Path) -> str:
     """All until it says how to end it."""
     assert process.stdout is not None
     found = ""
-    watchdog = threading.Timer(PATIENCE, process.kill)
+    watchdog = threading.Timer(HANG_SECONDS, process.kill)
     watchdog.start()
     try:
         while "Ctrl-C" not in found:

@@ -33,6 +33,7 @@ from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.runtime import AddOn
 from support import control_plane as realcluster
 from support.demo import Demo, own, printed
+from support.failure_report import record_log
 
 # What neither a controller-manager nor an API server does, and KServe.
 BESIDE = "Node+Pod+PersistentVolumeClaim+Route+InferenceService"
@@ -77,7 +78,7 @@ def demo_elsewhere(home: Path) -> Iterator[Demo]:
     """Ready, and surely ended afterwards. Skips where no real server is built."""
     if realcluster.programs() is None:
         pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
-    log = home / "demo.log"
+    log = record_log(home / "demo.log")
     env = {**own(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with realcluster.real_cluster() as real, log.open("a") as errors:
         process = subprocess.Popen(

@@ -33,11 +33,11 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.clock import SystemClock
 from argosy.runtime.members import Members
 from argosy.schema.definitions import definition
+from support.deadlines import HANG_SECONDS
 from support.real_server import WipedServer
 
 CONTROL = "argocd"
 APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argoproj.io", "AppProject")
-PATIENCE = 60.0  # a real server takes half a minute to delete the first of a custom kind
 TOKEN = "admin-of-a-test"
 
 
@@ -195,14 +195,14 @@ class Room:
         return conditions(app["status"], word)[0]
 
     async def until_gone(self, kind: str, name: str, namespace: str = "ml") -> None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while await self.get(kind, name, namespace) is not None:
                 await asyncio.sleep(0.02)
 
     async def settled(self, name: str = "models") -> dict[str, Any]:
         """The Application after a refresh that somebody asked for just now."""
         await self.annotate(name, refresh="normal")
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while True:
                 app = await self.app(name)
                 if "argocd.argoproj.io/refresh" not in (app["metadata"].get("annotations") or {}):
@@ -216,7 +216,7 @@ class Room:
         """The Application, as soon as something is true of its status; a field that is missing is not true yet."""
         app: dict[str, Any] = {}
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(HANG_SECONDS):
                 while True:
                     app = await self.app(name)
                     with suppress(LookupError):
@@ -241,7 +241,7 @@ class Room:
 
     async def until_over(self, name: str = "models") -> dict[str, Any]:
         """The Application when its operation has come to an end."""
-        for _ in range(int(PATIENCE / 0.02)):
+        for _ in range(int(HANG_SECONDS / 0.02)):
             app = await self.app(name)
             state = (app.get("status") or {}).get("operationState") or {}
             if "operation" not in app and state.get("phase") in ("Succeeded", "Failed", "Error"):
@@ -281,7 +281,7 @@ async def furnish(cluster: Cluster, *namespaces: str) -> None:
         await _ensure(cluster, definition(name))
     for namespace in namespaces:
         await _ensure(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while not {APPLICATION, PROJECT} <= (await cluster.kinds()).keys():  # k8s: some moments after its definition
             await asyncio.sleep(0.05)
 

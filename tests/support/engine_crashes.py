@@ -24,6 +24,7 @@ from argosy.model.manifest import Manifest, dump_all, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from support.deadlines import HANG_SECONDS
 from support.engine import furnish
 from support.file_trees import TextTree
 from support.sync_operations import LISTED, NAMESPACE, all_goes_well
@@ -32,7 +33,6 @@ CONTROL = "argocd"
 URL = "https://git.example.com/models.git"
 APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
 WATCHED = (*LISTED, GroupKind("", "Namespace"), GroupKind("", "Service"))
-PATIENCE = 60.0
 WRITES = frozenset({"create", "apply", "replace", "patch", "delete"})
 COUNTED = WRITES | {"get"}
 
@@ -225,7 +225,7 @@ class Theatre:
         """A server that others played on may have it still."""
         with contextlib.suppress(ClusterError):
             await self.cluster.delete(key)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while await self.cluster.get(key) is not None:
                 await asyncio.sleep(0.05)
 
@@ -298,7 +298,7 @@ class Running:
     async def until(self, holds: Callable[[Outcome], bool]) -> Outcome:
         """The outcome, when it holds and stays. Raises Crash where the engine died."""
         found, since = None, 0
-        ends = asyncio.get_running_loop().time() + PATIENCE
+        ends = asyncio.get_running_loop().time() + HANG_SECONDS
         ready = asyncio.ensure_future(self.engine.everything.synced())
         await asyncio.wait([self.work, ready], return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-PATIENCE = 60.0  # seconds; only a hang takes so long
+from support.deadlines import HANG_SECONDS
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Opened:
 
     async def until(self, end: bytes) -> bytes | None:
         """What comes before `end`; None where the stream is over."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while end not in self._left:
                 try:
                     chunk = await self._chunk()
@@ -100,7 +100,7 @@ async def opened(
     writer.write("\r\n".join([*lines, "", ""]).encode())
     found = Opened(reader, writer)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             await found.begin()
         yield found
     finally:

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from support.browser import chromium_here
 from support.clusters import environment
+from support.deadlines import HANG_SECONDS
 from support.terminal import Seen, Terminal
 
-PATIENCE = 60.0  # seconds until what a page must show counts as missing
 SLACK = 2.0  # a machine of tests may take twice as long as a newcomer's
 
 
@@ -79,7 +79,7 @@ class Browser:
             chromium = playwright.chromium.launch(executable_path=chromium_here(), args=calm)
             self._ends += [playwright.stop, chromium.close]
             self._tabs[name] = chromium.new_page()
-            self._tabs[name].set_default_timeout(PATIENCE * 1000)
+            self._tabs[name].set_default_timeout(HANG_SECONDS * 1000)
         return self._tabs[name]
 
     def first_paint(self, tab: Any) -> float:
@@ -96,7 +96,7 @@ class Browser:
         """The list that was opened says so, without being loaded again."""
         if "apps" not in self._tabs:
             return
-        tab, ends = self._tabs["apps"], time.monotonic() + PATIENCE
+        tab, ends = self._tabs["apps"], time.monotonic() + HANG_SECONDS
         while not re.search(pattern, seen := self.row(tab, name)):
             assert time.monotonic() < ends, seen
             tab.wait_for_timeout(50)

@@ -25,6 +25,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
+from support.deadlines import HANG_SECONDS
+
 ARGOSY = Path(sys.executable).parent / "argosy"
 WHOLE = ("argosy.cli", "argosy.app")  # with all that they import
 READY = b"ready"
@@ -150,7 +152,7 @@ def run(
     env: Mapping[str, str],
     cwd: Path | None = None,
     input: str | None = None,
-    timeout: float = 30.0,
+    timeout: float = HANG_SECONDS,
 ) -> Done:
     given = _given(input)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

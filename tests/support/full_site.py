@@ -24,10 +24,9 @@ from argosy.server.site import ServeOptions, Site
 from argosy.server.table import LIVES, TABLE
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, engine_room, shared_crew
 from support.page_site import KnownPeople, anything, nothing
-
-PATIENCE = 60.0
 
 
 def may_read(resource: str, action: str, thing: str) -> bool:
@@ -63,14 +62,14 @@ class World:
     def start(self, furnish: Callable[[Room], Awaitable[None]]) -> None:
         self._life = asyncio.run_coroutine_threadsafe(self._live(furnish), _loop())
         self._life.add_done_callback(self._ended)
-        self._ready.result(PATIENCE)
+        self._ready.result(HANG_SECONDS)
 
     def do(self, work: Callable[[Room], Awaitable[Any]]) -> Any:
-        return asyncio.run_coroutine_threadsafe(_awaited(work, self.room), _loop()).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(_awaited(work, self.room), _loop()).result(HANG_SECONDS)
 
     def stop(self) -> None:
         _loop().call_soon_threadsafe(self._end.set)
-        self._life.result(PATIENCE)
+        self._life.result(HANG_SECONDS)
 
     def cookies(self, who: str = "ann") -> list[dict[str, Any]]:
         return [{"name": "argosy", "value": who, "url": self.url}]

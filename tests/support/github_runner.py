@@ -16,6 +16,8 @@ from typing import Any
 
 import yaml
 
+from support.deadlines import HANG_SECONDS
+
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
 REGARDLESS = re.compile(r"(?:failure|cancelled|always)\(\)")
 STATUS = re.compile(r"!?(?:success|failure|cancelled|always)\(\)")
@@ -78,7 +80,8 @@ class Runner:
         }
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
         done = subprocess.run(
-            command, env=env, cwd=self.workspace, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
+            command, env=env, cwd=self.workspace, text=True, check=False, stdin=subprocess.DEVNULL,
+            timeout=HANG_SECONDS,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         ran.printed[step["name"]] = done.stdout

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from support.clusters import Finished, Sandbox, argosy, kubectl
+from support.deadlines import HANG_SECONDS, wait_until
 
 GITOPS = "openshift-gitops"
 HEALTH = "resource.customizations.health."
@@ -54,13 +54,7 @@ def create(started: Sandbox, path: str, manifest: Any) -> None:
     assert answer.code in (201, 409), answer.body
 
 
-def within(seconds: float, is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end, f"not so within {seconds:g} s"
-
-
-def health(started: Sandbox, *words: object, input: str | None = None, timeout: float = 60.0) -> Finished:
+def health(started: Sandbox, *words: object, input: str | None = None, timeout: float = HANG_SECONDS) -> Finished:
     """`argosy health …` as somebody types it who works with this sandbox."""
     where = ("--data-dir", started.folder) if words[0] in ("apply", "verify") else ()
     return argosy("health", *words, *where, home=started.folder.parent, input=input, timeout=timeout)
@@ -69,7 +63,7 @@ def health(started: Sandbox, *words: object, input: str | None = None, timeout: 
 def without_checks(started: Sandbox) -> None:
     """As at the start: no entry in the resource, no application."""
     patch(started, RESOURCE, {"spec": {"resourceHealthChecks": None, "extraConfig": None}})
-    within(15, lambda: not any(key.startswith(HEALTH) for key in data(started)))
+    wait_until(lambda: not any(key.startswith(HEALTH) for key in data(started)))
     started.request("DELETE", APPLICATIONS)
 
 

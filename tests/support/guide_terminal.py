@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from support.deadlines import HANG_SECONDS
 from support.demo import Demo, own
 from support.paths import ROOT
 
@@ -177,7 +178,8 @@ class Reader:
             "READER_SEES": sees,
         }
         done = subprocess.run(
-            ["bash", "-c", TYPED.format(exported=self.exported, block=block)], input=answers, text=True, timeout=90,
+            ["bash", "-c", TYPED.format(exported=self.exported, block=block)], input=answers, text=True,
+            timeout=HANG_SECONDS,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, check=False,
         )  # fmt: skip
         self.places[page] = Path(was_in.read_text().strip())

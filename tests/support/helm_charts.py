@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from support.deadlines import HANG_SECONDS
 from support.paths import ROOT
 
 CHARTS = ROOT / "integrations" / "helm"
@@ -37,7 +38,7 @@ Values = Mapping[str, Any]
 
 def helm(*arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
     command = [HELM, *map(str, arguments)]
-    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
 
 
 def template(values: Values, *files: Path, chart: Path = PLATFORM) -> subprocess.CompletedProcess[str]:

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Iterator
 
 from support.clusters import Endpoint, configmap
+from support.deadlines import HANG_SECONDS
 
 JSON, YAML = "application/json", "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -74,7 +75,7 @@ def broken_protobufs(rng: random.Random) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def wire(endpoint: Endpoint, timeout: float = 30.0) -> Iterator[ssl.SSLSocket]:
+def wire(endpoint: Endpoint, timeout: float = HANG_SECONDS) -> Iterator[ssl.SSLSocket]:
     with (
         socket.create_connection((endpoint.host, endpoint.port), timeout) as plain,
         endpoint.tls.wrap_socket(plain, server_hostname=endpoint.host) as secure,
@@ -87,7 +88,7 @@ def head(endpoint: Endpoint, method: str, path: str, *lines: str, version: str =
     return "\r\n".join([*first, *lines, "", ""]).encode("latin-1")
 
 
-def talk(endpoint: Endpoint, data: bytes, timeout: float = 30.0, quiet: float = 0.5) -> bytes:
+def talk(endpoint: Endpoint, data: bytes, timeout: float = HANG_SECONDS, quiet: float = 0.5) -> bytes:
     """What the server answers before it closes, or before it has said nothing for a moment."""
     with wire(endpoint, timeout) as connection:
         with contextlib.suppress(OSError):  # it may refuse before it has read everything

@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from support.clusters import QUICK
+from support.deadlines import HANG_SECONDS
 from support.paths import TESTS, VENV
 
 TABLE = TESTS / "kubectl" / "table"
@@ -257,7 +258,7 @@ def kubectl_of(version: str, places: Sequence[Path | None]) -> Path | None:
     for place in places:
         if place and place.exists():
             ask = [place, "version", "--client"]
-            said = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=30)
+            said = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=HANG_SECONDS)
             if f"Client Version: v{version}" in said.stdout:
                 return place
     return None

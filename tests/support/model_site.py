@@ -30,8 +30,9 @@ from argosy.server.table import LIVES, TABLE
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from support import model_manifests, promotion_repository
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, shared_crew
-from support.full_site import PATIENCE, World
+from support.full_site import World
 from support.full_site import _loop as sites_loop
 from support.hostile_texts import PAYLOADS
 from support.page_site import KnownPeople, anything
@@ -112,7 +113,7 @@ class MachinesWorld(World):
 
     def run(self, work: Any) -> Any:
         """Something to be done in the loop of the site."""
-        return asyncio.run_coroutine_threadsafe(work, sites_loop()).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, sites_loop()).result(HANG_SECONDS)
 
     async def put(self, manifest: Manifest) -> Manifest:
         """Created, or changed; with its status."""

@@ -25,6 +25,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import AddOn, Context, run
 from argosy.schema.definitions import definition
+from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 
 EVENT = GroupKind("", "Event")
@@ -87,7 +88,7 @@ class World:
         return status
 
     async def becomes(self, is_so: Callable[[Mapping[str, Any]], Any], name: str = "train") -> Mapping[str, Any]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while True:
                 found = await self.status(name)
                 with contextlib.suppress(KeyError, IndexError):
@@ -103,7 +104,7 @@ class World:
 
     async def told(self, *reasons: str) -> list[Manifest]:
         """All Events, once each of the reasons is among them."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while True:
                 found = list((await self.cluster.list(EVENT)).items)
                 if set(reasons) <= {each["reason"] for each in found}:

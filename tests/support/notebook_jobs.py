@@ -23,9 +23,9 @@ from argosy.cluster import Cluster
 from argosy.model.manifest import Manifest
 from argosy.runtime import Cache, Context
 from argosy.runtime.clock import SystemClock
+from support.deadlines import HANG_SECONDS
 
 NAMESPACE, URL = "ml", "https://git.example.com/notebooks.git"
-PATIENCE = 120.0
 
 
 def notebook(*cells: str | tuple[str, Sequence[str]]) -> str:
@@ -82,7 +82,7 @@ class Desk:
         return run
 
     async def becomes(self, job: Job, run: RunKey, is_so: Callable[[Standing], bool]) -> Standing:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while not is_so(found := await self.runs.look(job, run, self.context)):
                 assert found.outcome is None, f"it ended: {found.message}"
                 await asyncio.sleep(0.02)

@@ -22,6 +22,7 @@ from argosy.server.doors.entry import Entry
 from argosy.server.identity.caller import BadCredential, Caller, Shown
 from argosy.server.routes import Route
 from argosy.server.site import ServeOptions, Site
+from support.deadlines import HANG_SECONDS
 
 CONTROL = "argocd"
 
@@ -124,7 +125,7 @@ class Client:
     def ask(
         self, method: str, path: str, body: bytes | str | None = None, headers: Mapping[str, str] | None = None
     ) -> Answered:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG_SECONDS)
         try:
             connection.request(method, path, body, dict(headers or {}))
             got = connection.getresponse()

@@ -41,10 +41,10 @@ from argosy.setup.installing.plan import make_plan
 from argosy.setup.installing.survey import survey
 from support import control_plane as realcluster
 from support.clusters import served
+from support.deadlines import HANG_SECONDS
 from support.engine import Repository, shared_crew
 
 HOME = "argosy"
-PATIENCE = 60.0  # seconds; only a hang takes so long
 GRACE = 0.4  # seconds in which what was refused could still come about in another way
 TOKEN = "admin-of-a-test"
 
@@ -134,7 +134,7 @@ class Scene:
 
     async def until(self, holds: Callable[[], Awaitable[Any]]) -> Any:
         """As soon as it is so. Fails at once where the cluster said no and it does not come about in another way."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             grace = None
             while True:
                 if found := await holds():
@@ -216,7 +216,7 @@ class Scene:
             options = PageOptions(port=0, listen="0.0.0.0", folder=self.folder / "page")
             async with serving(cluster, "a test", options, namespace=HOME, crew=shared_crew()) as page:
                 url = f"https://127.0.0.1:{page.url.rpartition(':')[2]}"
-                async with httpx.AsyncClient(base_url=url, verify=False, timeout=PATIENCE) as client:
+                async with httpx.AsyncClient(base_url=url, verify=False, timeout=HANG_SECONDS) as client:
                     yield client
 
 
@@ -260,7 +260,7 @@ async def _furnished(admin: Cluster, address: str, authority: Path, folder: Path
     for name, data in (("argosy-cm", roots), ("argocd-cm", {})):
         metadata = {"name": name, "namespace": HOME}
         await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while GroupKind("argoproj.io", "ApplicationSet") not in await admin.kinds():  # k8s: after its definition
             await asyncio.sleep(0.05)
     return Scene(admin, address, authority, folder, Repository(folder / "repository"), options)

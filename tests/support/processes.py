@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from support.deadlines import HANG_SECONDS
+
 
 def is_running(pid: int) -> bool:
     """Whether the process is there and not just waiting for its parent to take note of its end."""
@@ -36,7 +38,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-async def soon(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+async def soon(condition: Callable[[], bool], seconds: float = HANG_SECONDS) -> bool:
     """Whether the condition comes true within the time."""
     end = time.monotonic() + seconds
     while not condition():

@@ -20,8 +20,8 @@ from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from support import control_plane as realcluster
+from support.deadlines import HANG_SECONDS
 
-PATIENCE = 60.0
 LASTING = ("argocd", "ml")  # namespaces: a real server takes many seconds to delete one
 BY_CONTROLLERS = {GroupKind("", "ConfigMap"): "kube-root-ca.crt", GroupKind("", "ServiceAccount"): "default"}
 # For tests that play the other controllers themselves, and say how a Job ends.
@@ -51,7 +51,7 @@ class WipedServer:
 
     async def _wipe(self, cluster: Cluster) -> None:
         """Again and again until it is so: what controllers make meanwhile goes as well."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             kinds = await cluster.kinds()
             while left := [each for each in await _everything(cluster, kinds) if self._goes(each)]:
                 await asyncio.gather(*(_end(cluster, each) for each in left))
@@ -95,7 +95,7 @@ async def _end(cluster: Cluster, manifest: Manifest) -> None:
 
 
 async def until_there(cluster: Cluster, key: ResourceKey) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while await cluster.get(key) is None:
             await asyncio.sleep(0.05)
 

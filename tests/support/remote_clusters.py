@@ -21,7 +21,8 @@ from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from support import clusters
-from support.engine import CONTROL, PATIENCE, Room, furnish
+from support.deadlines import HANG_SECONDS
+from support.engine import CONTROL, Room, furnish
 
 
 def encoded(values: dict[str, str]) -> dict[str, str]:
@@ -56,7 +57,7 @@ class Far:
         return await self.cluster.get(ResourceKey(group, plain, namespace, name))
 
     async def until(self, kind: str, name: str, namespace: str = "ml", *, gone: bool = False) -> Manifest | None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while ((found := await self.get(kind, name, namespace)) is None) != gone:
                 await asyncio.sleep(0.05)
         return found

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from support.deadlines import HANG_SECONDS
 from support.forked_commands import Done, run
 
 ADDRESS = "https://git.example/acme/models.git"
@@ -52,7 +53,7 @@ class Desk:
         return folder
 
     def render(self, folder: Path, *words: object, given: str = "") -> Done:
-        return run(["render", *words], env=self.environment, cwd=folder, input=given, timeout=120)
+        return run(["render", *words], env=self.environment, cwd=folder, input=given, timeout=HANG_SECONDS)
 
 
 def names(done: subprocess.CompletedProcess[str]) -> list[str]:

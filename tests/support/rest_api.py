@@ -24,6 +24,7 @@ from argosy.server.site import ServeOptions, Site
 from argosy.server.table import TABLE
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, _ensure, embedded, furnish, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket
 
@@ -83,12 +84,12 @@ class World:
     async def seen(self, group: str, kind: str, name: str, namespace: str = CONTROL) -> None:
         """Until the lookout knows it."""
         key = ResourceKey(group, kind, namespace, name)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while self.lookout.cache.get(key) is None:
                 await asyncio.sleep(0.01)
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while not holds():
                 await asyncio.sleep(0.01)
 

@@ -32,6 +32,7 @@ from argosy.schema.definitions import definition
 from support import forked_commands
 from support.clusters import Sandbox, environment, sandbox
 from support.engine import Repository, config_map
+from support.failure_report import record_log
 
 CONTROL = "argocd"
 APPS = f"/apis/argoproj.io/v1alpha1/namespaces/{CONTROL}/applications"
@@ -187,7 +188,7 @@ class Controller:
 
     def __init__(self, name: str, work: SharedWork, *flags: str, source: str = "") -> None:
         """`source`: where the modules of another version are."""
-        self.name, self._log = name, work.folder / f"{name}.log"
+        self.name, self._log = name, record_log(work.folder / f"{name}.log")
         home = work.folder / name
         home.mkdir()
         config = home / "kubeconfig"

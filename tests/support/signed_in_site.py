@@ -24,10 +24,10 @@ from argosy.server.identity.identities import Identities
 from argosy.server.site import ServeOptions
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider
 
-PATIENCE = 60.0
 PASSWORD = "correct horse"
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class SignedInWorld:
         return f"http://127.0.0.1:{self.port}"
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(HANG_SECONDS)
 
     async def account(self, name: str, capabilities: str = "apiKey, login") -> None:
         key = ("ConfigMap", "argocd-cm")
@@ -102,7 +102,7 @@ class SignedInWorld:
             await self._over.wait()
 
     def ready(self) -> None:
-        assert self._ready.wait(PATIENCE)
+        assert self._ready.wait(HANG_SECONDS)
         if self._failed:
             raise self._failed
 
@@ -120,4 +120,4 @@ def signed_in_world(folder: Path) -> Iterator[SignedInWorld]:
         yield world
     finally:
         world.end()
-        thread.join(PATIENCE)
+        thread.join(HANG_SECONDS)

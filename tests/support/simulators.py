@@ -18,6 +18,7 @@ from argosy.health.builtin import judge
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import run
+from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 
 POD, NAMESPACE = GroupKind("", "Pod"), "default"
@@ -43,13 +44,13 @@ class World:
         return list((await self.cluster.list(kind)).items)
 
     async def becomes(self, kind: GroupKind, is_so: Callable[[Manifest], Any], name: str = "web") -> Manifest:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while not _true(is_so, found := await self.get(kind, name)):
                 await asyncio.sleep(0.01)
         return found
 
     async def pods_become(self, is_so: Callable[[list[Manifest]], Any], **labels: str) -> list[Manifest]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while not is_so(found := await self.pods(**labels)):
                 await asyncio.sleep(0.01)
         return found
@@ -62,7 +63,7 @@ class World:
 
     async def told(self, *texts: str) -> list[str]:
         """`reason: message` of every Event so far, the oldest first; each of the texts is somewhere in them."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while True:
                 found = sorted(await self.all_events(), key=lambda each: each["metadata"]["name"].rpartition(".")[2])
                 said = [f"{each['reason']}: {each['message']}" for each in found]
@@ -73,7 +74,7 @@ class World:
     async def settled(self) -> int:
         """Nothing is written for a while: only for showing that something does not happen."""
         assert isinstance(self.cluster, EmbeddedCluster)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             seen = -1
             while seen != self.cluster.plane.store.revision:
                 seen = self.cluster.plane.store.revision

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-PATIENCE = 120.0
+from support.deadlines import HANG_SECONDS
+
 LINES, COLUMNS = 50, 160
 PROMPT = re.compile(r"<<(\d+)>> $")
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
@@ -78,7 +79,7 @@ class Terminal:
         return Seen(plain(shown[: found.start()]), int(found[1]), time.monotonic() - began)
 
     def _until(self, pattern: re.Pattern[str]) -> str:
-        shown, ends = "", time.monotonic() + PATIENCE
+        shown, ends = "", time.monotonic() + HANG_SECONDS
         while not pattern.search(ESCAPES.sub("", shown)):
             left = ends - time.monotonic()
             assert left > 0, f"{pattern.pattern} never came; the screen shows\n{shown}"

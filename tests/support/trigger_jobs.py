@@ -13,6 +13,7 @@ from argosy.addons.notebooks.metrics import Metrics
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest, dump
 from argosy.model.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job, world
 from support.simulators import DEPLOYMENT, made
 
@@ -64,7 +65,7 @@ async def all_done(at: World, name: str = "train") -> Mapping[str, Any]:
 
 
 async def until(is_so: Callable[[], Any]) -> Any:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while not (found := await is_so()):
             await asyncio.sleep(0.02)
     return found

@@ -30,11 +30,13 @@ def run_as(who: str, argv: tuple[str, ...], **options: Any) -> Any:
 
 
 def _as_ordinary(argv: tuple[str, ...], options: dict[str, Any]) -> Any:
+    from support.deadlines import HANG_SECONDS  # not at the top: this file also runs as a script, without tests/support
+
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)
         order = pickle.dumps((argv, options))
         done = subprocess.run(
-            [sys.executable, __file__, place], input=order, stdout=subprocess.PIPE, check=True, timeout=60,
+            [sys.executable, __file__, place], input=order, stdout=subprocess.PIPE, check=True, timeout=HANG_SECONDS,
             env={"PYTHONPATH": str(SOURCE), "PATH": os.environ["PATH"], "CANARY": "sparrow"},
         )  # fmt: skip
     return pickle.loads(done.stdout)

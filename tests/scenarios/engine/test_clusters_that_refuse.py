@@ -9,7 +9,8 @@ import pytest
 
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
-from support.engine import PATIENCE, Room, conditions, config_map
+from support.deadlines import HANG_SECONDS
+from support.engine import Room, conditions, config_map
 from support.real_server import REAL
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("room", [REAL], indirect=True)]
@@ -87,7 +88,7 @@ async def _policy(room: Room, name: str) -> None:
     bound = {"policyName": "no", "validationActions": ["Deny"]}
     kind = {**api, "kind": "ValidatingAdmissionPolicyBinding"}
     await room.cluster.create({**kind, "metadata": {"name": "no"}, "spec": bound})
-    async with asyncio.timeout(PATIENCE):  # k8s: a server compiles it after a while
+    async with asyncio.timeout(HANG_SECONDS):  # k8s: a server compiles it after a while
         with pytest.raises(ClusterError, match="no such settings"):
             while True:
                 await room.cluster.create({**config_map(), "metadata": {"name": name, "namespace": "ml"}}, dry_run=True)

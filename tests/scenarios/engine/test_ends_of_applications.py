@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.model.names import GroupKind, ResourceKey
-from support.engine import CONTROL, PATIENCE, Room, config_map
+from support.deadlines import HANG_SECONDS
+from support.engine import CONTROL, Room, config_map
 from support.sync_operations import finish_jobs, job
 
 pytestmark = pytest.mark.anyio
@@ -90,7 +91,7 @@ async def test_a_hook_that_fails_stops_the_deletion_and_is_tried_again(room: Roo
         await finish_jobs(room.cluster, well=well)
         return str(found["metadata"]["uid"])
 
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         first = await a_run_ends(well=False)
         said = await room.until_condition("DeletionError")
         assert said == "PreDelete hook batch/Job/before failed: Failed it is"
@@ -108,7 +109,7 @@ async def test_the_highest_wave_is_gone_before_a_lower_one_begins_to_go(room: Ro
     late["metadata"]["finalizers"] = ["example.com/held"]
     await delivered(room, {**ONE, "app/late.yaml": late, "app/mid.yaml": annotated("mid", sync_wave="1")})
     await room.cluster.delete(APP)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while not ((await room.get("ConfigMap", "late") or {})["metadata"]).get("deletionTimestamp"):
             await asyncio.sleep(0.02)
     for name in ("mid", "settings"):
@@ -138,7 +139,7 @@ async def test_no_hook_of_a_deletion_is_passed_over_because_its_source_is_away(r
     assert said.startswith("hooks of its deletion are not known: Failed to load target state: ") and "nowhere" in said
     assert await room.get("ConfigMap", "settings") is not None
     await room.patch_app({"spec": {"source": {"targetRevision": "main"}}})
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while not await room.get("batch/Job", "before"):
             await asyncio.sleep(0.02)
         await finish_jobs(room.cluster, well=True)

@@ -18,7 +18,8 @@ from argosy.model.manifest import dump
 from argosy.model.names import ResourceKey
 from argosy.runtime import run
 from argosy.schema.definitions import definition
-from support.engine import PATIENCE, Room, config_map
+from support.deadlines import HANG_SECONDS
+from support.engine import Room, config_map
 from support.notebook_controller import ToldRuns, job
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +31,7 @@ TRIGGER = {
 
 async def test_a_notebook_that_succeeds_has_another_application_synced(room: Room) -> None:
     await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while KIND not in await room.cluster.kinds():
             await asyncio.sleep(0.02)
     room.repository.push({"serving/model.yaml": config_map("model"), "app/other.yaml": config_map("other")})
@@ -72,7 +73,7 @@ async def allow(room: Room) -> None:
 
 
 async def ended(room: Room) -> dict[str, Any]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             live = await room.cluster.get(ResourceKey(*KIND, "ml", "train")) or {}
             for record in (live.get("status") or {}).get("triggers") or ():
@@ -84,7 +85,7 @@ async def ended(room: Room) -> dict[str, Any]:
 
 async def summarized(room: Room) -> dict[str, Any]:
     """The annotations of the Application are ours and the status is its engine's: neither undoes the other's."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             app = await room.app("serving")
             said = (app["metadata"].get("annotations") or {}).get("mlops.dev/notebook-summary")

@@ -14,7 +14,8 @@ from argosy.cluster import Cluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.definitions import definition
-from support.engine import PATIENCE, Room, config_map
+from support.deadlines import HANG_SECONDS
+from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio
 WAVE = "argocd.argoproj.io/sync-wave"
@@ -72,7 +73,7 @@ async def test_a_claim_holds_up_its_wave_under_the_built_in_rule_and_not_under_o
 
 
 async def served(cluster: Cluster, kind: GroupKind) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while kind not in await cluster.kinds():
             await asyncio.sleep(0.02)
 

@@ -13,6 +13,7 @@ from argosy.model.errors import UserError
 from argosy.model.manifest import Profile, load_all
 from argosy.patch.json_patch import equal
 from argosy.render.kustomize import build
+from support.deadlines import HANG_SECONDS
 from support.file_trees import TextTree
 from support.paths import VENV
 
@@ -32,7 +33,7 @@ def theirs(texts: dict[str, str], folder: Path) -> Any:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
     command = [str(KUBECTL), "kustomize", str(folder / "top")]
-    done = subprocess.run(command, capture_output=True, timeout=60, env={"HOME": str(folder)}, check=False)
+    done = subprocess.run(command, capture_output=True, timeout=HANG_SECONDS, env={"HOME": str(folder)}, check=False)
     if done.returncode:
         return None if b"panic:" in done.stderr else done.stderr.decode()[-300:]
     try:
