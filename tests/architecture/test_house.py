@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -83,6 +82,7 @@ FORBIDDEN_ENDINGS = ("Manager", "Handler", "Helper", "Impl", "Base")
 ALLOWED_CLASSES = {"Manager"}  # k8s: who owns a field is called so on the wire
 MOST_LINES, MOST_FUNCTION_LINES = 400, 60
 FUNCTION_BY_NAME = re.compile(r"(argosy(?:\.[a-z_]+)+):[a-z_]+")  # how confined functions are named
+MAY_IMPORT_BY_NAME = re.compile(rf"import_module|__import__|{FUNCTION_BY_NAME.pattern}")
 
 
 @dataclass(frozen=True)
@@ -90,38 +90,15 @@ class Module:
     """A module by its dotted name within the package, such as `cluster.kube`; a package by its own name."""
 
     name: str
-    is_package: bool
-    text: str
-    tree: ast.Module
+    lines: int
+    has_docstring: bool
+    imports: tuple[str, ...]  # wherever the import stands: in functions, for types only, or by name
+    classes: tuple[str, ...]
+    functions: tuple[tuple[str, int], ...]  # each with its lines
 
     @property
     def room(self) -> str:
         return self.name.partition(".")[0]
-
-    @cached_property
-    def imports(self) -> tuple[str, ...]:
-        """Everything it imports, wherever the import stands: in functions, for types only, or by name."""
-        return tuple(self._imports())
-
-    def _imports(self) -> Iterator[str]:
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                yield from (alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                source = self._absolute(node)
-                yield from (f"{source}.{alias.name}" for alias in node.names)
-            elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__") and node.args:
-                if isinstance(node.args[0], ast.Constant):
-                    yield str(node.args[0].value)
-            elif isinstance(node, ast.Constant) and (named := FUNCTION_BY_NAME.fullmatch(str(node.value))):
-                yield named[1]
-
-    def _absolute(self, node: ast.ImportFrom) -> str:
-        if not node.level:
-            return node.module or ""
-        package = ["argosy", *self.name.split(".")]
-        kept = package[: len(package) - node.level + self.is_package]
-        return ".".join([*kept, node.module] if node.module else kept)
 
     def rooms_used(self) -> Iterator[tuple[str, str]]:
         """Other rooms, each with the import that names it."""
@@ -129,6 +106,52 @@ class Module:
             parts = found.split(".")
             if parts[0] == "argosy" and len(parts) > 1 and parts[1] in FLOOR_OF and parts[1] != self.room:
                 yield parts[1], found
+
+
+def module_of(name: str, text: str, is_package: bool) -> Module:
+    """Its tree is walked once, for all rules, and not kept: the trees of all modules are large."""
+    tree = ast.parse(text)
+    imports: list[str] = []
+    classes: list[str] = []
+    functions: list[tuple[str, int]] = []
+    for node in ast.walk(tree) if MAY_IMPORT_BY_NAME.search(text) else statements(tree):
+        kind = type(node)
+        if kind is ast.Import:
+            imports += [alias.name for alias in node.names]
+        elif kind is ast.ImportFrom:
+            source = _absolute(name, is_package, node)
+            imports += [f"{source}.{alias.name}" for alias in node.names]
+        elif kind is ast.Call and _called(node) in ("import_module", "__import__") and node.args:
+            if isinstance(node.args[0], ast.Constant):
+                imports.append(str(node.args[0].value))
+        elif kind is ast.Constant and isinstance(node.value, str) and (named := FUNCTION_BY_NAME.fullmatch(node.value)):
+            imports.append(named[1])
+        elif kind is ast.ClassDef:
+            classes.append(node.name)
+        elif kind in (ast.FunctionDef, ast.AsyncFunctionDef):
+            functions.append((node.name, (node.end_lineno or node.lineno) - node.lineno + 1))
+    told = (tuple(imports), tuple(classes), tuple(functions))
+    return Module(name, text.count("\n"), bool(ast.get_docstring(tree)), *told)
+
+
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements, and no expressions, of which there are many more."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            below = getattr(node, name, None)
+            if isinstance(below, list):
+                waiting += below
+
+
+def _absolute(name: str, is_package: bool, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    package = ["argosy", *name.split(".")]
+    kept = package[: len(package) - node.level + is_package]
+    return ".".join([*kept, node.module] if node.module else kept)
 
 
 def _called(node: ast.Call) -> str:
@@ -141,8 +164,7 @@ def modules(source: Path) -> list[Module]:
         parts = list(file.relative_to(source).with_suffix("").parts)
         if is_package := parts[-1] == "__init__":
             parts.pop()
-        text = file.read_text()
-        found.append(Module(".".join(parts), is_package, text, ast.parse(text)))
+        found.append(module_of(".".join(parts), file.read_text(), is_package))
     return found
 
 
@@ -224,25 +246,21 @@ def names_say_what_is_inside(module: Module) -> Iterator[str]:
     for part in module.name.split("."):
         if bad := FORBIDDEN_NAMES & set(part.split("_")):
             yield f"{part}: {bad.pop()!r} does not say what is inside"
-    classes = [node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
-    for name in classes:
+    for name in module.classes:
         if name.endswith(FORBIDDEN_ENDINGS) and name not in ALLOWED_CLASSES:
             yield f"class {name}: name what it is"
 
 
 def files_and_functions_are_short(module: Module) -> Iterator[str]:
-    lines = module.text.count("\n")
-    if lines > MOST_LINES:
-        yield f"has {lines} lines, more than {MOST_LINES}: it is two rooms"
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or node.lineno) - node.lineno + 1
-            if length > MOST_FUNCTION_LINES:
-                yield f"{node.name} has {length} lines, more than {MOST_FUNCTION_LINES}"
+    if module.lines > MOST_LINES:
+        yield f"has {module.lines} lines, more than {MOST_LINES}: it is two rooms"
+    for name, length in module.functions:
+        if length > MOST_FUNCTION_LINES:
+            yield f"{name} has {length} lines, more than {MOST_FUNCTION_LINES}"
 
 
 def modules_say_what_they_are(module: Module) -> Iterator[str]:
-    if not ast.get_docstring(module.tree):
+    if not module.has_docstring:
         yield "has no docstring"
 
 
