@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.apiserver.access import Attributes
@@ -19,6 +19,7 @@ from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from support.api_client import CONFIGS, MERGE, Api, config, deployment, named, pod
+from support.examples import examples
 
 anyio = pytest.mark.anyio
 RBAC = "rbac.authorization.k8s.io"
@@ -106,6 +107,7 @@ questions = st.one_of(
 )  # fmt: skip
 
 
+@settings(max_examples=examples())
 @given(rules, questions)
 def test_a_rule_permits_what_its_text_says(each: Manifest, want: Attributes) -> None:
     assert permits(each, want) == slow_permits(each, want)

@@ -16,6 +16,7 @@ from argosy.model.application import IgnoreDifference
 from argosy.model.errors import ManifestError, PatchError
 from argosy.model.manifest import key_of
 from support.comparisons import deployment, manifest, widget
+from support.examples import examples
 
 fields = st.sampled_from(["name", "a", "data", "containers", "$patch", "spec", "port"])
 texts = st.sampled_from(["", "a", "1500m", "{", "name"])
@@ -84,7 +85,7 @@ def damaged(draw: Any) -> tuple[Any, Any]:
     return both
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(damaged(), st.sampled_from(RULES))
 def test_any_pair_is_compared(both: tuple[Any, Any], rules: CompareRules) -> None:
     desired, live = both
@@ -98,7 +99,7 @@ def test_any_pair_is_compared(both: tuple[Any, Any], rules: CompareRules) -> Non
     assert json.dumps(both) == before, "what was given was changed"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(damaged(), st.booleans())
 def test_the_quick_answer_is_the_thorough_one(both: tuple[Any, Any], was_applied: bool) -> None:
     live, desired = (retyped(each) for each in both)
@@ -115,7 +116,7 @@ def test_the_quick_answer_is_the_thorough_one(both: tuple[Any, Any], was_applied
         return
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(damaged())
 def test_a_manifest_does_not_differ_from_itself(both: tuple[Any, Any]) -> None:
     for each in both:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.health.aggregate import (
@@ -21,6 +21,7 @@ from argosy.model.annotations import HELM_HOOK, HOOK, IGNORE_HEALTHCHECK
 from argosy.model.flow import Assessment, Health
 from argosy.model.hooks import is_hook, is_skipped
 from argosy.model.names import ResourceKey
+from support.examples import examples
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "shop")
 
@@ -232,6 +233,7 @@ def test_a_hook_is_told_by_its_annotations(annotations: Any, hook: bool, skipped
     assert (is_hook(manifest), is_skipped(manifest)) == (hook, skipped)
 
 
+@settings(max_examples=examples())
 @given(st.lists(st.tuples(st.sampled_from(Health), st.booleans()), max_size=8))
 def test_the_application_is_never_better_than_a_live_resource(rows: list[tuple[Health, bool]]) -> None:
     resources = [managed(str(place), health, is_live=live) for place, (health, live) in enumerate(rows)]

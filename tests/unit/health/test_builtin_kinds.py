@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.health.builtin import CHECKS, judge
 from argosy.model.annotations import HORIZONTAL_POD_AUTOSCALER_CONDITIONS as CONDITIONS
 from argosy.model.flow import Assessment, Health
 from argosy.model.names import join_api_version
+from support.examples import examples
 
 H, S, P, D, U = Health.HEALTHY, Health.SUSPENDED, Health.PROGRESSING, Health.DEGRADED, Health.UNKNOWN
 
@@ -253,6 +254,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=examples())
 @given(of=st.sampled_from(sorted(CHECKS)), version=st.sampled_from(["v1", "v2"]), spec=JSON, status=JSON, metadata=JSON)
 def test_no_content_whatever_makes_a_check_raise(
     of: tuple[str, str], version: str, spec: Any, status: Any, metadata: Any

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.health.fallback import is_custom, judge
 from argosy.model.flow import Assessment, Health
+from support.examples import examples
 
 H, S, P, D = Health.HEALTHY, Health.SUSPENDED, Health.PROGRESSING, Health.DEGRADED
 
@@ -215,6 +216,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=examples())
 @given(metadata=JSON, status=JSON)
 def test_no_content_whatever_makes_the_fallback_raise(metadata: Any, status: Any) -> None:
     manifest = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "status": status}

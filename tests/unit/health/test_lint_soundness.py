@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lupa.luajit21 import LuaRuntime
 
 from argosy.health.lint import lint
+from support.examples import examples
 
 DOCUMENTS = Path(__file__).parents[4] / "shared" / "seeds"
 
@@ -199,7 +200,7 @@ def ran(script: str, manifest: dict[str, Any]) -> tuple[list[int], str, Any]:
 
 
 @given(SCRIPTS, st.lists(MANIFESTS, min_size=8, max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_no_run_does_what_lint_says_cannot_be(script: str, manifests: list[dict[str, Any]]) -> None:
     found = [one for one in lint(script) if one.line > HEAD.count("\n")]
     for manifest in manifests:
@@ -226,7 +227,7 @@ def test_no_run_does_what_lint_says_cannot_be(script: str, manifests: list[dict[
         max_size=40,
     )
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_text_can_be_linted(pieces: list[str]) -> None:
     assert isinstance(lint("".join(pieces)), list)
 

@@ -222,7 +222,7 @@ def ran(script: str, manifest: dict[str, Any]) -> str:
 
 @given(st.one_of(SCRIPTS, SCRIPTS_WITH_ALIASES), MANIFESTS)
 @pytest.mark.tier("test", "prove")
-@settings(max_examples=1500 if is_full() else 500, deadline=None)
+@settings(max_examples=1500 if is_full() else 120, deadline=None)
 def test_no_script_can_tell_a_projected_manifest_from_the_whole(script: str, manifest: dict[str, Any]) -> None:
     found = reads(script)
     if found is not None:

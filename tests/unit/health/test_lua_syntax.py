@@ -13,6 +13,7 @@ from argosy.health.lua.syntax import MOST_TEXT, LuaSyntaxError, parse
 from argosy.health.lua.syntax.lexer import KEYWORDS
 from argosy.health.lua.syntax.scopes import resolve, walk
 from argosy.health.lua.syntax.tree import Assign, Concat, If, Index, Logical, Name, Return, String
+from support.examples import examples
 
 LOAD = LuaRuntime().eval('function(text) local chunk, problem = loadstring(text, "=<string>") return problem end')
 
@@ -205,13 +206,13 @@ PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(TOKENS).map(" ".join), st.lists(PIECES, max_size=12).map("\n".join)))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_any_text_gives_a_tree_or_a_syntax_error(text: str) -> None:
     problem_of(text)
 
 
 @given(st.one_of(st.lists(TOKENS, max_size=8).map(" ".join), st.lists(PIECES, max_size=12).map("\n".join)))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_a_script_is_read_exactly_where_luajit_reads_it(text: str) -> None:
     theirs = LOAD(text)
     if "goto" in text.replace("goto a", "").replace("goto x", ""):

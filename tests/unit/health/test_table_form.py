@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lupa import luajit21
 
 from argosy.health.table import quote, to_lua
 from argosy.model.errors import UserError
+from support.examples import examples
 
 RAY = {
     "generation": "status.observedGeneration",
@@ -241,6 +242,7 @@ def test_hostile_texts_survive_quoting(text: str) -> None:
     assert luajit21.LuaRuntime(encoding=None).execute(f"return {quote(text)}".encode()) == text.encode()
 
 
+@settings(max_examples=examples())
 @given(ANY_TEXT.filter(bool), ANY_TEXT.filter(bool), ANY_TEXT.filter(bool))
 def test_any_texts_of_a_table_stay_texts(word: str, reason: str, message: str) -> None:
     table = {

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.language.expressions import Unreadable, _Program, expression, parser
+from support.examples import examples
 
 PIECES = st.sampled_from([
     "a", "b", "/", ".", "[ab]", "[^a]", r"\w", r"\d", r"\s", r"\b", "^", r"\B", "(a|b)", "(?:a|ab)", "(?i:A)",
@@ -30,7 +31,7 @@ def readable(pattern: str) -> bool:
 
 
 @given(PATTERNS.filter(readable), TEXTS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_all_ways_at_once_end_where_one_after_another_do(pattern: str, text: str) -> None:
     expected = re.search(pattern, text, re.ASCII) is not None
     assert _Program(parser.parse(pattern, re.ASCII)).fits(text) is expected

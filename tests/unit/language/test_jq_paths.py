@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.language.jq import compile_path
+from support.examples import examples
 
 jq = pytest.importorskip("jq", reason="the real jq is not installed")
 
@@ -127,7 +128,7 @@ def expressions(draw: Any) -> str:
     return f"({text}) | select({draw(conditions)})" if draw(st.booleans()) else text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(expressions(), documents)
 def test_any_path_removes_what_jq_removes(expression: str, document: Any) -> None:
     path = compile_path(expression)

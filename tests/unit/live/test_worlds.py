@@ -13,6 +13,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.project import OrphanRule
 from argosy.runtime import Cache
+from support.examples import examples
 
 KINDS = [("v1", "ConfigMap"), ("v1", "Endpoints"), ("v1", "Service"), ("v1", "PersistentVolumeClaim"),
          ("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("sea.dev/v1", "Boat")]  # fmt: skip
@@ -71,7 +72,7 @@ def is_claim_of_a_set(manifest: Manifest, world: list[Manifest]) -> bool:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(worlds(), TRACKINGS, st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(NAMES)), max_size=3))
 def test_what_is_managed_is_tracked_by_the_application_and_nobodys_child_or_desired(
     world: list[Manifest], tracking: Tracking, wanted: list[tuple[tuple[str, str], str]]
@@ -97,7 +98,7 @@ def test_what_is_managed_is_tracked_by_the_application_and_nobodys_child_or_desi
     assert all(found[key_of(each)] is each for each in world if key_of(each) in found)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(), deadline=None)
 @given(worlds(), TRACKINGS)
 def test_a_tree_has_each_manifest_once_and_ends(world: list[Manifest], tracking: Tracking) -> None:
     cache = cache_of(world, tracking)
@@ -111,7 +112,7 @@ def test_a_tree_has_each_manifest_once_and_ends(world: list[Manifest], tracking:
             assert (above | {key._replace(namespace="") for key in above}) & {other.key for other in nodes}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(), deadline=None)
 @given(worlds(), TRACKINGS)
 def test_what_is_managed_concerns_its_application_and_no_orphan_concerns_any(
     world: list[Manifest], tracking: Tracking

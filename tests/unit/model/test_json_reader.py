@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.errors import LimitError, ManifestError
 from argosy.model.manifest import load_json
+from support.examples import examples
 
 BAD: list[tuple[bytes, str]] = [
     (b"", "unexpected end of JSON input"),
@@ -93,6 +94,7 @@ value = st.recursive(
 )
 
 
+@settings(max_examples=examples())
 @given(value, st.booleans())
 def test_good_json_is_read_as_the_standard_library_reads_it(original: Any, compact: bool) -> None:
     data = json.dumps(original, indent=None if compact else 2).encode()
@@ -101,6 +103,7 @@ def test_good_json_is_read_as_the_standard_library_reads_it(original: Any, compa
     assert read.duplicates == ()
 
 
+@settings(max_examples=examples())
 @given(value, st.integers(0, 200), st.binary(max_size=2))
 def test_any_damage_is_a_manifest_error_or_still_json(original: Any, at: int, damage: bytes) -> None:
     data = json.dumps(original).encode()

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.errors import ManifestError
 from argosy.model.manifest import dump, dump_all, load, load_all
+from support.examples import examples
 
 WORDS = "word " * 16
 
@@ -74,12 +75,14 @@ value = st.recursive(
 )
 
 
+@settings(max_examples=examples())
 @given(value)
 def test_what_was_written_is_read_back_equal(original: Any) -> None:
     assert load(dump(original)) == original
     assert load_all(dump_all([original, original])) == [original, original]
 
 
+@settings(max_examples=examples())
 @given(st.lists(st.sampled_from(["word", "it's", "a: b", "#", "", "é", "😀", "x" * 50]), min_size=10, max_size=60))
 def test_folded_lines_are_read_back_equal(words: list[str]) -> None:
     original = {"key": " ".join(words), "list": [" ".join(reversed(words))], "long" * 40: {"a": " ".join(words)}}

@@ -13,6 +13,7 @@ from argosy.model.errors import PatchError
 from argosy.patch import json_patch, merge_patch, strategic, three_way
 from argosy.patch.ownership import record_update
 from argosy.patch.server_side_apply import FieldConflicts, apply
+from support.examples import examples
 from support.patch_shapes import POD
 
 words = st.sampled_from(
@@ -45,7 +46,7 @@ OWNED = record_update(None, LIVE, zero=None, subresource="", **WRITE)
 BEFORE = copy.deepcopy(OWNED)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples())
 @given(documents)
 def test_a_strategic_patch_of_anything_is_applied_or_refused(patch: dict[str, Any]) -> None:
     for document in (LIVE, patch):
@@ -55,7 +56,7 @@ def test_a_strategic_patch_of_anything_is_applied_or_refused(patch: dict[str, An
     assert BEFORE == OWNED
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples())
 @given(documents, documents)
 def test_a_patch_between_any_documents_is_made_or_refused(one: dict[str, Any], other: dict[str, Any]) -> None:
     with contextlib.suppress(PatchError):
@@ -65,7 +66,7 @@ def test_a_patch_between_any_documents_is_made_or_refused(one: dict[str, Any], o
     assert isinstance(three_way.merge(one, other, LIVE), dict)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples())
 @given(documents)
 def test_any_configuration_is_applied_or_refused(config: dict[str, Any]) -> None:
     for live in (None, LIVE, OWNED):
@@ -74,7 +75,7 @@ def test_any_configuration_is_applied_or_refused(config: dict[str, Any]) -> None
     assert BEFORE == OWNED
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples())
 @given(documents, st.lists(st.dictionaries(words, anything, max_size=4) | anything, max_size=3))
 def test_any_written_owners_are_read_or_ignored(spec: dict[str, Any], entries: list[Any]) -> None:
     for sent in (entries, entries[0] if entries else None):
@@ -95,7 +96,7 @@ operations = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples())
 @given(st.lists(operations | anything, max_size=4))
 def test_any_list_of_operations_is_applied_or_refused(patch: list[Any]) -> None:
     with contextlib.suppress(PatchError):

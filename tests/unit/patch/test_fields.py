@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.errors import PatchError
 from argosy.patch.fields import FieldSet, path_text
+from support.examples import examples
 
 elements = st.sampled_from(["f:a", "f:b", "f:c", 'k:{"n":"x"}', 'k:{"n":10}', 'k:{"n":9}', 'v:"z"', "v:2", "i:0"])
 paths = st.lists(elements, min_size=1, max_size=4).map(tuple)
@@ -23,6 +24,7 @@ def members(fields: FieldSet) -> frozenset[tuple[str, ...]]:
     return frozenset(fields.paths())
 
 
+@settings(max_examples=examples())
 @given(path_sets)
 def test_a_set_holds_exactly_its_paths(chosen: frozenset[tuple[str, ...]]) -> None:
     fields = made(chosen)
@@ -33,6 +35,7 @@ def test_a_set_holds_exactly_its_paths(chosen: frozenset[tuple[str, ...]]) -> No
     assert () not in fields
 
 
+@settings(max_examples=examples())
 @given(path_sets, path_sets)
 def test_the_algebra_is_that_of_sets_of_paths(left: frozenset[Any], right: frozenset[Any]) -> None:
     assert members(made(left) | made(right)) == left | right
@@ -40,18 +43,21 @@ def test_the_algebra_is_that_of_sets_of_paths(left: frozenset[Any], right: froze
     assert members(made(left) - made(right)) == left - right
 
 
+@settings(max_examples=examples())
 @given(path_sets, path_sets)
 def test_without_takes_the_children_too(left: frozenset[Any], right: frozenset[Any]) -> None:
     expected = {path for path in left if not any(path[: n + 1] in right for n in range(len(path)))}
     assert members(made(left).without(made(right))) == expected
 
 
+@settings(max_examples=examples())
 @given(path_sets, path_sets)
 def test_sets_are_equal_when_their_paths_are(left: frozenset[Any], right: frozenset[Any]) -> None:
     assert (made(left) == made(right)) is (left == right)
     assert made(left) == made(frozenset(left)) and hash(made(left)) == hash(made(frozenset(left)))
 
 
+@settings(max_examples=examples())
 @given(path_sets)
 def test_fieldsv1_survives_a_round_trip(chosen: frozenset[Any]) -> None:
     text = json.dumps(made(chosen).format())
@@ -60,6 +66,7 @@ def test_fieldsv1_survives_a_round_trip(chosen: frozenset[Any]) -> None:
     assert json.dumps(FieldSet(again.tree).format()) == text
 
 
+@settings(max_examples=examples())
 @given(path_sets, path_sets)
 def test_no_operation_changes_its_operands(left: frozenset[Any], right: frozenset[Any]) -> None:
     one, two = made(left), made(right)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from argosy.model.errors import PatchError
 from argosy.patch import json_patch
 from argosy.patch.pointer import format_tokens
+from support.examples import examples
 
 DOCUMENT: Any = {"a": {"b": [1, 2, 3], "n": None}, "t": "x", "~": {"/": 1}}
 
@@ -185,7 +186,7 @@ def patches(draw: st.DrawFn) -> tuple[Any, list[dict[str, Any]]]:
     return document, operations
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(patches())
 def test_it_agrees_with_the_jsonpatch_library(case: tuple[Any, list[dict[str, Any]]]) -> None:
     document, operations = case

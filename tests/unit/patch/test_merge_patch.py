@@ -4,10 +4,11 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.patch import merge_patch
+from support.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -47,17 +48,20 @@ values = st.recursive(
 maps = st.dictionaries(st.text("abc", max_size=2), values, max_size=4)
 
 
+@settings(max_examples=examples())
 @given(maps, maps)
 def test_a_diff_applied_gives_the_other_document(old: dict[str, Any], new: dict[str, Any]) -> None:
     result = merge_patch.apply(old, merge_patch.diff(old, new))
     assert result == new
 
 
+@settings(max_examples=examples())
 @given(maps)
 def test_equal_documents_have_an_empty_diff(document: dict[str, Any]) -> None:
     assert merge_patch.diff(document, copy.deepcopy(document)) == {}
 
 
+@settings(max_examples=examples())
 @given(maps, maps)
 def test_applying_twice_is_applying_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
     once = merge_patch.apply(document, patch)

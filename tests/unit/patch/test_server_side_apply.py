@@ -14,6 +14,7 @@ from argosy.patch.last_applied import LAST_APPLIED
 from argosy.patch.ownership import bare, managers_of, record_update
 from argosy.patch.server_side_apply import FieldConflicts, apply
 from argosy.patch.shape import Shape
+from support.examples import examples
 from support.patch_shapes import CONFIG_MAP, POD, SERVICE, WIDGET
 
 T1, T2, T3 = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:03Z"
@@ -308,7 +309,7 @@ specs = st.fixed_dictionaries(
 widgets = specs.map(lambda spec: widget(**spec))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.none() | widgets, widgets)
 def test_applying_twice_is_applying_once(live: dict[str, Any] | None, config: dict[str, Any]) -> None:
     start = None if live is None else applied(None, live, "other", shape=WIDGET)
@@ -317,7 +318,7 @@ def test_applying_twice_is_applying_once(live: dict[str, Any] | None, config: di
     assert applied(once, config, shape=WIDGET, now=T3) == once
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(widgets)
 def test_applying_nothing_removes_exactly_what_was_owned(config: dict[str, Any]) -> None:
     metadata = {"name": "w", "labels": {"keep": "me"}}
@@ -335,7 +336,7 @@ def settled(manifest: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in manifest.items() if key != "spec"} | ({"spec": spec} if spec else {})
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(widgets, widgets)
 def test_after_a_forced_apply_the_configuration_is_live(one: dict[str, Any], other: dict[str, Any]) -> None:
     live = applied(applied(None, one, shape=WIDGET), other, "m2", force=True, shape=WIDGET)
@@ -346,7 +347,7 @@ def test_after_a_forced_apply_the_configuration_is_live(one: dict[str, Any], oth
     assert {*other["spec"].get("tags", [])} <= {*live["spec"].get("tags", [])}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(widgets, widgets)
 def test_without_force_either_nothing_of_the_other_changes_or_it_is_a_conflict(
     one: dict[str, Any], other: dict[str, Any]

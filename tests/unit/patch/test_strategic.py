@@ -4,11 +4,12 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.errors import PatchError
 from argosy.patch import strategic
+from support.examples import examples
 from support.patch_shapes import POD, SERVICE, WIDGET
 
 
@@ -218,6 +219,7 @@ def test_what_the_patch_does_not_name_is_shared() -> None:
 element_names = st.lists(st.sampled_from("abcdefg"), unique=True, max_size=6)
 
 
+@settings(max_examples=examples())
 @given(live=element_names, wanted=element_names, data=st.data())
 def test_a_set_order_is_obeyed_and_live_elements_keep_theirs(
     live: list[str], wanted: list[str], data: st.DataObject

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.patch import merge_patch, strategic, three_way
+from support.examples import examples
 from support.patch_shapes import POD
 
 
@@ -160,7 +161,7 @@ def settled(document: Any) -> Any:
     return [settled(value) for value in document] if isinstance(document, list) else document
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(pods, pods)
 def test_a_strategic_diff_applied_gives_the_other_document(old: dict[str, Any], new: dict[str, Any]) -> None:
     before = copy.deepcopy((old, new))
@@ -169,6 +170,7 @@ def test_a_strategic_diff_applied_gives_the_other_document(old: dict[str, Any], 
     assert (old, new) == before
 
 
+@settings(max_examples=examples())
 @given(pods, pods)
 def test_nothing_to_do_makes_an_empty_patch(original: dict[str, Any], live: dict[str, Any]) -> None:
     assert three_way.strategic(live, live, live, POD) == {}
@@ -176,7 +178,7 @@ def test_nothing_to_do_makes_an_empty_patch(original: dict[str, Any], live: dict
     assert three_way.merge(live, live, live) == {}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(pods, pods, pods)
 def test_after_applying_the_patch_the_next_one_changes_nothing(original: Any, modified: Any, current: Any) -> None:
     patched = strategic.apply(current, three_way.strategic(original, modified, current, POD), POD)

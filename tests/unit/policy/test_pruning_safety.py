@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.policy.pruning import Candidate, is_mass, may_delete
+from support.examples import examples
 
 OWN = Candidate(owner="models", is_self_referenced=True, is_rendered_whole=True, is_in_destination=True)
 
@@ -51,6 +52,7 @@ CANDIDATES = st.builds(
 )
 
 
+@settings(max_examples=examples())
 @given(CANDIDATES, st.sampled_from(["", "models", "model"]))
 def test_only_a_candidate_that_nothing_speaks_against_may_go(candidate: Candidate, instance: str) -> None:
     if may_delete(candidate, instance) == "":

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from argosy.policy.access import read_access
 from argosy.policy.rbac import Enforcer, Subjects
+from support.examples import examples
 from support.reference_rbac import (
     ACTIONS,
     ASKED,
@@ -40,7 +41,7 @@ askers = st.builds(
 )
 
 @given(policies, st.sampled_from(["", "role:readonly", "role:a"]), own_lines, own_lines, askers, st.randoms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_answer_is_that_of_the_second_evaluator_in_any_order(
     policy: list[Line], usual: str, of_p: list[Line], of_q: list[Line], who: Subjects, rng: random.Random
 ) -> None:

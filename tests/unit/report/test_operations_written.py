@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.application import OperationRequest, OperationState, Retry, SyncRequest
@@ -14,6 +14,7 @@ from argosy.model.application.operations import request_of, state_of
 from argosy.model.application.policies import seconds_of
 from argosy.model.fields import Fields
 from argosy.report.operations import duration_text, request_wire, state_wire
+from support.examples import examples
 from support.operation_values import DURATIONS, REQUESTS, states
 
 
@@ -26,17 +27,20 @@ def meant(request: OperationRequest) -> OperationRequest:
     return replace(request, wire={})
 
 
+@settings(max_examples=examples())
 @given(REQUESTS)
 def test_a_request_is_read_again_as_it_was_meant(request: OperationRequest) -> None:
     assert meant(read(request_wire(request))) == request
 
 
+@settings(max_examples=examples())
 @given(states())
 def test_a_state_is_read_again_as_it_was_meant(state: OperationState) -> None:
     found = state_of(Fields(state_wire(state), ""))
     assert replace(found, request=meant(found.request)) == state
 
 
+@settings(max_examples=examples())
 @given(states())
 def test_what_was_written_once_is_written_alike_ever_after(state: OperationState) -> None:
     wire = state_wire(state)

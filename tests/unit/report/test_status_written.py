@@ -18,6 +18,7 @@ from argosy.report.resources import Resource
 from argosy.report.status import Report, changes, compared_to, is_outdated, status, unreadable
 from argosy.schema.custom import custom_kinds
 from argosy.schema.definitions import definition
+from support.examples import examples
 from support.operation_values import KEYS, NAMES, SOURCE_WIRES, TIMES, WORDS, states
 
 SOURCE = {"repoURL": "https://git.example/models", "path": "dev", "targetRevision": "main"}
@@ -233,6 +234,7 @@ def reports(draw: st.DrawFn, written: dict[str, Any] | None = None) -> Report:
 KIND = custom_kinds(definition("applications.argoproj.io"))[0]
 
 
+@settings(max_examples=examples())
 @given(reports())
 def test_every_status_is_one_that_the_definition_admits(made: Report) -> None:
     manifest = {**made.app.wire, "status": status(made)}
@@ -251,6 +253,7 @@ def test_patches_lead_from_status_to_status(data: st.DataObject) -> None:
         assert merge_patch.apply(before, patch) == after
 
 
+@settings(max_examples=examples())
 @given(st.data())
 def test_the_same_look_twice_writes_nothing(data: st.DataObject) -> None:
     made = data.draw(reports())

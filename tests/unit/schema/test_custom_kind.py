@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.errors import ManifestError
 from argosy.schema.custom import CustomKind, check_definition, converted, custom_kinds, with_definition_defaults
 from argosy.schema.selectors import fields
+from support.examples import examples
 
 
 def definition(spec_schema: dict[str, Any], **version: Any) -> dict[str, Any]:
@@ -361,6 +362,7 @@ JSON = st.recursive(
 KIND = custom_kinds(definition({"properties": GEAR}))[0]
 
 
+@settings(max_examples=examples())
 @given(JSON)
 def test_no_object_makes_it_raise_and_each_pass_is_idempotent(spec: Any) -> None:
     value = {**gear(), "spec": spec}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from argosy.schema.custom import patterns
 from argosy.schema.definitions import definitions
+from support.examples import examples
 
 SIGNS = [*'aZ09_-/.^$|()[]*+?{}\\,:@"', "(?:", "(?i)", "{2}", "{1,}", "{0,3}", "[a-z]", "[^./]", "[-a]", "\\.", "\\d"]
 
@@ -33,14 +34,14 @@ def test_no_definition_that_comes_with_argosy_needs_the_engine_to_be_taken(monke
     assert {pattern for pattern in found if patterns.problem(pattern)} == set()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.sampled_from(SIGNS), max_size=9).map("".join))
 def test_what_is_taken_without_the_engine_it_takes_as_well(pattern: str) -> None:
     if not patterns.problem(pattern):
         patterns._linear("", pattern)  # raises where it is no pattern
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text("0159.+-KGmiueE\n x", max_size=9))
 def test_a_quantity_is_one_with_either_engine(text: str) -> None:
     assert patterns.matches(patterns._QUANTITY, text) == patterns._linear(text, patterns._QUANTITY)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.errors import UserError
 from argosy.schema.jsonpath import compiled
+from support.examples import examples
 
 POD: dict[str, Any] = {
     "metadata": {"name": "p", "labels": {"a.b/c": "x"}},
@@ -85,11 +86,13 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=examples())
 @given(JSON, st.sampled_from([".a.b", ".a[0]", "..a", ".a[*].b", ".a[?(@.b==1)].c", ".a[?(@.b<'x')]", ".a[0:2].b"]))
 def test_no_data_makes_a_path_raise(value: Any, path: str) -> None:
     assert isinstance(compiled(path).find(value), list)
 
 
+@settings(max_examples=examples())
 @given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=4), JSON)
 def test_a_simple_path_and_the_same_in_brackets_find_the_same(names: list[str], value: Any) -> None:
     dotted = "".join(f".{name}" for name in names)

@@ -16,6 +16,7 @@ from argosy.schema.builtin import BUILT_IN
 from argosy.schema.proto_bytes import bytes_field, number_field, signed, split, varint
 from argosy.schema.types import Field, Type, named, type_of
 from argosy.schema.wire import decode
+from support.examples import examples
 
 MODULES = Path(os.environ.get("GOMODCACHE", Path.home() / "go/pkg/mod"))
 GOLDEN = MODULES / "k8s.io/api@v0.32.13/testdata/HEAD"
@@ -93,7 +94,7 @@ def manifests(draw: st.DrawFn) -> dict[str, Any]:
     return decode(type_, draw(structs(type_, 5)), kind=kind, api_version=api_version).manifest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(), deadline=None)
 @given(manifests())
 def test_every_manifest_comes_back_as_it_went(manifest: dict[str, Any]) -> None:
     read = proto.decode(proto.encode(manifest))
@@ -110,7 +111,7 @@ def _group_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(), deadline=None)
 @given(manifests(), st.data())
 def test_damaged_bytes_break_nothing(manifest: dict[str, Any], data: st.DataObject) -> None:
     body = bytearray(proto.encode(manifest))

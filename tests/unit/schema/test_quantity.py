@@ -6,11 +6,12 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from argosy.model.errors import ManifestError
 from argosy.schema import quantity
+from support.examples import examples
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "e3", "E6", "e-3", "e0"]
 texts = st.builds(
@@ -72,6 +73,7 @@ def test_comparing_agrees_with_the_exact_numbers(left: str, right: str) -> None:
     assert quantity.compare(left, right) == -quantity.compare(right, left)
 
 
+@settings(max_examples=examples())
 @given(texts, texts)
 def test_a_sum_is_exact(left: str, right: str) -> None:
     expected = Fraction(quantity.parse(left)) + Fraction(quantity.parse(right))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.errors import ManifestError
 from argosy.model.names import GroupKind
 from argosy.schema.selectors import FieldSelector, FieldTerm, custom_field_labels, field_labels, fields
+from support.examples import examples
 
 PATHS = st.from_regex(r"[a-z]{1,4}(\.[a-zA-Z]{1,5}){0,2}", fullmatch=True)
 TERMS = st.builds(
@@ -18,11 +19,13 @@ TERMS = st.builds(
 )
 
 
+@settings(max_examples=examples())
 @given(st.lists(TERMS, max_size=4))
 def test_terms_survive_being_written_and_read_again(terms: list[FieldTerm]) -> None:
     assert fields(",".join(map(str, terms))) == FieldSelector(tuple(sorted(terms)))
 
 
+@settings(max_examples=examples())
 @given(st.lists(TERMS, max_size=4))
 def test_the_order_of_terms_means_nothing(terms: list[FieldTerm]) -> None:
     assert fields(",".join(map(str, terms))) == fields(",".join(map(str, reversed(terms))))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.errors import ManifestError
 from argosy.schema.selectors import from_label_selector, labels
+from support.examples import examples
 
 KEYS = st.from_regex(
     r"[a-z]([a-z0-9.-]{0,6}[a-z0-9])?(/[A-Za-z0-9]([A-Za-z0-9_.-]{0,6}[A-Za-z0-9])?)?", fullmatch=True
@@ -45,6 +46,7 @@ SELECTORS = st.lists(terms(), max_size=5).map(",".join)
 LABELS = st.dictionaries(KEYS, VALUES, max_size=5)
 
 
+@settings(max_examples=examples())
 @given(SELECTORS)
 def test_a_selector_survives_being_written_and_read_again(text: str) -> None:
     selector = labels(text)
@@ -52,23 +54,27 @@ def test_a_selector_survives_being_written_and_read_again(text: str) -> None:
     assert hash(labels(str(selector))) == hash(selector)
 
 
+@settings(max_examples=examples())
 @given(st.lists(terms(), max_size=5), LABELS)
 def test_a_selector_matches_when_each_of_its_terms_does(each: list[str], present: dict[str, str]) -> None:
     assert labels(",".join(each)).matches(present) is all(labels(term).matches(present) for term in each)
 
 
+@settings(max_examples=examples())
 @given(KEYS, VALUES, LABELS)
 def test_notin_selects_exactly_what_in_does_not(key: str, value: str, present: dict[str, str]) -> None:
     for sample in (present, {**present, key: value}):
         assert labels(f"{key} in ({value})").matches(sample) is not labels(f"{key} notin ({value})").matches(sample)
 
 
+@settings(max_examples=examples())
 @given(KEYS, VALUES)
 def test_in_with_one_value_is_equality(key: str, value: str) -> None:
     assert labels(f"{key} in ({value})") == labels(f"{key}={value}") == labels(f"{key}=={value}")
     assert labels(f"{key} notin ({value})") == labels(f"{key}!={value}")
 
 
+@settings(max_examples=examples())
 @given(st.dictionaries(KEYS, VALUES, max_size=4), LABELS)
 def test_match_labels_mean_the_same_as_text(wanted: dict[str, str], present: dict[str, str]) -> None:
     text = ",".join(f"{key}={value}" for key, value in wanted.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.health.bundled import bundled_rules, profile_rules, profiles
@@ -25,6 +25,7 @@ from argosy.setup.checks.merging import (
     scripts_of_entries,
     wanted_checks,
 )
+from support.examples import examples
 
 PVC = {"group": "", "kind": "PersistentVolumeClaim", "check": "-- of somebody else\nreturn {}\n"}
 SECRET = {"group": "external-secrets.io", "kind": "ExternalSecret", "check": "return {}\n", "note": "kept"}
@@ -112,6 +113,7 @@ CHECKS = st.lists(st.sampled_from(KINDS), unique=True, max_size=3).map(
 )
 
 
+@settings(max_examples=examples())
 @given(ENTRIES, CHECKS)
 def test_merging_keeps_all_of_others_in_order_has_ours_once_and_is_done_after_once(
     before: list[dict[str, str]], wanted: list[Check]

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from argosy.model.errors import (
@@ -24,6 +24,7 @@ from argosy.source.git.refusals import scrubbed, source_error
 from argosy.source.git.tree import GitTree
 from argosy.source.settings import SourceLimits
 from argosy.source.urls import parse_url
+from support.examples import examples
 
 SAID = [
     ("fatal: unable to access 'https://h/x/': Could not resolve host: h", Unreachable),
@@ -103,6 +104,7 @@ def test_any_bytes_are_a_listing_of_refs_or_an_error_of_ours(listing: bytes) -> 
         read_refs(listing, "here").find("main")
 
 
+@settings(max_examples=examples())
 @given(some.text(max_size=60) | some.from_regex(r"(https|ssh|file)://[ -~]{0,30}", fullmatch=True))
 def test_any_text_is_an_address_or_is_refused(text: str) -> None:
     with contextlib.suppress(SourceRefused):

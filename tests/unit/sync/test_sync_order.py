@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.application import Application, Destination, Phase, SyncPolicy, SyncRequest, read_application
@@ -16,6 +16,7 @@ from argosy.model.names import ResourceKey
 from argosy.sync.options import SyncOptions
 from argosy.sync.order import in_order
 from argosy.sync.plan import Occasion, plan
+from support.examples import examples
 
 STARTED = "2026-01-01T00:00:00Z"
 
@@ -96,6 +97,7 @@ TASKS = st.lists(
 )
 
 
+@settings(max_examples=examples())
 @given(TASKS, st.randoms())
 def test_no_task_is_lost_and_the_order_is_always_the_same(tasks: list[Task], chance: random.Random) -> None:
     ordered = in_order(tasks)

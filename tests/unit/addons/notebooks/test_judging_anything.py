@@ -15,6 +15,7 @@ from argosy.addons.notebooks.runner.order import Comparison, Validation
 from argosy.addons.notebooks.runner.watching import Watch
 from argosy.desk.notebooks.report import report
 from argosy.desk.notebooks.summaries import summarize
+from support.examples import examples
 
 JSON = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=9),
@@ -51,7 +52,7 @@ NOTEBOOK = some.fixed_dictionaries({"cells": some.lists(CELL, max_size=5), "meta
 HOW = Normalizer.of(exact=False, tolerance=1e-4, hide_times=True, patterns=())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(NOTEBOOK, NOTEBOOK)
 def test_a_notebook_is_as_itself_and_others_can_be_compared(one: dict[str, Any], other: dict[str, Any]) -> None:
     for strategy in ("normalized", "exact"):
@@ -63,7 +64,7 @@ def test_a_notebook_is_as_itself_and_others_can_be_compared(one: dict[str, Any],
             assert (there["result"] == "matched") == (back["result"] == "matched")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(NOTEBOOK, some.sampled_from(["learning", "production"]))
 def test_no_notebook_is_too_strange_to_be_judged_and_shown(notebook: dict[str, Any], level: str) -> None:
     watch = Watch(notebook, Validation(level=level, require_exit_codes=True, check_output_types=True))
@@ -109,6 +110,7 @@ ANSWER = some.recursive(
 )
 
 
+@settings(max_examples=examples())
 @given(ANSWER, some.sampled_from(["", "2,2", "x"]))
 def test_whatever_a_kernel_answers_is_judged(answer: Any, shape: str) -> None:
     expected = [{"cell": 0, "type": "DataFrame", "shape": shape, "minValue": "0", "maxValue": "1", "notEmpty": True}]

@@ -15,6 +15,7 @@ from argosy.addons.notebooks.runner.categories import CATEGORIES
 from argosy.addons.notebooks.runs import Outcome, Standing
 from argosy.schema.custom import custom_kinds
 from argosy.schema.definitions import definition
+from support.examples import examples
 
 (SCHEMA,) = custom_kinds(definition("notebookvalidationjobs.mlops.mlops.dev"))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,7 +69,7 @@ def step(found: Job, status: Any, standing: Standing, build: BuildStanding, now:
     return machine.ran(found, status, standing, now)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.sampled_from([{}, {"on": "any"}, {"maxRetries": 0}, {"on": "any", "maxRetries": 10, "backoff": "1s"}]),
     st.booleans(),

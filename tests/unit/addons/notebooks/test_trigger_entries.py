@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from argosy.addons.notebooks.triggers.entries import read_entries
 from argosy.model.manifest import dump
+from support.examples import examples
 
 GOOD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "action": "restart"}
 SERVICE = {**GOOD, "apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
@@ -104,6 +105,7 @@ VALUES = some.recursive(
 )  # fmt: skip
 
 
+@settings(max_examples=examples())
 @given(VALUES | some.text())
 def test_whatever_is_written_is_entries_or_sentences_about_them(written: object) -> None:
     text = written if isinstance(written, str) else json.dumps(written)

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.server.doors.hiding import Mask, mask_of
+from support.examples import examples
 from support.page_site import StillLookout
 
 MARK = "++++++++"
@@ -57,7 +58,7 @@ def test_no_secret_breaks_what_everybody_reads(value: str) -> None:
 
 
 @given(st.text(min_size=8, max_size=24), st.text(max_size=8), st.text(max_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_whatever_is_hidden_a_document_stays_one(value: str, before: str, after: str) -> None:
     document = {"a": [f"{before}{value}{after}", {f"{value}": before}], "b": after}
     told = mask(value).hide_json(json.dumps(document, ensure_ascii=False).encode())
