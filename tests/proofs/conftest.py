@@ -1,6 +1,7 @@
-"""Size and seed of the proofs: short and always the same in `make test`, in full and random in `make prove`.
+"""Size and seed of the proofs: small and always the same in `make test`, in full and random in `make prove`.
 
-ARGOSY_PROOF_SCALE: 1 is full, 0.05 the default. ARGOSY_PROOF_SEED: the seed of a run to repeat.
+ARGOSY_PROOF_SCALE: 1 is full; 0.05 where nothing is said, as in `make test-all`; a fifth of that in `make test`.
+ARGOSY_PROOF_SEED: the seed of a run to repeat.
 """
 
 from __future__ import annotations
@@ -16,23 +17,48 @@ from zlib import crc32
 import pytest
 
 from support.failure_report import record_seed
-from support.proof_scale import is_full, scale
+from support.proof_scale import VARIABLE, is_full, scale
+
+IN_MAKE_TEST = 0.2  # of a short run: enough to show that a proof works, and finds what it is to find
+_SEED_OF_MODULE = pytest.StashKey[int]()
 
 
-@pytest.fixture
-def size() -> Callable[[int], int]:
-    """How many of `full` to do in this run."""
-    return lambda full: max(1, round(full * scale()))
+@pytest.fixture(scope="session")
+def size(request: pytest.FixtureRequest) -> Callable[..., int]:
+    """How many of `full` to do in this run; `test`: in `make test`, where a hundredth is too much or too little."""
+    is_smallest = request.config.getoption("--tier") == "test" and VARIABLE not in os.environ
+
+    def sized(full: int, *, test: int | None = None) -> int:
+        if is_smallest and test is not None:
+            return test
+        return max(1, round(full * scale() * (IN_MAKE_TEST if is_smallest else 1)))
+
+    return sized
 
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> random.Random:
     """A random source for each test: a fixed seed in short runs, so that every change is judged by the same cases; a
     random one in full runs, which look for new cases. A failure prints the seed."""
-    chosen = random.SystemRandom().randrange(2**32) if is_full() else crc32(request.node.name.encode())
-    seed = int(os.environ.get("ARGOSY_PROOF_SEED") or chosen)
+    module = request.node.getparent(pytest.Module)
+    seed = module.stash.get(_SEED_OF_MODULE, None) or chosen_seed(request.node.name)
     record_seed(request.node, f"ARGOSY_PROOF_SEED={seed}")
     return random.Random(seed)
+
+
+@pytest.fixture(scope="module")
+def module_rng(request: pytest.FixtureRequest) -> random.Random:
+    """The same for what all tests of a file share. Each of them prints the seed."""
+    seed = request.node.stash[_SEED_OF_MODULE] = chosen_seed(request.node.name)
+    for item in request.session.items:
+        if item.getparent(pytest.Module) is request.node:
+            record_seed(item, f"ARGOSY_PROOF_SEED={seed}")
+    return random.Random(seed)
+
+
+def chosen_seed(name: str) -> int:
+    chosen = random.SystemRandom().randrange(1, 2**32) if is_full() else crc32(name.encode())
+    return int(os.environ.get("ARGOSY_PROOF_SEED") or chosen)
 
 
 @pytest.fixture
