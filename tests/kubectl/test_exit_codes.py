@@ -6,21 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
-from support.kubectl_transcripts import Outcome, Scenario, complaints, newest_kubectl, scenarios
+from support.kubectl_transcripts import Outcome, Scenario, cases, complaints, newest_kubectl
 
 Played = dict[str, list[Outcome]]
-ONE_OF = 15  # that is played in `make test`; the others in `make prove`: kubectl 1.32 plays all of them always
-SOME = scenarios()[::ONE_OF]
-REST = [scenario for scenario in scenarios() if scenario not in SOME]
-CASES = [*SOME, *(pytest.param(scenario, marks=pytest.mark.tier("all")) for scenario in REST)]
+ALWAYS = {"kustomize", "definitions"}  # built-in kinds, and kinds of one's own
 
 
 @pytest.fixture(scope="module")
 def played(play_with: Callable[..., Played]) -> Played:
-    return play_with(newest_kubectl(), "the newest kubectl", [*SOME, *REST])
+    return play_with(newest_kubectl(), "the newest kubectl")
 
 
-@pytest.mark.parametrize("scenario", CASES, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", cases(ALWAYS), ids=lambda scenario: scenario.name)
 def test_the_newest_kubectl_ends_with_the_same_exit_codes(scenario: Scenario, played: Played) -> None:
     found = complaints(scenario, played[scenario.name], words=False)
     assert not found, found

@@ -16,11 +16,13 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -32,7 +34,6 @@ from support.deadlines import HANG_SECONDS
 from support.paths import TESTS, VENV
 
 TABLE = TESTS / "kubectl" / "table"
-SECONDS = 60.0  # no row may hang
 BESIDE = 3
 
 # What differs from run to run, and what stands for it in the table. Spaces within a line follow the width of ages.
@@ -92,6 +93,14 @@ class Outcome:
 
 def scenarios(table: Path = TABLE) -> list[Scenario]:
     return [scenario for source in sorted(table.glob("*.txt")) for scenario in read(source)]
+
+
+def cases(always: Collection[str]) -> list[Any]:
+    """All scenarios as rows of a test: these belong to each run, the others to `make test-all`."""
+    known = scenarios()
+    unknown = set(always) - {scenario.name for scenario in known}
+    assert not unknown, unknown
+    return [each if each.name in always else pytest.param(each, marks=pytest.mark.tier("all")) for each in known]
 
 
 def read(source: Path) -> Iterator[Scenario]:
@@ -173,7 +182,7 @@ class Shell:
             (folder / name).chmod(0o755)
         place = Place(folder, {**self._environment, "KUBECONFIG": str(folder / ".kubeconfig")})
         # One after the other: kubectl gives up where it waits for two and neither is there yet.
-        waiting = "kubectl wait --for=create --timeout=120s"
+        waiting = f"kubectl wait --for=create --timeout={HANG_SECONDS:g}s"
         made = place.run(f"kubectl create namespace {scenario.name} && {waiting} serviceaccount/default"
                          f" && {waiting} configmap/kube-root-ca.crt")
         assert made.code == 0, made
@@ -193,7 +202,7 @@ class Place:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
         try:
-            texts = process.communicate(timeout=SECONDS)
+            texts = process.communicate(timeout=HANG_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             texts = process.communicate()
