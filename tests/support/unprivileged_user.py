@@ -1,6 +1,11 @@
-"""Run a confined program as this user, or as an ordinary one where the tests run as root.
+"""Run a confined program as this user, or as another one where the tests run as root.
 
-Python's own folder may be closed to others (a home of root): then the ordinary user gets a root folder that shows it.
+self         whoever runs the tests
+ordinary     a user who may make no namespaces: the kernel refuses them to who is in a chroot
+apart        a user who may make namespaces of its own
+without      root where no namespace of users can be made any more
+
+Python's own folder may be closed to others (a home of root): then the other user gets a root folder that shows it.
 """
 
 from __future__ import annotations
@@ -17,42 +22,63 @@ from argosy.confine import program, room
 
 USER = 12345
 SOURCE = Path(program.__file__).parents[2]
+_MOVE = 8192  # the kernel's MS_MOVE
 
 
 def run_as(who: str, argv: tuple[str, ...], **options: Any) -> Any:
     """What `program.run` returned, or the error that it raised."""
-    if who == "ordinary":
-        return _as_ordinary(argv, options)
+    if who != "self":
+        return _as_another(who, argv, options)
     try:
         return program.run(argv, **options)
     except Exception as problem:
         return problem
 
 
-def _as_ordinary(argv: tuple[str, ...], options: dict[str, Any]) -> Any:
+def _as_another(who: str, argv: tuple[str, ...], options: dict[str, Any]) -> Any:
     from support.deadlines import HANG_SECONDS  # not at the top: this file also runs as a script, without tests/support
 
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)
         order = pickle.dumps((argv, options))
         done = subprocess.run(
-            [sys.executable, __file__, place], input=order, stdout=subprocess.PIPE, check=True, timeout=HANG_SECONDS,
-            env={"PYTHONPATH": str(SOURCE), "PATH": os.environ["PATH"], "CANARY": "sparrow"},
+            [sys.executable, __file__, who, place], input=order, stdout=subprocess.PIPE, check=True,
+            timeout=HANG_SECONDS, env={"PYTHONPATH": str(SOURCE), "PATH": os.environ["PATH"], "CANARY": "sparrow"},
         )  # fmt: skip
     return pickle.loads(done.stdout)
 
 
-def _become_ordinary(place: str) -> None:
+def _become(who: str, place: str) -> None:
+    if who == "without":
+        users = room.make_users()
+        assert users is not None
+        room.enter_users(users)
+        Path("/proc/sys/user/max_user_namespaces").write_text("0")
+        return
     seen = ["/usr", "/bin", "/lib", "/lib64", "/etc", sys.prefix, sys.base_prefix, str(SOURCE)]
     assert room.leave(room.NEW_NAMES)
+    outside = os.open("/", os.O_RDONLY)
     room.move_in(place, seen, ["/proc", "/dev", tempfile.gettempdir()])
+    if who == "apart":
+        _be_in_no_chroot(outside, place)
+    os.close(outside)
     os.setgroups([])
     os.setgid(USER)
     os.setuid(USER)
 
 
+def _be_in_no_chroot(outside: int, place: str) -> None:
+    """The same root folder as a mount of its own."""
+    os.fchdir(outside)
+    os.chroot(".")
+    os.chdir(place)
+    room._mount(".", "/", None, _MOVE)
+    os.chroot(".")
+    os.chdir("/")
+
+
 if __name__ == "__main__":
     order = sys.stdin.buffer.read()
-    _become_ordinary(sys.argv[1])
+    _become(*sys.argv[1:])
     arguments, options = pickle.loads(order)
     sys.stdout.buffer.write(pickle.dumps(run_as("self", arguments, **options)))

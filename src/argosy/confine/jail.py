@@ -12,7 +12,7 @@ import signal
 import struct
 import sys
 
-from argosy.confine import landlock
+from argosy.confine import landlock, room
 
 TYPE_CHECKING = False  # as in __init__: programs wait for the imports here
 if TYPE_CHECKING:
@@ -71,19 +71,29 @@ def enter(
 
 
 def enter_as_program(
-    parent: int, *, needs: Mapping[str, int], rules: int | None, abi: int, offline: bool, missing: list[str]
+    parent: int,
+    *,
+    needs: Mapping[str, int],
+    rules: int | None,
+    abi: int,
+    offline: bool,
+    users: int | None,
+    missing: list[str],
 ) -> dict[str, Any]:
-    """The same for a process that is about to become a program; it may start others, and write to its scratch."""
+    """The same for a process that is about to become a program; it may start others, and write to its scratch.
+
+    `users` is of room.make_users, if the program gets a namespace of users that it is not in yet.
+    """
     wanted: dict[str, int | tuple[int, int]] = {
         # Programs in Go set aside far more addresses than they use; what they really write to is in DATA.
         "AS": 4 * needs["memory"] + _ADDRESSES,
         "DATA": needs["memory"],
         "CPU": (needs["cpu"], needs["cpu"] + 1),  # the second is for those that take no notice of the first
         "FSIZE": needs["scratch"],
-        "NPROC": needs["processes"] + needs["tasks"],  # it counts all that the user has
+        "NPROC": needs["processes"] + needs["tasks"],
         "NOFILE": _OPEN_FILES_OF_A_PROGRAM,
     }
-    return _enter(parent, wanted, rules=rules, abi=abi, offline=offline, missing=missing)
+    return _enter(parent, wanted, rules=rules, abi=abi, offline=offline, users=users, missing=missing)
 
 
 def _enter(
@@ -94,12 +104,15 @@ def _enter(
     abi: int,
     offline: bool,
     missing: list[str],
+    users: int | None = None,
 ) -> dict[str, Any]:
     os.setsid()
     os.umask(0o077)
     # Before the user changes (no_new_privs) and before Landlock (reads /proc).
     _prctl(_SET_NO_NEW_PRIVS, 1)
     rlimits = _set_rlimits({**wanted, "CORE": 0, "MEMLOCK": 0}, missing)
+    if users is not None:
+        room.enter_users(users)  # after the limits, which only root of the machine may raise
     _become_nobody(missing)
     # After the user changed: the kernel forgets both on that occasion.
     _prctl(_SET_DUMPABLE, 0)
@@ -151,7 +164,10 @@ def _set_rlimits(wanted: Mapping[str, int | tuple[int, int]], missing: list[str]
 
 
 def count_tasks() -> int:
-    """How many processes and threads there are of the user that a program will run as."""
+    """How many processes and threads there are of the user that a program will run as.
+
+    Where rlimit nproc counts all that the user has, it must be above this, and is only as good as this stays true.
+    """
     user, count = NOBODY if os.geteuid() == 0 else os.getuid(), 0
     for name in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ()):
         try:

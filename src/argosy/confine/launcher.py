@@ -23,6 +23,7 @@ _LENGTH = 8
 _LOOK = 0.1  # seconds between two looks at what the program uses
 _MOST_FILES = 100_000
 _EXITING = 4  # the kernel's PF_EXITING
+_OURS = 2  # processes beside the program in an ordinary user's namespace: this one, and the first of the numbering
 
 
 def main(control: int) -> NoReturn:
@@ -30,7 +31,8 @@ def main(control: int) -> NoReturn:
     # Marshalled, as both sides are the same Python and it is there already.
     order = marshal.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH), "big")))  # noqa: S302
     ours, theirs = os.pipe()
-    order["needs"]["tasks"] = jail.count_tasks()
+    users = order["users"] = room.make_users() if os.geteuid() == 0 else None
+    order["needs"]["tasks"] = jail.count_tasks() if users is None else 0
     order["before"] = sum(map(_written, order.get("counted") or ()))
     descendants.adopt_orphans()
     alone = order["alone"] = _leave_processes(order)
@@ -88,6 +90,8 @@ def _leave_processes(order: dict[str, Any]) -> bool:
         return room.leave(room.NEW_PIDS)
     order["apart"] = room.leave_as_user(network=not order.get("ports"))
     order["offline"] = order["apart"] and not order.get("ports")
+    if order["apart"] and room.counts_users_apart():
+        order["needs"]["tasks"] = _OURS
     return bool(order["apart"])
 
 
@@ -129,8 +133,9 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
         abi = landlock.abi()
         rules = _rules(order, abi)
         force = jail.enter_as_program(
-            os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline, missing=missing
-        )
+            os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline, users=order["users"],
+            missing=missing,
+        )  # fmt: skip
         os.chdir(order["folder"])
         _say(report, "confinement", force)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs inherit that
