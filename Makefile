@@ -83,6 +83,13 @@ test: compiled  ## after a change, and on CI: the tests of every part, under 8 m
 test-all: compiled  ## before a release: all tests that are not proofs: browsers, guides, Ansible, both kubectls, soaks in short
 	$(PYTEST) --tier all $(PARALLEL) $(HANGS) $(ARGS)
 
+# Subprocesses count too, but for confined ones, which cannot write their figures anywhere.
+coverage: compiled  ## line and branch coverage of `make test`, printed and kept in coverage/
+	@rm -rf coverage && mkdir coverage
+	$(BIN)/python -m coverage run -m pytest --tier test $(PARALLEL) $(HANGS) $(ARGS)
+	@$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage json --quiet
+	@$(BIN)/python -m coverage report > coverage/report.txt && grep TOTAL coverage/report.txt
+
 check: install  ## lint and check types
 	@status=0; $(BIN)/ruff check . || status=1; $(BIN)/mypy || status=1; exit $$status
 

@@ -157,7 +157,11 @@ class Sandbox:
 
 def environment(home: Path) -> dict[str, str]:
     """A user's, with a home of its own, and with the code that is tested where it is not the installed one."""
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR", "PYTHONPATH")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in ("PATH", "LANG", "TMPDIR", "PYTHONPATH") or name.startswith("COVERAGE_")
+    }
     own = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
     return {**kept, **own, **QUICK}
 

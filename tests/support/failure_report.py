@@ -15,9 +15,7 @@ from typing import Any
 
 import pytest
 
-from support.paths import ROOT
-
-KEPT_LOGS = ROOT / "test-logs"
+KEPT_LOGS = "test-logs"
 TAIL_LINES = 30
 _SEED = pytest.StashKey[str]()
 _logs: list[Path] = []  # of servers that this process started and that its current file may still use
@@ -89,7 +87,7 @@ def story_of(item: pytest.Item) -> str:
 
 
 def _keep(item: pytest.Item, log: Path) -> Path:
-    folder = KEPT_LOGS / re.sub(r"[^\w.-]+", "_", item.nodeid)[-150:]
+    folder = item.config.rootpath / KEPT_LOGS / re.sub(r"[^\w.-]+", "_", item.nodeid)[-150:]
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder / f"{log.parent.name}-{log.name}"
     shutil.copyfile(log, copy)
