@@ -22,6 +22,7 @@ import pytest
 
 from argosy.apiserver.store import DELETED, Retention, Store
 from argosy.apiserver.store import diskjournal as diskjournal_module
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.tier("test", "prove")
 
@@ -80,7 +81,7 @@ def fork_writer(path: Path, life: int, seed: int, *, ack_early: bool) -> tuple[i
 def kill_after(pid: int, reading: int, seconds: float) -> list[tuple[int, int, int, int]]:
     """Kill the writer that many seconds after its first acknowledgement, or after its start if negative."""
     if seconds >= 0:
-        select.select([reading], [], [], 10)
+        select.select([reading], [], [], HANG_SECONDS)
     time.sleep(abs(seconds))
     os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)

@@ -6,8 +6,9 @@ The accidents know nothing of what we accept: both must accept the same, and giv
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,16 @@ MOST_DIFFERENT = 0.04
 """Of texts with accidents in them: docs/reference/kustomize.md names what is known."""
 
 
-@pytest.mark.parametrize("name", STYLES)
+def rows() -> Iterator[Any]:
+    """All; one of each author is in `make test`: kubectl takes its time."""
+    authors = set()
+    for name in STYLES:
+        author = name.partition(":")[0]
+        yield pytest.param(name, marks=pytest.mark.tier("all", "prove")) if author in authors else name
+        authors.add(author)
+
+
+@pytest.mark.parametrize("name", list(rows()))
 def test_an_overlay_in_a_known_style_gives_what_kubectl_gives(name: str, memory_path: Path) -> None:
     assert agree(ours(STYLES[name]), theirs(STYLES[name], memory_path))
 

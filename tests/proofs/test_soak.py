@@ -142,7 +142,7 @@ def grown(samples: Sequence[Sample]) -> Iterator[str]:
             yield f"{what} grew from {before:.0f} to {after:.0f}"
 
 
-@pytest.mark.tier("test", "prove")
+@pytest.mark.tier("all", "prove")
 def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_path: Path) -> None:
     applications, seconds = (APPLICATIONS, MINUTES * 60) if is_full() else (5, 8.0)
     with shared_work(memory_path, applications, controllers=2, made_by=Counted) as work:
