@@ -13,19 +13,16 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.runtime import run
+from support.deadlines import HANG_SECONDS
 from support.failing_clients import Moody, Mortal
 from support.proof_scale import is_full
-from support.simulators import deployment, health, made, template
+from support.simulators import CORE, deployment, health, made, template
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 COUNTED = ("Pod", "PersistentVolumeClaim", "PersistentVolume"), ("ReplicaSet", "ControllerRevision")
 STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-
-
-
-
-
-
+WRITES = 56  # that happen until all is well
+SEEDS = 12 if is_full() else 2
 
 
 def wanted() -> list[Manifest]:
@@ -45,7 +42,7 @@ def wanted() -> list[Manifest]:
 
 
 async def prepared(cluster: EmbeddedCluster) -> None:
-    for manifest in [*make("").first, *wanted()]:
+    for manifest in [*make(CORE).first, *wanted()]:
         await cluster.create(manifest)
 
 
@@ -59,8 +56,8 @@ def _is_seen(live: Manifest) -> bool:
 
 
 async def until_well(cluster: EmbeddedCluster, through: Any) -> None:
-    work = asyncio.create_task(run(make("").controllers, through, grace=0.0))
-    async with asyncio.timeout(60):
+    work = asyncio.create_task(run(make(CORE).controllers, through, grace=0.0))
+    async with asyncio.timeout(HANG_SECONDS):
         while not await all_well(cluster):
             await asyncio.sleep(0.01)
     await stop(work)
@@ -86,12 +83,12 @@ EXPECTED = Counter(Pod=7, PersistentVolumeClaim=2, PersistentVolume=2, ReplicaSe
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("first", range(1, 5))
 async def test_whoever_is_killed_at_a_write_makes_nothing_twice_after_a_restart(first: int, after: bool) -> None:
-    for number in range(first, 56, 4 if is_full() else 8):
+    for number in range(first, WRITES, 4) if is_full() else [13 * first]:
         async with EmbeddedCluster.open() as cluster:
             await prepared(cluster)
             mortal = Mortal(cluster, number, after=after)
-            work = asyncio.create_task(run(make("").controllers, mortal, grace=0.0))  # type: ignore[arg-type]
-            async with asyncio.timeout(30):
+            work = asyncio.create_task(run(make(CORE).controllers, mortal, grace=0.0))  # type: ignore[arg-type]
+            async with asyncio.timeout(HANG_SECONDS):
                 while not mortal.died.is_set() and not await all_well(cluster):  # the last writes are not always needed
                     await asyncio.sleep(0.005)
             await stop(work)
@@ -99,7 +96,7 @@ async def test_whoever_is_killed_at_a_write_makes_nothing_twice_after_a_restart(
             assert await made_of(cluster) == EXPECTED, number
 
 
-@pytest.mark.parametrize("seed", range(12 if is_full() else 4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 async def test_a_cluster_that_answers_badly_leads_to_the_same(seed: int) -> None:
     async with EmbeddedCluster.open() as cluster:
         await prepared(cluster)

@@ -18,7 +18,7 @@ from support.serving_manifests import (
     route,
     subscription,
 )
-from support.simulators import fail, key, simulated
+from support.simulators import WHOLE, fail, key, simulated
 
 pytestmark = pytest.mark.anyio
 OPERATORS = (SUBSCRIPTION, PLAN, VERSION)
@@ -122,7 +122,7 @@ async def test_a_cluster_that_is_no_openshift_has_no_routes(cluster: EmbeddedClu
 
 
 async def test_everything_together_says_what_it_plays(cluster: EmbeddedCluster) -> None:
-    async with simulated(cluster):
+    async with simulated(cluster, WHOLE):
         kinds = await cluster.kinds()
         assert {ROUTE, SUBSCRIPTION, VERSION} <= set(kinds)
 
