@@ -83,6 +83,7 @@ async def test_an_installation_goes_to_another_cluster_and_comes_back_the_same(
     assert [_steady(each) for each in after] == [_steady(each) for each in before]
 
 
+@pytest.mark.tier("all")
 async def test_what_was_synced_elsewhere_is_delivered_here_once_it_is_released(
     one: Scene, other: Scene, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def _steady(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.tier("all")
 async def test_a_second_import_changes_nothing(one: Scene, other: Scene, tmp_path: Path) -> None:
     """Neither what the first one held, nor what somebody released since."""
     file = tmp_path / "all.yaml"
@@ -192,6 +194,7 @@ async def test_what_the_file_does_not_have_is_pruned_where_that_is_asked_for_and
     assert await one.get("ConfigMap", "argosy-cm", CONTROL) is not None
 
 
+@pytest.mark.tier("all")
 async def test_applications_of_an_argo_cd_beside_it_are_not_pruned(one: Scene, tmp_path: Path) -> None:
     await one.cluster.create(controller())
     file = tmp_path / "less.yaml"
@@ -235,6 +238,7 @@ async def test_what_the_cluster_refuses_is_refused_before_anything_is_written(
     assert "a" not in ((await other.get("ConfigMap", "argocd-cm", CONTROL) or {}).get("data") or {})
 
 
+@pytest.mark.tier("all")
 async def test_an_operation_under_way_is_neither_moved_nor_written_over(
     one: Scene, other: Scene, tmp_path: Path
 ) -> None:
@@ -261,6 +265,7 @@ async def test_an_operation_under_way_is_neither_moved_nor_written_over(
     assert "operation" not in await other.app()
 
 
+@pytest.mark.tier("all")
 async def test_one_that_is_to_be_pruned_is_not_while_its_operation_is_under_way(one: Scene, tmp_path: Path) -> None:
     await one.patch_app({"metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}})
     await one.patch_app({"operation": {"sync": {}}})
@@ -305,6 +310,7 @@ async def test_what_argocd_exported_is_read(other: Scene, tmp_path: Path) -> Non
     assert found is not None and found["status"]["history"][0]["id"] == 3
 
 
+@pytest.mark.tier("all")
 async def test_a_cluster_that_knows_no_applications_yet_is_taught_them(one: Scene, tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     file.write_text((await one.argosy("admin", "export")).out)
@@ -329,6 +335,7 @@ async def test_what_is_no_export_is_refused(other: Scene, tmp_path: Path, text: 
     assert "bad.yaml" in said.err
 
 
+@pytest.mark.tier("all")
 async def test_a_file_that_was_cut_prunes_nothing(one: Scene, tmp_path: Path) -> None:
     whole, file = (await one.argosy("admin", "export")).out, tmp_path / "cut.yaml"
     file.write_text(whole[: whole.index("repoURL")])

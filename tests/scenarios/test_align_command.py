@@ -16,7 +16,8 @@ import pytest
 from argosy.cluster import Admitter, PatchKind
 from argosy.model.manifest import Manifest, load
 from argosy.model.names import GroupKind, ResourceKey
-from support.app_commands import Said, Scene, scene
+from support.app_commands import HANG, Said, Scene, scene
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, config_map, engine_room
 from support.real_server import REAL, WipedServer
 
@@ -108,7 +109,7 @@ class Story:
         return [each["kind"] for each in self.app(name, turn)["proposals"]]
 
 
-@pytest.fixture(scope="module", params=["embedded", REAL])
+@pytest.fixture(scope="module", params=[pytest.param("embedded", marks=pytest.mark.tier("all")), REAL])
 def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("align")
     server = request.getfixturevalue("real_server") if request.param == "real" else None
@@ -141,7 +142,7 @@ async def _played(folder: Path, server: WipedServer | None) -> Story:
 
 async def _told(desk: Scene) -> None:
     await desk.cluster.create(widgets())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while WIDGETS not in await desk.cluster.kinds():
             await asyncio.sleep(0.05)
     await _begun(desk)
@@ -181,9 +182,9 @@ async def _begun(desk: Scene) -> None:
     )
     await desk.deliver("root", "apps", destination={"server": "https://kubernetes.default.svc", "namespace": CONTROL})
     git("branch", "old-behind")
-    await desk.argosy("app", "sync", "root", "--timeout", "30")
+    await desk.argosy("app", "sync", "root", "--timeout", HANG)
     names = [each for each in CHILDREN if each != "stale"]
-    said = await desk.argosy("app", "sync", *names, "--timeout", "30")
+    said = await desk.argosy("app", "sync", *names, "--timeout", HANG)
     assert said.code == 0, said
 
 
@@ -198,10 +199,10 @@ async def _gone_on(desk: Scene) -> None:
             "younger/kustomization.yaml": "namePrefix: younger-\nresources:\n  - ../family\n",
         }
     )
-    said = await desk.argosy("app", "sync", "behind", "younger", "--timeout", "30")
+    said = await desk.argosy("app", "sync", "behind", "younger", "--timeout", HANG)
     assert said.code == 0, said
     desk.repository.push({"apps/behind.yaml": _application(desk, "behind", "old-behind")})
-    said = await desk.argosy("app", "sync", "root", "--timeout", "30")
+    said = await desk.argosy("app", "sync", "root", "--timeout", HANG)
     assert said.code == 0, said
     crowded = ResourceKey("example.org", "Widget", "ml", "crowded")
     await desk.cluster.patch(crowded, {"spec": dict.fromkeys("abcdef", 7)}, manager="planner")
@@ -251,9 +252,9 @@ async def _typed(desk: Scene) -> Story:
     _git(root, "checkout", "-q", "--", "apps")
     await turn("write", *repo, "--write")
     desk.repository.push({}, "Align")
-    said = await desk.argosy("app", "sync", "root", "--timeout", "30")
+    said = await desk.argosy("app", "sync", "root", "--timeout", HANG)
     assert said.code == 0, said
-    await asyncio.gather(*(desk.argosy("app", "sync", each, "--timeout", "30") for each in ("mine", "stale", "leaky")))
+    await asyncio.gather(*(desk.argosy("app", "sync", each, "--timeout", HANG) for each in ("mine", "stale", "leaky")))
     await _until(desk, {"root": "Synced", "stale": "Synced", "tuned": "Synced", "mine": "Synced", "leaky": "Synced",
                         "crowded": "Synced"})  # fmt: skip
     await turn("after", *repo, "-o", "json")
@@ -267,6 +268,31 @@ def _texts(root: Path) -> dict[str, str]:
 
 def _git(root: Path, *words: str) -> str:
     return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.anyio
+async def test_what_a_controller_writes_becomes_a_rule_in_git_and_the_proof_comes_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The story below in short."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as desk:
+        root, place = desk.repository.path, {"server": "https://kubernetes.default.svc", "namespace": CONTROL}
+        desk.repository.push({"apps/scaled.yaml": _application(desk, "scaled"), "scaled/a.yaml": config_map(a="one")})
+        await desk.deliver("root", "apps", destination=place)
+        assert (await desk.argosy("app", "sync", "root", "--timeout", HANG)).code == 0
+        assert (await desk.argosy("app", "sync", "scaled", "--timeout", HANG)).code == 0
+        settings = ResourceKey("", "ConfigMap", "ml", "settings")
+        await desk.cluster.patch(settings, {"data": {"a": "other"}}, manager="scaler")
+        await _until(desk, {"scaled": "OutOfSync"})
+        said = await desk.argosy("align", "--repo", str(root), "--write", "-o", "json")
+        (found,) = (each for each in json.loads(said.out)["applications"] if each["application"] == "scaled")
+        assert (found["before"]["sync"], found["after"]["sync"]) == ("OutOfSync", "Synced"), said
+        (rule,) = load((root / "apps/scaled.yaml").read_text())["spec"]["ignoreDifferences"]
+        assert (rule["kind"], rule["jsonPointers"]) == ("ConfigMap", ["/data/a"])
+        desk.repository.push({}, "Align")
+        assert (await desk.argosy("app", "sync", "root", "--timeout", HANG)).code == 0
+        await _until(desk, {"root": "Synced", "scaled": "Synced"})
 
 
 def test_what_admission_and_a_controller_set_becomes_one_rule_each(story: Story) -> None:
@@ -429,5 +455,3 @@ def test_the_proof_comes_true(story: Story) -> None:
         found = story.app(name, "after")
         assert found["before"]["sync"] == "Synced", found
         assert not [each for each in found["proposals"] if each.get("certain") and each["kind"] != "Inform"], found
-
-

@@ -14,7 +14,8 @@ import pytest
 from argosy.cli import app_adopting, asking
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
-from support.app_commands import Scene, scene
+from support.app_commands import HANG, Scene, scene
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, config_map
 from support.simulated_argocd import MANAGER, Controller, at_work, controller, pod
 
@@ -54,7 +55,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         made = {**made, "metadata": {"name": "settings", "namespace": "ml", "annotations": tracked}}
         await found.cluster.create(made)
         async with at_work(found.cluster, [{**SETTINGS, "status": "Synced"}]) as argocd:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANG_SECONDS):
                 while not found.engine.beside.engines.argocd:
                     await asyncio.sleep(0.01)
             await found.deliver(syncPolicy=AUTOMATED)
@@ -85,6 +86,7 @@ async def test_adopted_and_handed_back_nothing_that_it_manages_is_touched(place:
 
 
 @pytest.mark.parametrize("own", [{SKIP: "true"}, {ENGINE: "argocd"}, {ENGINE: "argocd", SKIP: "true"}])
+@pytest.mark.tier("all")
 async def test_a_pause_that_adopting_did_not_set_is_not_ended(place: Place, own: dict[str, str]) -> None:
     key = ResourceKey("argoproj.io", "Application", CONTROL, "models")
     await place.scene.cluster.patch(key, {"metadata": {"annotations": own}}, manager=MANAGER)
@@ -114,13 +116,14 @@ async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_as
     late = await place.scene.argosy("app", "adopt", "models", "-y", "--timeout", "0.3")
     assert late.code == 4
     assert ENGINE not in await place.annotations()
-    waiting = asyncio.create_task(place.scene.argosy("app", "adopt", "models", "-y", "--timeout", "20"))
+    waiting = asyncio.create_task(place.scene.argosy("app", "adopt", "models", "-y", "--timeout", HANG))
     await asyncio.sleep(0.3)
     await place.begin("Succeeded")
     assert (await waiting).code == 0
     assert (await place.annotations())[ENGINE] == "argosy"
 
 
+@pytest.mark.tier("all")
 async def test_what_argosy_would_sync_at_once_is_adopted_on_hold_or_not_at_all(place: Place) -> None:
     place.scene.repository.push({"app/settings.yaml": config_map(a="2")})
     before = await place.object()
@@ -147,6 +150,7 @@ async def test_without_a_yes_nothing_is_moved_and_without_a_name_nothing_is_aske
     assert (await place.scene.argosy("app", "adopt")).code == 2
 
 
+@pytest.mark.tier("all")
 async def test_nobody_is_asked_about_a_plan_that_was_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_adopting, "can_ask", lambda: True)
     monkeypatch.setattr(asking, "read_line", lambda: "n\n")
@@ -157,6 +161,7 @@ async def test_nobody_is_asked_about_a_plan_that_was_not_shown(place: Place, mon
     assert "nothing was moved" in answered
 
 
+@pytest.mark.tier("all")
 async def test_an_application_set_that_would_undo_it_is_named(place: Place) -> None:
     from argosy.schema.definitions import definition
 
@@ -182,6 +187,7 @@ async def test_an_application_set_that_would_undo_it_is_named(place: Place) -> N
     assert (await place.scene.argosy("app", "adopt", "models", "--dry-run")).code == 0
 
 
+@pytest.mark.tier("all")
 async def test_who_delivers_is_told_where_an_argo_cd_runs(place: Place) -> None:
     got = await place.scene.argosy("app", "get", "models")
     line = "Delivered by:       Argo CD (StatefulSet argocd/argocd-application-controller); argosy observes"
@@ -201,6 +207,7 @@ async def test_who_delivers_is_told_where_an_argo_cd_runs(place: Place) -> None:
     assert "both deliver models: argosy app adopt, or hand-back" in seen.out
 
 
+@pytest.mark.tier("all")
 async def test_a_sync_that_nobody_takes_up_says_who_delivers(place: Place) -> None:
     await place.begin("Succeeded")
     done = {"message": "successfully synced (all tasks run)"}
@@ -212,6 +219,7 @@ async def test_a_sync_that_nobody_takes_up_says_who_delivers(place: Place) -> No
     assert "next: it waits; argosy app wait models" in said.err
 
 
+@pytest.mark.tier("all")
 async def test_only_what_is_moved_is_told_to_be_written(place: Place) -> None:
     await place.begin()
     said = await place.scene.argosy("app", "adopt", "models", "--dry-run")
@@ -220,6 +228,7 @@ async def test_only_what_is_moved_is_told_to_be_written(place: Place) -> None:
     assert said.out.splitlines()[-1] == "Plan: nothing to do."
 
 
+@pytest.mark.tier("all")
 async def test_the_doctor_tells_an_argo_cd_that_does_not_look_here_from_one_that_does(tmp_path: Path) -> None:
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="1")})
@@ -242,6 +251,7 @@ async def test_the_doctor_tells_an_argo_cd_that_does_not_look_here_from_one_that
         assert "whose is it?" in seen and "argosy runs beside it, and delivers 0 of 1 Applications" in seen
 
 
+@pytest.mark.tier("all")
 async def test_who_delivers_is_not_told_where_it_can_be_nobody_else(tmp_path: Path) -> None:
     async with scene(tmp_path) as found:
         await found.cluster.create(controller(annotations={"sandbox.argosy.dev/simulated": "simulated by argosy"}))

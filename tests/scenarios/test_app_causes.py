@@ -13,7 +13,7 @@ from argosy.cluster import Admitter
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
-from support.app_commands import Scene, scene
+from support.app_commands import HANG, Scene, scene
 from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
@@ -67,7 +67,7 @@ async def synced(desk: Scene, **files: Manifest) -> None:
     desk.repository.push({f"app/{name}.yaml": content for name, content in files.items()}, "Deliver")
     await desk.deliver()
     await desk.until(lambda status: bool(status.get("sync")))
-    said = await desk.argosy("app", "sync", "models", "--timeout", "30")
+    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 0, said.err
 
 
@@ -100,6 +100,7 @@ async def test_a_change_in_the_cluster_has_the_name_and_the_time_of_who_made_it(
     assert "somebody else: changed by tuner" in said.out, said
 
 
+@pytest.mark.tier("all")
 async def test_a_field_that_left_git_is_your_change_too(desk: Scene) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
     await synced(desk)
@@ -110,6 +111,7 @@ async def test_a_field_that_left_git_is_your_change_too(desk: Scene) -> None:
     assert (cause["file"], cause["subject"]) == ("app/settings.yaml", "Take b away")
 
 
+@pytest.mark.tier("all")
 async def test_an_immutable_field_says_so_and_how_to_make_the_object_anew(desk: Scene) -> None:
     await synced(desk, predictor=deployment())
     desk.repository.push({"app/predictor.yaml": deployment("other")})
@@ -134,6 +136,7 @@ async def test_what_admission_sets_is_a_webhooks_and_what_it_lets_pass_is_not(de
         assert "1 of which wants more than a sync; next: argosy explain Widget/one -n ml" in said.err, said
 
 
+@pytest.mark.tier("all")
 async def test_a_field_that_the_kind_does_not_have_is_told_with_its_line(desk: Scene) -> None:
     await desk.cluster.create(widgets())
     await synced(desk, widget=widget(size=1, colour="red"))
@@ -148,6 +151,7 @@ async def test_a_kind_that_the_cluster_does_not_know_is_a_missing_definition(des
     assert cause["kind"] == "MissingCRD" and "Widget.example.org" in cause["text"]
 
 
+@pytest.mark.tier("all")
 async def test_what_was_deleted_is_told_apart_from_what_is_new(desk: Scene) -> None:
     await synced(desk)
     await desk.cluster.delete(SETTINGS)
@@ -158,6 +162,7 @@ async def test_what_was_deleted_is_told_apart_from_what_is_new(desk: Scene) -> N
     assert (told["new"]["kind"], told["new"]["file"]) == ("YourChange", "app/new.yaml")
 
 
+@pytest.mark.tier("all")
 async def test_what_git_dropped_is_to_be_pruned(desk: Scene) -> None:
     await synced(desk, more=config_map("more"))
     commit = desk.repository.push({"app/more.yaml": None}, "Take more away")
@@ -166,11 +171,12 @@ async def test_what_git_dropped_is_to_be_pruned(desk: Scene) -> None:
     assert (cause["kind"], cause["next"]) == ("Prune", "argosy app sync models --prune")
 
 
+@pytest.mark.tier("all")
 async def test_with_server_side_apply_the_managers_tell_who_moved(desk: Scene) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="one", c="one")})
     await desk.deliver(syncPolicy={"syncOptions": ["ServerSideApply=true"]})
     await desk.until(lambda status: bool(status.get("sync")))
-    said = await desk.argosy("app", "sync", "models", "--timeout", "30")
+    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 0, said.err
     await desk.cluster.patch(SETTINGS, {"data": {"a": "other"}}, manager="tuner")
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")}, "Move b, take c away")
@@ -183,6 +189,7 @@ async def test_with_server_side_apply_the_managers_tell_who_moved(desk: Scene) -
     assert {found[f"ConfigMap /data/{name}"]["subject"] for name in "bc"} == {"Move b, take c away"}
 
 
+@pytest.mark.tier("all")
 async def test_what_cannot_be_asked_of_a_server_is_left_out_and_nothing_wrong_is_said(desk: Scene) -> None:
     """As for somebody who may read and not write: the same, but for what only a dry run shows."""
     await desk.cluster.create(widgets())
@@ -200,11 +207,12 @@ async def test_what_cannot_be_asked_of_a_server_is_left_out_and_nothing_wrong_is
     assert (cause["kind"], cause["manager"]) == ("OtherController", "sizes")
 
 
+@pytest.mark.tier("all")
 async def test_a_branch_that_is_behind_the_default_one_is_stale(desk: Scene) -> None:
     desk.repository._git("branch", "stage1-complete")
     await synced(desk, more=config_map("more"))
     desk.repository.push({"app/settings.yaml": config_map(a="two")})
-    said = await desk.argosy("app", "sync", "models", "--timeout", "30")
+    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 0, said.err
     said = await desk.argosy("app", "set", "models", "--revision", "stage1-complete")
     assert said.code == 0, said.err

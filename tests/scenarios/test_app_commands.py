@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+from argosy.cluster import Cluster
+from argosy.desk.applications import following
+from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
-from support.app_commands import Scene, scene
+from argosy.setup.waiting import until
+from support.app_commands import HANG, Scene, scene
+from support.deadlines import HANG_SECONDS
 from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
@@ -42,6 +47,7 @@ async def test_a_list_says_of_each_application_how_it_is_and_why(desk: Scene) ->
     assert "OutOfSync" in line and "never synced: 1 to create or change" in line and "Manual" in line
 
 
+@pytest.mark.tier("all")
 async def test_a_wide_list_has_the_columns_of_argo_cd(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
@@ -66,7 +72,7 @@ async def test_a_list_is_narrowed_by_labels_project_and_repository(desk: Scene) 
 async def test_a_sync_is_signed_shown_and_followed_to_its_end(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "sync", "models", "--timeout", "20")
+    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 0, said.err
     assert "TIMESTAMP" in said.out and "ConfigMap" in said.out and "configmap/settings created" in said.out
     assert said.err.startswith("target: context plane (https://") and "sync to" in said.err
@@ -79,12 +85,26 @@ async def test_a_sync_that_fails_exits_1_and_says_why(desk: Scene) -> None:
     desk.repository.push({"app/wrong.yaml": {**config_map("wrong"), "data": {"not a key!": "x"}}})
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "sync", "models", "--timeout", "20")
+    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 1, (said.out, said.err)
     assert "sync failed\nwhy: " in said.err and "next: argosy app get models --show-operation" in said.err
 
 
-async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene) -> None:
+async def until_a_hook_is_waited_for(
+    cluster: Cluster, key: ResourceKey, is_done: Callable[[Manifest | None], bool], seconds: float
+) -> bool:
+    """Time is over as soon as the operation waits."""
+
+    def holds(found: Manifest | None) -> bool:
+        state = ((found or {}).get("status") or {}).get("operationState") or {}
+        return is_done(found) or "waiting for completion of hook" in state.get("message", "")
+
+    assert await until(cluster, key, holds, seconds)
+    return False
+
+
+@pytest.mark.tier("all")
+async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -94,9 +114,11 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene) -> No
     desk.repository.push({"app/hook.yaml": hook})
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "sync", "models", "--timeout", "5")
+    with monkeypatch.context() as patch:
+        patch.setattr(following, "until", until_a_hook_is_waited_for)
+        said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 4, (said.out, said.err)
-    assert "not over after 5 s\nwhy: waiting for completion of hook" in said.err
+    assert f"not over after {HANG} s\nwhy: waiting for completion of hook" in said.err
     refused = await desk.argosy("app", "sync", "models")
     assert refused.code == 5 and "another operation is already in progress" in refused.err
     ended = await desk.argosy("app", "terminate-op", "models")
@@ -128,6 +150,7 @@ async def test_an_application_is_shown_as_argo_cd_shows_it(desk: Scene) -> None:
     assert table[1].split()[:4] == ["ConfigMap", "ml", "settings", "Synced"]
 
 
+@pytest.mark.tier("all")
 async def test_what_does_not_live_yet_is_shown_as_missing(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
@@ -135,6 +158,7 @@ async def test_what_does_not_live_yet_is_shown_as_missing(desk: Scene) -> None:
     assert said.out.splitlines()[-1].split()[:5] == ["ConfigMap", "ml", "settings", "OutOfSync", "Missing"]
 
 
+@pytest.mark.tier("all")
 async def test_an_application_of_another_namespace_is_found_by_flag_and_by_name(desk: Scene) -> None:
     await desk.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     manifest = await desk.deliver()
@@ -148,10 +172,11 @@ async def test_an_application_of_another_namespace_is_found_by_flag_and_by_name(
     assert (await desk.argosy("app", "list", "-A", "-o", "name")).out == "argocd/models\nteam/theirs\n"
 
 
+@pytest.mark.tier("all")
 async def test_where_no_applications_are_known_it_says_what_to_start(desk: Scene) -> None:
     kind = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "applications.argoproj.io")
     await desk.cluster.delete(kind)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while "does not know Applications" not in (said := await desk.argosy("app", "list")).err:
             assert said.code in (0, 2)
     assert said.code == 2 and "next: start what delivers them: argosy controller" in said.err
@@ -166,10 +191,11 @@ async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) ->
     )
 
 
+@pytest.mark.tier("all")
 async def test_waiting_ends_at_once_where_nothing_would_ever_sync_it(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", "20")
+    said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", HANG)
     assert said.code == 1, said.err
     assert "nobody asked for a sync" in said.err and "next: argosy app diff models" in said.err
     assert "wave 0: ConfigMap/settings -n ml  OutOfSync" in said.err
@@ -185,6 +211,6 @@ async def test_waiting_too_long_exits_4_and_says_what_is_missing(desk: Scene) ->
 
 async def test_waiting_ends_when_all_is_as_asked(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED)
-    said = await desk.argosy("app", "wait", "models", "--timeout", "20")
+    said = await desk.argosy("app", "wait", "models", "--timeout", HANG)
     assert said.code == 0, said.err
     assert "models: is as asked" in said.err

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.cli import app_rollback
 from argosy.model.names import GroupKind
-from support.app_commands import Scene, scene
+from support.app_commands import HANG, Scene, scene
 from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
@@ -53,6 +53,7 @@ async def test_an_application_is_created_from_flags_and_again_is_unchanged(desk:
     assert (await desk.argosy(*words, "--project", "other", "--upsert")).out == "application 'models' updated\n"
 
 
+@pytest.mark.tier("all")
 async def test_an_application_is_created_from_a_file(desk: Scene, tmp_path: Path) -> None:
     await desk.deliver()
     manifest = await desk.app()
@@ -90,6 +91,7 @@ async def test_set_changes_what_is_named_and_unset_takes_it_away(desk: Scene) ->
     assert (await desk.argosy("app", "unset", "models", "--nameprefix")).out == "application 'models' unchanged\n"
 
 
+@pytest.mark.tier("all")
 async def test_history_tells_what_was_deployed_when_and_by_whom(desk: Scene) -> None:
     first, second = await twice_delivered(desk)
     said = await desk.argosy("app", "history", "models")
@@ -99,6 +101,7 @@ async def test_history_tells_what_was_deployed_when_and_by_whom(desk: Scene) -> 
     assert (await desk.argosy("app", "history", "models", "-o", "id")).out == "0\n1\n"
 
 
+@pytest.mark.tier("all")
 async def test_a_rollback_is_refused_while_auto_sync_would_undo_it(desk: Scene) -> None:
     await twice_delivered(desk)
     said = await desk.argosy("app", "rollback", "models", "0")
@@ -108,7 +111,7 @@ async def test_a_rollback_is_refused_while_auto_sync_would_undo_it(desk: Scene) 
 
 async def test_a_rollback_with_a_hold_stays_until_it_is_released(desk: Scene) -> None:
     _, second = await twice_delivered(desk)
-    said = await desk.argosy("app", "rollback", "models", "--hold", "--reason", "latency", "--timeout", "20")
+    said = await desk.argosy("app", "rollback", "models", "--hold", "--reason", "latency", "--timeout", HANG)
     assert said.code == 0, said
     assert "rollback to " in said.err and "argosy app release models" in said.err
     assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
@@ -133,6 +136,7 @@ def at_a_terminal(monkeypatch: pytest.MonkeyPatch, says: bool) -> list[str]:
     return questions
 
 
+@pytest.mark.tier("all")
 async def test_a_rollback_at_a_terminal_shows_what_changes_and_happens_only_after_a_yes(
     desk: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +151,7 @@ async def test_a_rollback_at_a_terminal_shows_what_changes_and_happens_only_afte
     assert "operation" not in app and len(app["status"]["history"]) == 2
     assert "argosy.dev/hold" not in (app["metadata"].get("annotations") or {})
     at_a_terminal(monkeypatch, says=True)
-    said = await desk.argosy("app", "rollback", "models", "--timeout", "20")
+    said = await desk.argosy("app", "rollback", "models", "--timeout", HANG)
     assert said.code == 0 and "automated sync is held (rolled back to 0)" in said.err, said
     assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
 
@@ -160,16 +164,18 @@ async def test_a_rollback_with_yes_asks_nothing_and_takes_no_hold_for_granted(
     questions = at_a_terminal(monkeypatch, says=True)
     said = await desk.argosy("app", "rollback", "models", "-y")
     assert said.code == 5 and "auto-sync is enabled" in said.err and "data.a" not in said.err
-    said = await desk.argosy("app", "rollback", "models", "-y", "--timeout", "20", "--hold", "0")
+    said = await desk.argosy("app", "rollback", "models", "-y", "--timeout", HANG, "--hold", "0")
     assert said.code == 0 and questions == [], said
 
 
+@pytest.mark.tier("all")
 async def test_a_deployment_that_is_not_in_the_history_is_answered_with_those_that_are(desk: Scene) -> None:
     await twice_delivered(desk)
     said = await desk.argosy("app", "rollback", "models", "7", "--hold")
     assert said.code == 2 and "there are: 0, 1" in said.err
 
 
+@pytest.mark.tier("all")
 async def test_a_refresh_is_taken_up_and_signed(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED)
     await desk.until_synced()
@@ -183,29 +189,31 @@ async def test_a_deletion_is_asked_for_and_takes_what_is_managed_along(desk: Sce
     await desk.until_synced()
     refused = await desk.argosy("app", "delete", "models")
     assert refused.code == 2 and "add -y" in refused.err
-    said = await desk.argosy("app", "delete", "models", "-y", "--wait", "--timeout", "20")
+    said = await desk.argosy("app", "delete", "models", "-y", "--wait", "--timeout", HANG)
     assert (said.code, said.out) == (0, "application 'models' deleted\n"), said.err
     assert await desk.get("ConfigMap", "settings") is None
     assert (await desk.argosy("app", "wait", "models", "--delete")).code == 0
 
 
+@pytest.mark.tier("all")
 async def test_a_deletion_without_cascade_leaves_what_is_managed(desk: Scene) -> None:
     await desk.deliver(syncPolicy=AUTOMATED, metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
     await desk.until_synced()
-    said = await desk.argosy("app", "delete", "models", "-y", "--cascade=false", "--wait", "--timeout", "20")
+    said = await desk.argosy("app", "delete", "models", "-y", "--cascade=false", "--wait", "--timeout", HANG)
     assert said.code == 0, said.err
     assert await desk.get("ConfigMap", "settings") is not None
 
 
+@pytest.mark.tier("all")
 async def test_whatever_is_done_from_the_command_line_tells_who_when_and_which_revision(desk: Scene) -> None:
     first = desk.repository.head
     await desk.deliver()
-    assert (await desk.argosy("app", "sync", "models", "--timeout", "20")).code == 0
+    assert (await desk.argosy("app", "sync", "models", "--timeout", HANG)).code == 0
     second = desk.repository.push({"app/settings.yaml": config_map(a="two")})
-    assert (await desk.argosy("app", "sync", "models", "--timeout", "20")).code == 0
+    assert (await desk.argosy("app", "sync", "models", "--timeout", HANG)).code == 0
     await desk.until_synced()
-    for words in (["refresh", "models"], ["rollback", "models", "0", "--timeout", "20"], ["hold", "models"],
-                  ["release", "models"], ["delete", "models", "-y", "--wait", "--timeout", "20"]):  # fmt: skip
+    for words in (["refresh", "models"], ["rollback", "models", "0", "--timeout", HANG], ["hold", "models"],
+                  ["release", "models"], ["delete", "models", "-y", "--wait", "--timeout", HANG]):  # fmt: skip
         if words[0] == "delete":
             history = (await desk.app())["status"]["history"]
         said = await desk.argosy("app", *words)
@@ -223,6 +231,7 @@ async def test_whatever_is_done_from_the_command_line_tells_who_when_and_which_r
         assert event["lastTimestamp"].endswith("Z"), words
 
 
+@pytest.mark.tier("all")
 async def test_a_confirmed_deletion_is_written_and_told(desk: Scene) -> None:
     await desk.deliver()
     assert (await desk.argosy("app", "confirm-deletion", "models")).code == 0
@@ -231,6 +240,7 @@ async def test_a_confirmed_deletion_is_written_and_told(desk: Scene) -> None:
     assert "confirmed the deletion" in (await desk.argosy("app", "events", "models")).out
 
 
+@pytest.mark.tier("all")
 async def test_an_automated_application_is_not_synced_to_another_revision(desk: Scene) -> None:
     first, _ = await twice_delivered(desk)
     said = await desk.argosy("app", "sync", "models", "--revision", first)
@@ -242,7 +252,7 @@ async def test_one_resource_is_synced_by_itself_and_a_wrong_one_is_refused(desk:
     desk.repository.push({"app/more.yaml": config_map("more")})
     await desk.deliver()
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
-    said = await desk.argosy("app", "sync", "models", "--resource", ":ConfigMap:mo*", "--timeout", "20")
+    said = await desk.argosy("app", "sync", "models", "--resource", ":ConfigMap:mo*", "--timeout", HANG)
     assert said.code == 0, said.err
     assert await desk.get("ConfigMap", "more") is not None and await desk.get("ConfigMap", "settings") is None
     said = await desk.argosy("app", "sync", "models", "--resource", ":Secret:*")
@@ -252,7 +262,7 @@ async def test_one_resource_is_synced_by_itself_and_a_wrong_one_is_refused(desk:
 async def test_a_dry_run_changes_nothing_and_says_so(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
-    said = await desk.argosy("app", "sync", "models", "--dry-run", "--timeout", "20")
+    said = await desk.argosy("app", "sync", "models", "--dry-run", "--timeout", HANG)
     assert said.code == 0 and "nothing was changed" in said.err, said
     assert await desk.get("ConfigMap", "settings") is None
 
@@ -270,6 +280,7 @@ async def test_an_application_that_its_project_does_not_permit_is_not_written(de
     assert changed.code == 5, changed
 
 
+@pytest.mark.tier("all")
 async def test_a_switch_of_a_source_is_switched_off_again(desk: Scene) -> None:
     await desk.deliver()
     for word, expected in (("--helm-skip-crds", {"skipCrds": True}), ("--helm-skip-crds=false", None)):
@@ -278,6 +289,7 @@ async def test_a_switch_of_a_source_is_switched_off_again(desk: Scene) -> None:
         assert (await desk.app())["spec"]["source"].get("helm") == expected
 
 
+@pytest.mark.tier("all")
 async def test_a_revision_that_git_does_not_have_is_refused_before_anything_begins(desk: Scene) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="1")})
     await desk.deliver()

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.model.manifest import dump
 from argosy.model.names import ResourceKey
-from support.app_commands import Scene, scene
+from support.app_commands import HANG, Scene, scene
 from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
@@ -63,6 +63,7 @@ async def test_a_difference_shows_each_field_and_who_wrote_the_live_value(desk: 
     assert "models: 1 field of 1 object to change; next: argosy app sync models" in said.err
 
 
+@pytest.mark.tier("all")
 async def test_a_difference_can_be_read_as_text_and_as_data(desk: Scene) -> None:
     await delivered(desk)
     await desk.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "other"}})
@@ -73,6 +74,7 @@ async def test_a_difference_can_be_read_as_text_and_as_data(desk: Scene) -> None
     assert [each["path"] for each in data["items"][0]["fields"]] == ["/data/a"]
 
 
+@pytest.mark.tier("all")
 async def test_another_revision_can_be_compared(desk: Scene) -> None:
     first = desk.repository.head
     await delivered(desk)
@@ -83,6 +85,7 @@ async def test_another_revision_can_be_compared(desk: Scene) -> None:
     assert f"another revision: {first[:7]} has another value" in said.out, said
 
 
+@pytest.mark.tier("all")
 async def test_a_folder_on_this_machine_can_be_compared(desk: Scene, tmp_path: Path) -> None:
     await delivered(desk)
     folder = tmp_path / "work" / "app"
@@ -104,6 +107,7 @@ async def test_values_of_secrets_are_never_shown(desk: Scene) -> None:
         assert "++++++++" in said.out, (words, said)
 
 
+@pytest.mark.tier("all")
 async def test_manifests_are_those_of_git_in_their_namespace(desk: Scene) -> None:
     await delivered(desk)
     said = await desk.argosy("app", "manifests", "models")
@@ -130,6 +134,7 @@ async def test_the_tree_shows_objects_with_what_they_own(desk: Scene) -> None:
     assert {node["kind"] for node in nodes} == {"ConfigMap", "Deployment", "ReplicaSet"}
 
 
+@pytest.mark.tier("all")
 async def test_resources_are_listed_with_health_and_orphans_apart(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT)
     said = await desk.argosy("app", "resources", "models")
@@ -157,17 +162,19 @@ async def test_an_action_is_listed_run_and_told(desk: Scene) -> None:
     assert wrong.code == 2 and "its actions are" in wrong.err
 
 
+@pytest.mark.tier("all")
 async def test_logs_of_an_application_without_pods_are_refused_with_a_sentence(desk: Scene) -> None:
     await delivered(desk)
     said = await desk.argosy("app", "logs", "models")
     assert said.code == 2 and "has no Pods to read from" in said.err
 
 
+@pytest.mark.tier("all")
 async def test_only_what_carries_a_label_is_synced(desk: Scene) -> None:
     desk.repository.push({"app/predictor.yaml": DEPLOYMENT})
     await desk.deliver()
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
-    said = await desk.argosy("app", "sync", "models", "--label", "part=serving", "--timeout", "20")
+    said = await desk.argosy("app", "sync", "models", "--label", "part=serving", "--timeout", HANG)
     assert said.code == 0, said.err
     assert await desk.get("apps/Deployment", "predictor") is not None
     assert await desk.get("ConfigMap", "settings") is None

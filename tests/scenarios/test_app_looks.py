@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from argosy.model.names import ResourceKey
-from support.app_commands import Scene, scene
+from support.app_commands import HANG, Scene, scene
+from support.deadlines import HANG_SECONDS
 from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
-PATIENCE = 60.0  # seconds; only a hang takes so long
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def test_a_list_counts_the_fields_that_differ(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("argosy.desk.applications.counting.SECONDS", PATIENCE)
+    monkeypatch.setattr("argosy.desk.applications.counting.SECONDS", HANG_SECONDS)
     await desk.deliver(syncPolicy={"automated": {}})
     await desk.until_synced()
     await desk.cluster.patch(SETTINGS, {"data": {"a": "x", "b": "y"}})
@@ -56,7 +56,7 @@ async def test_a_watched_list_adds_a_line_for_each_change_and_ends_with_ctrl_c(d
     await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
     process = await typed(desk, "app", "list", "-w", "-o", "json")
     assert process.stdout is not None
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         first = json.loads(await process.stdout.readline())
         assert first["status"]["sync"]["status"] == "OutOfSync"
         await desk.sync()
@@ -67,6 +67,7 @@ async def test_a_watched_list_adds_a_line_for_each_change_and_ends_with_ctrl_c(d
     assert (process.returncode, told) == (0, b"")
 
 
+@pytest.mark.tier("all")
 async def test_a_sync_in_a_terminal_draws_its_waves(desk: Scene) -> None:
     wave = {"annotations": {"argocd.argoproj.io/sync-wave": "2"}}
     late = config_map("late", a="one")
@@ -112,7 +113,7 @@ async def test_an_application_of_several_sources_is_shown_compared_synced_and_re
     assert differs.code == 1 and "2 objects to create" in differs.err, differs
     manifests = await desk.argosy("app", "manifests", "models", "-o", "name")
     assert sorted(manifests.out.split()) == ["configmap/second", "configmap/settings"]
-    synced = await desk.argosy("app", "sync", "models", "--timeout", "60")
+    synced = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     short = desk.repository.head[:7]
     assert synced.code == 0 and f"sync to {short}, {short} succeeded" in synced.err, synced
     shown = await desk.argosy("app", "get", "models")
@@ -123,6 +124,7 @@ async def test_an_application_of_several_sources_is_shown_compared_synced_and_re
     assert f"main ({short}), main ({short})" in history.out, history
 
 
+@pytest.mark.tier("all")
 async def test_logs_refuse_what_is_no_duration_and_tell_what_has_no_log(desk: Scene) -> None:
     wrong = await desk.argosy("app", "logs", "models", "--since", "soon")
     assert wrong.code == 2 and "why: --since: 'soon' is no duration" in wrong.err

@@ -72,6 +72,7 @@ async def test_waiting_ends_where_an_image_cannot_be_pulled_and_names_pod_wave_a
     assert said.err.splitlines()[-1].startswith("next: argosy app tree models")
 
 
+@pytest.mark.tier("all")
 async def test_waiting_ends_where_git_cannot_be_compared(desk: Scene) -> None:
     await desk.deliver(source={"repoURL": desk.repository.url, "path": "nowhere", "targetRevision": "main"})
     await desk.until_condition("ComparisonError")
@@ -93,6 +94,7 @@ async def test_waiting_for_an_operation_that_failed_exits_1_and_names_the_object
     assert as_argocd.code == 0, as_argocd.err
 
 
+@pytest.mark.tier("all")
 async def test_waiting_ends_where_automated_sync_is_held(desk: Scene) -> None:
     await desk.deliver(syncPolicy={"automated": {}})
     await desk.until_synced()

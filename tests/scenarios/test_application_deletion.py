@@ -304,6 +304,7 @@ async def test_finalizers_come_and_go_with_hooks() -> None:
     assert finalizers_for(app, [config("a")]) == ("mine",)
 
 
+@pytest.mark.tier("all")
 async def test_a_deletion_ends_as_if_nothing_had_happened_wherever_it_is_killed() -> None:
     hooks = [job("before", hook="PreDelete", policy="HookSucceeded"), job("after", hook="PostDelete")]
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from support.api_with_engine import ApiScene, a_folder, real_scene
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 argocd = pytest.importorskip("argocd_python_client", reason="argocd-python-client: pip install argosy[dev]")
 service = pytest.importorskip("argocd_python_client.api.application_service_api")
 LOOSE = {"_check_return_type": False}
-PATIENCE = 60.0  # seconds; only a hang takes so long
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ async def test_it_watches(api: ApiScene) -> None:
     their, frames, has_begun = await client(api), [], threading.Event()
 
     def watch() -> None:
-        answer = their.application_service_watch(name="models", _preload_content=False, _request_timeout=PATIENCE)
+        answer = their.application_service_watch(name="models", _preload_content=False, _request_timeout=HANG_SECONDS)
         rest = b""
         for chunk in answer.stream(1 << 16):
             *whole, rest = (rest + chunk).split(b"\n")
@@ -104,9 +104,9 @@ async def test_it_watches(api: ApiScene) -> None:
         answer.close()
 
     work = asyncio.create_task(asyncio.to_thread(watch))
-    await asyncio.to_thread(has_begun.wait, PATIENCE)
+    await asyncio.to_thread(has_begun.wait, HANG_SECONDS)
     await api.room.patch_app({"metadata": {"labels": {"seen": "yes"}}})
-    await asyncio.wait_for(work, PATIENCE)
+    await asyncio.wait_for(work, HANG_SECONDS)
     assert frames[0]["type"] == "ADDED" and frames[-1]["type"] == "MODIFIED"
     assert {each["application"]["metadata"]["name"] for each in frames} == {"models"}
 

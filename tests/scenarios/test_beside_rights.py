@@ -12,6 +12,7 @@ from argosy.apiserver.plane import Plane
 from argosy.cluster import Cluster, User
 from argosy.desk.beside import SETTLING, Beside, find_engines
 from argosy.policy.engines import Deliverer
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, LeapingClock
 from support.simulated_argocd import controller, pod, scale
 
@@ -65,7 +66,7 @@ async def test_who_may_look_in_the_control_namespace_alone_looks_there() -> None
         await asyncio.wait_for(beside.synced(), 10)
         await admin.create(controller())
         await scale(admin, 0)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_SECONDS):
             while not beside.is_leaving:
                 await asyncio.sleep(0.01)
             clock.leap(SETTLING)

@@ -139,6 +139,7 @@ def test_a_model_that_asks_for_more_than_its_quota_is_an_error_for_gpus_too(said
     assert "InferenceService/fraud requests 2 × 4 cpu, but ResourceQuota/team allows 6" in found
 
 
+@pytest.mark.tier("all")
 def test_what_is_whole_here_and_not_at_the_branch_that_is_followed_is_an_error_before_anybody_syncs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

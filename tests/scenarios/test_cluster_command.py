@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ import pytest
 
 from argosy.schema.definitions import definition
 from support import clusters
+from support.deadlines import HANG_SECONDS, wait_until
 
 MANAGER = "argocd-manager"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -28,7 +28,7 @@ class Both(NamedTuple):
 
     def argosy(self, *words: str) -> clusters.Finished:
         where = ("--data-dir", str(self.near.folder))
-        return clusters.argosy("cluster", *words, *where, home=self.home, timeout=60)
+        return clusters.argosy("cluster", *words, *where, home=self.home, timeout=HANG_SECONDS)
 
     def add(self, *flags: str) -> clusters.Finished:
         return self.argosy("add", "argosy-far", "--context-kubeconfig", str(self.far.kubeconfig), *flags)
@@ -55,11 +55,7 @@ class Both(NamedTuple):
 
     def until_made(self, count: int) -> None:
         """What was given up is collected after a moment."""
-        for _ in range(200):
-            if len(self.made()) == count:
-                return
-            time.sleep(0.05)
-        raise AssertionError(self.made())
+        wait_until(lambda: len(self.made()) == count, f"{count} objects")
 
     def is_let_in(self, token: str) -> bool:
         connection = self.far.endpoint.connection()
@@ -161,6 +157,7 @@ def test_what_another_needs_stays_when_a_cluster_is_removed(both: Both) -> None:
     assert "not made by argosy: ServiceAccount argocd-manager" in removed.err and len(both.made()) == 3
 
 
+@pytest.mark.tier("all")
 def test_a_cluster_that_is_away_is_removed_and_what_is_left_on_it_told(both: Both) -> None:
     claims = {"sub": f"system:serviceaccount:kube-system:{MANAGER}", "kubernetes.io": {"secret": {"name": "old"}}}
     config = {"bearerToken": f"a.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()}.c"}
@@ -173,6 +170,7 @@ def test_a_cluster_that_is_away_is_removed_and_what_is_left_on_it_told(both: Bot
     assert "away" not in both.argosy("list").out
 
 
+@pytest.mark.tier("all")
 def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None:
     both.clear()
     assert both.add("--name", "prod", "-y").code == 0 and both.is_let_in(both.token())
@@ -187,6 +185,7 @@ def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None
     assert removed.code == 0 and "kubectl delete -n ml rolebinding/argocd-manager-role-binding" in removed.err
 
 
+@pytest.mark.tier("all")
 def test_what_is_there_is_replaced_only_if_somebody_says_so(both: Both) -> None:
     assert both.add("--name", "prod", "-y").code == 0
     token = both.token()
@@ -218,9 +217,9 @@ def test_nobody_is_given_an_account_without_a_yes(both: Both) -> None:
 
 @pytest.mark.parametrize(("flags", "says"), [
     (("--proxy-url", "http://"), "config.proxyUrl is no address"),
-    (("--proxy-url", "socks5://a:1"), "config.proxyUrl is no address"),
-    (("--label", "env=prod eu"), "a valid label must be"),
-    (("--namespace", "nowhere"), "nowhere"),
+    pytest.param(("--proxy-url", "socks5://a:1"), "config.proxyUrl is no address", marks=pytest.mark.tier("all")),
+    pytest.param(("--label", "env=prod eu"), "a valid label must be", marks=pytest.mark.tier("all")),
+    pytest.param(("--namespace", "nowhere"), "nowhere", marks=pytest.mark.tier("all")),
 ])  # fmt: skip
 def test_what_would_be_refused_here_makes_nothing_there(both: Both, flags: tuple[str, ...], says: str) -> None:
     both.clear()
@@ -229,6 +228,7 @@ def test_what_would_be_refused_here_makes_nothing_there(both: Both, flags: tuple
     assert both.made() == []
 
 
+@pytest.mark.tier("all")
 def test_a_program_that_lets_in_needs_no_account(both: Both) -> None:
     flags = ("--exec-command", "aws", "--exec-command-args", "eks", "--exec-command-env", "AWS_PROFILE=x")
     assert both.add("--name", "prod", *flags).code == 0
@@ -238,6 +238,7 @@ def test_a_program_that_lets_in_needs_no_account(both: Both) -> None:
     assert refused.code == 2 and "nothing to rotate" in refused.err
 
 
+@pytest.mark.tier("all")
 def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None:
     both.add("--name", "prod", "-y")
     for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
@@ -252,6 +253,7 @@ def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None
     assert both.argosy("rm", "prod", "-y").code == 0
 
 
+@pytest.mark.tier("all")
 def test_a_secret_without_an_address_is_listed_with_what_is_wrong(both: Both) -> None:
     metadata = {"name": "cluster-lost", "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
     both.near.request("POST", SECRETS, {"metadata": metadata, "stringData": {"name": "lost", "server": ""}})
@@ -260,6 +262,7 @@ def test_a_secret_without_an_address_is_listed_with_what_is_wrong(both: Both) ->
     assert row[:3] == ["-", "lost", "Failed"] and " ".join(row[3:]).startswith("Secret cluster-lost has no server")
 
 
+@pytest.mark.tier("all")
 def test_no_two_clusters_are_called_the_same_and_of_two_that_are_none_is_changed(both: Both) -> None:
     kind = {"argocd.argoproj.io/secret-type": "cluster"}
     for name in ("one", "two"):
@@ -280,6 +283,7 @@ def test_no_two_clusters_are_called_the_same_and_of_two_that_are_none_is_changed
     assert removed.code == 0 and removed.out == "Cluster 'same' removed\nCluster 'one' removed\n", removed
 
 
+@pytest.mark.tier("all")
 def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both: Both) -> None:
     both.add("--name", "first", "--namespace", "ml", "--shard", "3", "--label", "env=dev", "-y")
     before = both.secret()

@@ -64,6 +64,7 @@ async def test_objects_are_read_patched_compared_and_deleted_where_the_applicati
         assert ((await room.get("ConfigMap", "settings")) or {})["data"] == {"a": "mine"}
 
 
+@pytest.mark.tier("all")
 async def test_one_that_goes_there_is_compared_there_before_it_is_adopted(tmp_path: Path) -> None:
     async with delivered(tmp_path) as (_room, far, desk, app):
         engines = Engines((Controller("StatefulSet", CONTROL, "c"),))
@@ -76,6 +77,7 @@ async def test_one_that_goes_there_is_compared_there_before_it_is_adopted(tmp_pa
         assert any(each.startswith(f"it could not be compared: {far.server.partition('//')[2]}") for each in move.notes)
 
 
+@pytest.mark.tier("all")
 async def test_a_project_that_allows_an_address_allows_the_name_of_that_cluster(tmp_path: Path) -> None:
     async with delivered(tmp_path) as (room, far, desk, app):
         await room.project("team", destinations=[{"server": far.server, "namespace": "ml"}])
@@ -86,6 +88,7 @@ async def test_a_project_that_allows_an_address_allows_the_name_of_that_cluster(
             await check_project(desk, {**app.wire, "spec": other})
 
 
+@pytest.mark.tier("all")
 async def test_a_reader_of_one_cluster_never_answers_for_another(tmp_path: Path) -> None:
     async with delivered(tmp_path) as (_room, far, desk, app), open_reader(desk) as reader:
         for work in (reader.tree, reader.health, reader.orphans, reader.look):
@@ -103,6 +106,7 @@ async def test_a_reader_of_one_cluster_never_answers_for_another(tmp_path: Path)
         assert (await desk.find("models")).name == "models" and health is not None
 
 
+@pytest.mark.tier("all")
 async def test_the_server_reads_the_cluster_that_an_application_goes_to(tmp_path: Path) -> None:
     async with delivered(tmp_path) as (room, _far, _desk, app):
         options = ServeOptions(hosts=LOOPBACK_HOSTS)

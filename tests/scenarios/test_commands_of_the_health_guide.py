@@ -18,7 +18,7 @@ from argosy.model.manifest import dump, load
 from argosy.setup.checks.export import exported
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from support.clusters import ARGOSY, KUBECTL, Finished, Sandbox, sandbox
-from support.deadlines import wait_until
+from support.deadlines import HANG_SECONDS, wait_until
 from support.gitops_operator import (
     GITOPS,
     MODEL_KEY,
@@ -82,8 +82,8 @@ class Terminal:
     def run(self, block: str, input: str = "") -> Finished:
         command = ["bash", "-euo", "pipefail", "-c", block]
         done = subprocess.run(
-            command, input=input, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=90,
-            check=False,
+            command, input=input, env=self.environment, cwd=self.folder, capture_output=True, text=True,
+            timeout=HANG_SECONDS, check=False,
         )  # fmt: skip
         return Finished(done.returncode, done.stdout, done.stderr, 0.0)
 
@@ -129,6 +129,7 @@ chmod +x apply-health-check-via-cr.sh verify-health-check.sh
     )
 
 
+@pytest.mark.tier("all")
 def test_the_script_may_be_run_again_with_force(terminal: Terminal) -> None:
     configured(terminal)
     ready(terminal.cluster)
@@ -139,6 +140,7 @@ def test_the_script_may_be_run_again_with_force(terminal: Terminal) -> None:
     assert terminal.type(f"{SCRIPTS}/apply-health-check-via-cr.sh", "n\n").endswith("Aborted by user.\n")
 
 
+@pytest.mark.tier("all")
 def test_applications_and_the_health_of_one_are_shown(terminal: Terminal) -> None:
     with_environments(terminal.cluster)
     said = as_lines(terminal.type("oc get applications.argoproj.io -n openshift-gitops"))
@@ -152,6 +154,7 @@ def test_applications_and_the_health_of_one_are_shown(terminal: Terminal) -> Non
     assert terminal.type(f'{one}\necho ""') == "Healthy\n"
 
 
+@pytest.mark.tier("all")
 def test_the_check_is_seen_in_the_resource_and_in_the_config_map(terminal: Terminal) -> None:
     configured(terminal)
     resource = terminal.type(
@@ -168,6 +171,7 @@ def test_the_check_is_seen_in_the_resource_and_in_the_config_map(terminal: Termi
     in_order(terminal.type(IN_CONFIG_MAP), f"  {MODEL_KEY}: |")
 
 
+@pytest.mark.tier("all")
 def test_a_check_that_is_pasted_under_spec_by_hand_arrives(terminal: Terminal) -> None:
     """What `oc edit` opens is written by an editor that pastes the exported list under `spec`."""
     editor = terminal.folder / "paste"
@@ -185,15 +189,17 @@ sleep 15
     assert entries(terminal.cluster) == [check.entry for check in STRICT]
 
 
+@pytest.mark.tier("all")
 def test_a_refresh_by_hand_is_taken_up(terminal: Terminal) -> None:
     configured(terminal)
     with_environments(terminal.cluster, dev="Progressing")
     with argo_cd_playing(terminal.cluster):
         terminal.type(PATCH_REFRESH)
-        wait = "oc wait -n openshift-gitops application.argoproj.io/llmops-dev --timeout=15s"
+        wait = f"oc wait -n openshift-gitops application.argoproj.io/llmops-dev --timeout={HANG_SECONDS:g}s"
         terminal.type(f"{wait} --for=jsonpath='{{.status.health.status}}'=Healthy")
 
 
+@pytest.mark.tier("all")
 def test_still_progressing_is_looked_into_in_order(terminal: Terminal) -> None:
     configured(terminal)
     with_environments(terminal.cluster)
@@ -209,6 +215,7 @@ oc get applications.argoproj.io -n openshift-gitops
     assert "application.argoproj.io/llmops-dev patched" in said
 
 
+@pytest.mark.tier("all")
 def test_an_operator_that_does_not_act_is_looked_at_and_made_to_look_again(terminal: Terminal) -> None:
     configured(terminal)
     said = terminal.type(f"""\
@@ -223,6 +230,7 @@ sleep 15
     assert "kubectl.kubernetes.io/restartedAt" in get(terminal.cluster, RESOURCE)["metadata"]["annotations"]
 
 
+@pytest.mark.tier("all")
 def test_an_edit_of_the_config_map_is_undone(terminal: Terminal) -> None:
     configured(terminal)
     before = data(terminal.cluster)
@@ -236,6 +244,7 @@ def test_an_edit_of_the_config_map_is_undone(terminal: Terminal) -> None:
     assert version(terminal.cluster, settings_of()) != at
 
 
+@pytest.mark.tier("all")
 def test_the_operators_deployment_and_what_it_says_of_the_resource_are_shown(terminal: Terminal) -> None:
     said = terminal.type("""\
 oc get deployment -n openshift-gitops-operator
@@ -245,6 +254,7 @@ oc get argocd openshift-gitops -n openshift-gitops -o yaml | grep -A 20 "status:
     in_order(said, "status:", "  phase: Available")
 
 
+@pytest.mark.tier("all")
 def test_other_kinds_are_added_in_the_same_way(terminal: Terminal) -> None:
     configured(terminal)
     terminal.type('"$ARGOSY" health apply --force --settle 0 --kinds ClusterServingRuntime,TrainedModel')
@@ -256,6 +266,7 @@ def test_other_kinds_are_added_in_the_same_way(terminal: Terminal) -> None:
     ]
 
 
+@pytest.mark.tier("all")
 def test_with_the_check_a_model_that_serves_is_healthy_and_one_that_failed_is_not(terminal: Terminal) -> None:
     """Judged by what argocd-cm holds now, and by nothing of argosy's own."""
     configured(terminal)

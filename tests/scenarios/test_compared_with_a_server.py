@@ -100,6 +100,7 @@ async def test_what_was_applied_from_the_clients_side_is_no_drift(cluster: Embed
 
 
 @pytest.mark.anyio
+@pytest.mark.tier("all")
 async def test_what_was_applied_on_the_servers_side_is_no_drift_by_any_way_of_comparing(
     cluster: EmbeddedCluster,
 ) -> None:

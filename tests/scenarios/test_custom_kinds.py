@@ -10,10 +10,12 @@ import pytest
 from argosy.model.manifest import Manifest, dump_all, read_manifests
 from argosy.schema.definitions import definitions
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
+from support.deadlines import HANG_SECONDS
 
 DATA = Path(__file__).parents[1] / "data" / "definitions"
 EXAMPLES = [each for file in sorted(DATA.glob("*.yaml")) for each in read_manifests(file.read_text(), where=file.name)]
-SHORT_NAMES = ["app", "csv", "sub", "og", "is", "bc", "dsc", "smcp", "es", "tr", "el", "tm", "appproj"]
+SHORT_NAMES = ["csv", "sub", "og", "is", "bc", "dsc", "smcp", "es", "tr", "el", "appproj"]
+ALL = pytest.mark.tier("all")
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         pytest.skip(f"kubectl: there is none at {KUBECTL} (make install)")
     with sandbox(tmp_path_factory.mktemp("kinds") / "data", "--port", "0") as started:
         run(started, "create", "-f", "-", input=dump_all(definitions()))
-        run(started, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        run(started, "wait", "--for=condition=Established", "crd", "--all", f"--timeout={HANG_SECONDS:g}s")
         run(started, "apply", "-f", "-", input=dump_all(by_people()))
         written = [each for each in EXAMPLES if each["metadata"]["name"] in ("granite", "every-field")]
         run(started, "replace", "--subresource=status", "-f", "-", input=dump_all(written))
@@ -57,6 +59,7 @@ def test_models_are_shown_with_their_traffic(furnished: Sandbox) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.tier("all")
 def test_notebook_jobs_are_shown_with_phase_and_notebook(furnished: Sandbox) -> None:
     header, row = table(furnished, "nvj")
     assert header.split() == ["NAME", "PHASE", "NOTEBOOK", "AGE"]
@@ -70,13 +73,14 @@ def test_applications_are_shown_with_sync_and_health(furnished: Sandbox) -> None
     assert row.split() == ["llmops-dev", "Synced", "Healthy"]
 
 
+@pytest.mark.tier("all")
 def test_routes_are_shown_as_openshift_shows_them(furnished: Sandbox) -> None:
     header, row = table(furnished, "routes")
     assert header.split() == ["NAME", "HOST/PORT", "PATH", "SERVICES", "PORT", "TERMINATION", "WILDCARD"]
     assert row.split()[1:] == ["gitops.apps.example.org", "/", "openshift-gitops-server", "https", "reencrypt", "None"]
 
 
-@pytest.mark.parametrize("kind", SHORT_NAMES)
+@pytest.mark.parametrize("kind", ["app", "tm", *(pytest.param(each, marks=ALL) for each in SHORT_NAMES)])
 def test_a_short_name_finds_its_kind(furnished: Sandbox, kind: str) -> None:
     assert len(table(furnished, kind)) > 1
 
@@ -89,6 +93,7 @@ def test_a_misspelt_field_is_named_before_anything_is_applied(furnished: Sandbox
     assert kubectl(furnished.kubeconfig, "get", "nvj", "no-field").code == 1
 
 
+@pytest.mark.tier("all")
 def test_the_second_apply_changes_nothing(furnished: Sandbox) -> None:
     # As with the original, the server adds defaults inside of an ExternalSecret's lists, and kubectl replaces lists.
     again = [each for each in by_people() if each["kind"] != "ExternalSecret"]
@@ -97,6 +102,7 @@ def test_the_second_apply_changes_nothing(furnished: Sandbox) -> None:
     assert [line for line in said if not line.endswith(" unchanged")] == []
 
 
+@pytest.mark.tier("all")
 def test_explain_tells_what_a_field_is(furnished: Sandbox) -> None:
     told = run(furnished, "explain", "applications.argoproj.io.spec.syncPolicy.automated.selfHeal")
     assert "undo what was changed in the cluster" in told

@@ -74,6 +74,7 @@ def test_a_push_for_dev_reaches_dev_and_leaves_the_others_as_they_are(shown: Dem
     assert {name: shown.words(name) for name in before} == before
 
 
+@pytest.mark.tier("all")
 def test_a_live_edit_is_undone_in_dev(shown: Demo) -> None:
     wanted = shown.kubectl("get", *DEV_MODEL, "-o", f"jsonpath={CPU}")
     patch = '{"spec":{"predictor":{"model":{"resources":{"limits":{"cpu":"10"}}}}}}'
@@ -81,6 +82,7 @@ def test_a_live_edit_is_undone_in_dev(shown: Demo) -> None:
     shown.until(lambda: shown.kubectl("get", *DEV_MODEL, "-o", f"jsonpath={CPU}") == wanted)
 
 
+@pytest.mark.tier("all")
 def test_after_a_sync_of_staging_the_table_is_that_of_the_guide(shown: Demo) -> None:
     shown.argosy("app", "sync", "llmops-staging")
     shown.until(lambda: shown.words("llmops-staging") == ("Synced", "Healthy"))
@@ -101,6 +103,7 @@ configMapGenerator:
 """
 
 
+@pytest.mark.tier("all")
 def test_what_comes_and_goes_in_git_does_so_in_dev_and_elsewhere_only_by_a_sync_that_prunes(
     shown: Demo, work: Path
 ) -> None:
@@ -123,6 +126,7 @@ def test_what_comes_and_goes_in_git_does_so_in_dev_and_elsewhere_only_by_a_sync_
     shown.until(lambda: shown.words("llmops-staging") == ("Synced", "Healthy"))
 
 
+@pytest.mark.tier("all")
 def test_an_earlier_version_is_listed_and_taken_back_but_not_where_syncs_are_automatic(shown: Demo) -> None:
     history = shown.apps()["llmops-staging"]["status"]["history"]
     told = shown.argosy("app", "history", "llmops-staging").splitlines()[1:]
@@ -145,7 +149,9 @@ SIGNS = {
 }
 
 
-@pytest.mark.parametrize("story", SIGNS)
+@pytest.mark.parametrize(
+    "story", [each if each == "model" else pytest.param(each, marks=pytest.mark.tier("all")) for each in SIGNS]
+)
 def test_an_accident_shows_and_can_be_undone(shown: Demo, story: str) -> None:
     app, sync, health = SIGNS[story]
     if shown.words(app) == ("OutOfSync", "Healthy"):  # as it is at first
@@ -159,6 +165,7 @@ def test_an_accident_shows_and_can_be_undone(shown: Demo, story: str) -> None:
     assert shown.argosy("demo", "fix") == "nothing is broken\n"
 
 
+@pytest.mark.tier("all")
 def test_an_accident_that_was_undone_without_fix_is_no_accident_any_more(shown: Demo, work: Path) -> None:
     assert "accidents" not in shown.argosy("demo", "status")
     shown.argosy("demo", "break", "image")
@@ -198,6 +205,7 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(
         assert "not running" in running.argosy("demo", "status", code=1)
 
 
+@pytest.mark.tier("all")
 def test_a_second_engine_waits_while_the_demo_has_its_own(shown: Demo) -> None:
     lease = ("lease/argosy-application-controller", "-n", "openshift-gitops")
     assert shown.kubectl("get", *lease, "-o", "jsonpath={.spec.holderIdentity}") == "argosy-demo"

@@ -11,7 +11,10 @@ import pytest
 from support.clusters import KUBECTL
 from support.demo import Demo, demo
 
-pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+pytestmark = [
+    pytest.mark.tier("all"),
+    pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)"),
+]
 APPS = Path(__file__).parents[2] / "llmops-via-argocd/argocd-apps"
 
 
@@ -43,7 +46,6 @@ COMMANDS = (
 )
 
 
-@pytest.mark.tier("all")
 def test_setup_and_health_give_the_same_results_with_an_engine_and_without(alone: Demo, delivering: Demo) -> None:
     alone.argosy(*COMMANDS[0])  # the namespaces: an engine has made some of them by now
     delivering.argosy(*COMMANDS[0])

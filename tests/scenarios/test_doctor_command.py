@@ -12,7 +12,7 @@ import pytest
 from argosy.desk.applications.reader import Reader
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
-from support.app_commands import Scene, scene
+from support.app_commands import HANG, Scene, scene
 from support.engine import APPLICATION, CONTROL, config_map
 from support.git_server import git_host
 
@@ -35,13 +35,13 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         found.repository._git("branch", "old")
         await found.deliver()
         await found.until(lambda status: bool(status.get("sync")))
-        said = await found.argosy("app", "sync", "models", "--timeout", "30")
+        said = await found.argosy("app", "sync", "models", "--timeout", HANG)
         assert said.code == 0, said.err
         yield found
 
 
 async def diagnosed(desk: Scene, *words: str, code: int) -> dict[str, Any]:
-    said = await desk.argosy("doctor", *words, "-o", "json", "--timeout", "60")
+    said = await desk.argosy("doctor", *words, "-o", "json", "--timeout", HANG)
     assert said.code == code, said
     found: dict[str, Any] = json.loads(said.out)
     assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "Diagnosis")
@@ -109,6 +109,7 @@ async def test_each_application_has_its_cause_what_helps_and_a_proven_score(desk
     )
 
 
+@pytest.mark.tier("all")
 async def test_drift_by_hand_is_a_warning_where_people_sync_and_explain_says_the_same(desk: Scene) -> None:
     await desk.cluster.patch(SETTINGS, {"data": {"a": "edited"}}, manager="kubectl-edit")
     await desk.settled()
@@ -121,13 +122,14 @@ async def test_drift_by_hand_is_a_warning_where_people_sync_and_explain_says_the
     assert "next: argosy explain application/models" in said.err and "--explain" not in said.err
 
 
+@pytest.mark.tier("all")
 async def test_a_score_says_whom_it_leaves_out_and_why(desk: Scene) -> None:
     await desk.cluster.patch(SETTINGS, {"data": {"a": "edited"}}, manager="kubectl-edit")
     there = {"server": "https://kubernetes.default.svc", "namespace": "nowhere"}
     await desk.deliver("later", destination=there)
     await desk.until(lambda status: bool(status.get("sync")), "later")
     await desk.settled()
-    said = await desk.argosy("doctor", "--timeout", "60")
+    said = await desk.argosy("doctor", "--timeout", HANG)
     assert "Score 0% synced → 50% after fixes and a sync" in said.out
     assert "  without later: a sync cannot be rehearsed: ConfigMap/settings: namespace nowhere or" in said.out
 
@@ -146,6 +148,7 @@ async def test_what_is_certain_is_put_right_only_when_asked_and_a_second_run_fin
     assert (await diagnosed(desk, code=0))["findings"] == []
 
 
+@pytest.mark.tier("all")
 async def test_what_another_application_makes_is_not_changed_in_the_cluster(desk: Scene) -> None:
     await desk.annotate(tracking_id="root:argoproj.io/Application:argocd/models")
     await scaled(desk)
@@ -155,6 +158,7 @@ async def test_what_another_application_makes_is_not_changed_in_the_cluster(desk
     assert "ignoreDifferences" not in (await desk.app())["spec"]
 
 
+@pytest.mark.tier("all")
 async def test_what_a_controller_makes_is_not_changed_in_the_cluster_either(desk: Scene) -> None:
     maker = await desk.cluster.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fleet", "namespace": CONTROL}}
@@ -168,6 +172,7 @@ async def test_what_a_controller_makes_is_not_changed_in_the_cluster_either(desk
     assert "ignoreDifferences" not in (await desk.app())["spec"]
 
 
+@pytest.mark.tier("all")
 async def test_what_may_not_be_read_is_not_taken_for_missing(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     await scaled(desk)
 
@@ -180,6 +185,7 @@ async def test_what_may_not_be_read_is_not_taken_for_missing(desk: Scene, monkey
     assert found["before"] == found["after"] == found["afterSync"]
 
 
+@pytest.mark.tier("all")
 async def test_what_lives_in_another_cluster_is_neither_compared_nor_proven(desk: Scene) -> None:
     """Objects of the same names live here, and say nothing of it."""
     place = {"server": "https://elsewhere.example:6443", "namespace": "ml"}
@@ -199,6 +205,7 @@ async def test_what_lives_in_another_cluster_is_neither_compared_nor_proven(desk
     assert said.code == 2 and "which cannot be read from here" in said.err
 
 
+@pytest.mark.tier("all")
 async def test_the_gate_that_a_sync_waits_at_is_named_with_its_hook(desk: Scene) -> None:
     desk.repository.push({"app/migrate.yaml": JOB, "app/settings.yaml": config_map(a="two")})
     await desk.settled()
@@ -213,6 +220,7 @@ async def test_the_gate_that_a_sync_waits_at_is_named_with_its_hook(desk: Scene)
     await desk.argosy("app", "terminate-op", "models")
 
 
+@pytest.mark.tier("all")
 async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk: Scene) -> None:
     await scaled(desk)
     said = await desk.argosy("explain", "application/models")
@@ -234,6 +242,7 @@ async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk
     )
 
 
+@pytest.mark.tier("all")
 async def test_a_repository_that_refuses_the_credentials_is_told_with_the_name_of_the_secret(
     desk: Scene, tmp_path: Path
 ) -> None:
@@ -254,6 +263,7 @@ async def test_a_repository_that_refuses_the_credentials_is_told_with_the_name_o
     assert "of-yesterday" not in said.out + said.err
 
 
+@pytest.mark.tier("all")
 async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk: Scene) -> None:
     child = json.loads(json.dumps(await desk.app()))
     made = {"apiVersion": child["apiVersion"], "kind": child["kind"], "spec": child["spec"]}
@@ -264,7 +274,7 @@ async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk
     source = {"repoURL": desk.repository.url, "path": "apps", "targetRevision": "old"}
     await desk.deliver("root", source=source)
     await desk.settled("root")
-    assert (await desk.argosy("app", "sync", "root", "--timeout", "30")).code == 0
+    assert (await desk.argosy("app", "sync", "root", "--timeout", HANG)).code == 0
     await desk.until(lambda status: bool(status.get("sync")), "child")
     await desk.settled("root")
     found = await diagnosed(desk, code=1)
@@ -272,6 +282,7 @@ async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk
     assert told == "it makes 1 Application from old, not from main: their definitions are stale"
 
 
+@pytest.mark.tier("all")
 async def test_two_of_one_name_are_told_apart_and_a_namespace_chooses(desk: Scene) -> None:
     await scaled(desk)
     other = {**await desk.app(), "metadata": {"name": "models", "namespace": "ml"}}

@@ -76,6 +76,7 @@ async def test_a_check_in_the_resource_and_not_in_argocd_cm_is_the_operators_mat
 
 
 @pytest.mark.anyio
+@pytest.mark.tier("all")
 async def test_the_resource_is_touched_and_looked_at_again_until_the_check_has_arrived(idle: Scene) -> None:
     async def act_when_touched() -> None:
         while TOUCHED not in ((await idle.cluster.get(ARGOCD)) or {})["metadata"].get("annotations", {}):
@@ -89,6 +90,7 @@ async def test_the_resource_is_touched_and_looked_at_again_until_the_check_has_a
 
 
 @pytest.mark.anyio
+@pytest.mark.tier("all")
 async def test_an_operator_that_never_acts_is_told_after_the_touch(
     idle: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +101,7 @@ async def test_an_operator_that_never_acts_is_told_after_the_touch(
 
 
 @pytest.mark.anyio
+@pytest.mark.tier("all")
 async def test_a_key_that_extra_config_overrules_is_not_held_against_the_operator(idle: Scene) -> None:
     other = {"extraConfig": {MODEL_KEY: "return {status = 'Degraded'}"}}
     await idle.cluster.patch(ARGOCD, {"spec": other})
@@ -108,6 +111,7 @@ async def test_a_key_that_extra_config_overrules_is_not_held_against_the_operato
 
 
 @pytest.mark.anyio
+@pytest.mark.tier("all")
 async def test_a_script_that_gives_no_answer_is_found_where_it_lives(idle: Scene) -> None:
     broken = {**ENTRY, "check": "hs = {}\nhs.status = 'Healthy'\n"}
     await idle.cluster.patch(ARGOCD, {"spec": {"resourceHealthChecks": [broken]}})
@@ -153,6 +157,7 @@ def doctor(started: Sandbox, *words: object, kubeconfig: Path | None = None) -> 
 
 
 @pytest.mark.usefixtures("needs_kubectl")
+@pytest.mark.tier("all")
 def test_an_edit_of_argocd_cm_that_the_operator_undid_is_expected_behaviour(gitops: Sandbox) -> None:
     key = "resource.customizations.health.PersistentVolumeClaim"
     edit = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": GITOPS},
@@ -169,6 +174,7 @@ def test_an_edit_of_argocd_cm_that_the_operator_undid_is_expected_behaviour(gito
 
 
 @pytest.mark.usefixtures("needs_kubectl")
+@pytest.mark.tier("all")
 def test_who_may_only_read_applications_gets_their_states_and_is_told_what_is_missing(gitops: Sandbox) -> None:
     home = gitops.folder.parent
     file = home / "ada"
@@ -198,6 +204,7 @@ def patched(started: Sandbox) -> list[str]:
     return sorted(name for name in managers if "argosy" in name)
 
 
+@pytest.mark.tier("all")
 def test_the_resource_itself_is_left_as_it_is(gitops: Sandbox) -> None:
     before = gitops.request("GET", RESOURCE).json()["metadata"]["resourceVersion"]
     doctor(gitops)
@@ -205,6 +212,7 @@ def test_the_resource_itself_is_left_as_it_is(gitops: Sandbox) -> None:
     patch(gitops, RESOURCE, {"spec": {"resourceHealthChecks": None}})
 
 
+@pytest.mark.tier("all")
 def test_the_first_link_that_is_missing_is_told_where_a_ready_model_is_called_progressing(gitops: Sandbox) -> None:
     with_model(gitops, "fraud", "x")
     create(

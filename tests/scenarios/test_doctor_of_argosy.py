@@ -56,6 +56,7 @@ async def test_an_argo_cd_without_its_settings_is_ill(desk: Scene) -> None:
 
 
 @pytest.mark.parametrize("left", ["", "killed"])
+@pytest.mark.tier("all")
 async def test_members_count_whatever_a_controller_that_worked_alone_has_left(desk: Scene, left: str) -> None:
     await desk.cluster.create(lease(left, 448.0))
     await desk.cluster.create(fresh_lease(CONTROL, "one", 10.0, datetime.now(UTC)))

@@ -122,6 +122,7 @@ def test_the_line_that_lacks_a_guard_is_named_before_it_fails() -> None:
     assert "obj.status" in errors[0].message
 
 
+@pytest.mark.tier("all")
 def test_what_the_documents_checks_lose_is_what_our_profiles_add() -> None:
     [stopped] = assess(CHECKS[STRICT], [STOPPED])
     assert (stopped.health, stopped.message) == (Health.DEGRADED, "gone")

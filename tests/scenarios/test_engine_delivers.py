@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.model.names import ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map, engine_room
 from support.real_server import REAL
 from support.sync_operations import finish_jobs
@@ -120,7 +121,7 @@ async def test_an_application_that_is_deleted_takes_its_resources_along(room: Ro
     await room.deliver(metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]}, syncPolicy=AUTOMATED)
     await room.until_synced()
     await room.cluster.delete(key("argoproj.io/Application", "models", "argocd"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while await room.get("argoproj.io/Application", "models", "argocd") is not None:
             await asyncio.sleep(0.02)
     assert await room.get("ConfigMap", "settings") is None
@@ -131,7 +132,7 @@ async def test_a_refresh_is_taken_up_and_told_so(room: Room) -> None:
     await room.deliver()
     await room.until(lambda status: status.get("sync", {}).get("status") == "OutOfSync")
     await room.patch_app({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while "argocd.argoproj.io/refresh" in ((await room.app())["metadata"].get("annotations") or {}):
             await asyncio.sleep(0.02)
 

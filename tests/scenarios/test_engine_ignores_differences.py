@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.model.names import ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map, engine_room
 from support.real_server import REAL
 
@@ -32,7 +33,7 @@ def rule(**fields: Any) -> list[dict[str, Any]]:
 async def refreshed(room: Room) -> dict[str, Any]:
     """The Application after a look that began now."""
     await room.patch_app({"metadata": {"annotations": {REFRESH: "normal"}}})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while REFRESH in ((app := await room.app())["metadata"].get("annotations") or {}):
             await asyncio.sleep(0.02)
     return app

@@ -18,6 +18,7 @@ from argosy.model.errors import Forbidden, SourceRefused, Unreachable
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import TOLD
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +65,7 @@ async def test_what_cannot_be_loaded_is_unknown_and_conditions_that_nobody_looke
     assert [each["status"] for each in app["status"]["resources"]] == ["Synced"]
 
 
+@pytest.mark.tier("all")
 async def test_how_what_lives_fares_is_told_also_where_git_cannot_be_read(room: Room) -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "data", "namespace": "ml"}
@@ -82,6 +84,7 @@ async def test_how_what_lives_fares_is_told_also_where_git_cannot_be_read(room: 
         assert app["status"]["sync"]["status"] == "Unknown"
 
 
+@pytest.mark.tier("all")
 async def test_a_host_that_is_away_for_a_moment_is_not_spoken_of(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     app = await synced(room)
     asked = asyncio.Event()
@@ -94,7 +97,7 @@ async def test_a_host_that_is_away_for_a_moment_is_not_spoken_of(room: Room, mon
         patch.setattr(type(room.engine.repositories), "checkout", away)
         room.clock.leap(121)
         await room.change(other="look")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             await asked.wait()
         assert (await room.app())["status"]["sync"] == app["status"]["sync"]
         room.clock.leap(200)
@@ -119,7 +122,7 @@ async def test_updates_that_settings_ignore_make_nobody_look_again(room: Room) -
     await synced(room)
     key = ResourceKey("", "ConfigMap", "ml", "settings")
     await room.change(a="changed")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while (room.engine.cache.get(key) or {})["data"]["a"] != "changed" or not room.engine.queue.is_idle:
             await asyncio.sleep(0.02)
     assert (await room.app())["status"]["sync"]["status"] == "Synced"
@@ -145,11 +148,11 @@ async def test_the_way_of_comparing_that_an_application_asks_for_holds_at_once(r
     await room.settled()
     assert asked == []
     await room.annotate(compare_options="ServerSideDiff=true")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while sorted(asked) != ["other", "settings"]:
             await asyncio.sleep(0.02)
     await room.change(b="more")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while sorted(asked) != ["other", "settings", "settings"]:
             await asyncio.sleep(0.02)
     await room.settled()
@@ -158,6 +161,7 @@ async def test_the_way_of_comparing_that_an_application_asks_for_holds_at_once(r
     assert (await room.cluster.get(key) or {})["data"] == {"a": "one", "b": "more"}
 
 
+@pytest.mark.tier("all")
 async def test_what_an_application_left_behind_is_an_orphan_when_the_application_is_gone(room: Room) -> None:
     await room.project(orphanedResources={"warn": True})
     room.repository.push({**ONE, "other/other.yaml": config_map("other")})
@@ -167,7 +171,7 @@ async def test_what_an_application_left_behind_is_an_orphan_when_the_application
     assert not conditions((await room.settled())["status"], "OrphanedResourceWarning")
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "second"))
     await room.until_gone("argoproj.io/Application", "second", CONTROL)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while room.engine.cache.get(ResourceKey("argoproj.io", "Application", CONTROL, "second")):
             await asyncio.sleep(0.02)
     said = conditions((await room.settled())["status"], "OrphanedResourceWarning")
@@ -175,6 +179,7 @@ async def test_what_an_application_left_behind_is_an_orphan_when_the_application
 
 
 @pytest.mark.parametrize("overruns", [True, False], ids=["may overrun", "may not"])
+@pytest.mark.tier("all")
 async def test_a_sync_that_began_before_a_window_goes_on_only_where_the_window_lets_it(
     room: Room, overruns: bool
 ) -> None:
@@ -208,6 +213,7 @@ async def test_a_sync_that_began_before_a_window_goes_on_only_where_the_window_l
     assert app["status"]["operationState"]["phase"] == "Running"
 
 
+@pytest.mark.tier("all")
 async def test_what_was_told_of_a_sync_that_failed_stays_while_a_window_is_in_the_way(room: Room) -> None:
     broken = {**config_map("broken"), "data": {"a": ["no text"]}}
     room.repository.push({"app/broken.yaml": broken})
@@ -217,7 +223,7 @@ async def test_what_was_told_of_a_sync_that_failed_stays_while_a_window_is_in_th
     project = ResourceKey("argoproj.io", "AppProject", CONTROL, "team")
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
     await room.cluster.patch(project, {"spec": {"syncWindows": [window]}})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while not room.engine.settings.rules().projects["team"].windows:
             await asyncio.sleep(0.02)
     assert conditions((await room.settled())["status"], "SyncError") == [said]
@@ -233,7 +239,7 @@ async def test_a_cluster_by_the_name_that_a_secret_gives_it_is_delivered_to_unle
     assert app["status"]["sync"]["comparedTo"]["destination"] == {"name": "near", "namespace": "ml"}
     paused = {"metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}}
     await room.cluster.patch(ResourceKey("", "Secret", CONTROL, known["metadata"]["name"]), paused)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while not room.engine.settings.rules().clusters.known[0].is_paused:
             await asyncio.sleep(0.02)
     await room.annotate(refresh="normal")
@@ -272,7 +278,7 @@ async def test_webhooks_are_heard_where_their_senders_know_the_secret(room: Room
     secrets = {f"webhook_{name}": KEY for name in names}
     await room.cluster.create(secret("argocd-secret", {}, **secrets))
     await room.until_condition("ComparisonError")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while len(room.engine.settings.webhook_secrets().values) < len(secrets):
             await asyncio.sleep(0.02)
     for event, (headers, payload) in PAYLOADS.items():
@@ -307,6 +313,7 @@ class Discreet:
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["may be read", "may not"])
+@pytest.mark.tier("all")
 async def test_a_kind_that_may_not_be_listed_is_read_or_unknown_and_never_taken_for_missing(
     tmp_path: Path, reads: bool
 ) -> None:

@@ -15,6 +15,7 @@ from argosy.model.errors import ArgosyError, ClusterError, Forbidden
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import informer
 from argosy.runtime.clock import Backoff
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +59,7 @@ class Blinking:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while not holds():
             await asyncio.sleep(0.01)
 

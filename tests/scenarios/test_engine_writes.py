@@ -12,6 +12,7 @@ from argosy.cluster import Cluster
 from argosy.model.application import Application
 from argosy.model.names import ResourceKey
 from argosy.pipeline import Passed, Pipeline
+from support.deadlines import HANG_SECONDS
 from support.engine_crashes import APP, CONTROL, NAMESPACE, URL, Scene, Theatre, theatre
 from support.engine_histories import by_hand, drifts
 from support.sync_operations import config
@@ -42,7 +43,7 @@ async def deliver_many(cluster: Cluster) -> None:
 
 async def until_deployed(stage: Theatre, times: int) -> None:
     """Every Application so often."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         waiting = set(range(MANY))
         while waiting:
             await asyncio.sleep(0.01)
@@ -54,6 +55,7 @@ async def until_deployed(stage: Theatre, times: int) -> None:
                     waiting.discard(number)
 
 
+@pytest.mark.tier("all")
 async def test_a_second_sync_of_a_hundred_writes_no_managed_object_and_each_application_at_most_four_times() -> None:
     async with theatre(Scene([config("a")], policy={})) as stage:
         stage.shelf.push_files({f"{name(number)}/all.yaml": [config(f"c-{number}")] for number in range(MANY)})
@@ -132,7 +134,7 @@ async def test_what_is_asked_while_an_engine_writes_is_not_lost() -> None:
 
         running.engine.cluster.patch = interrupted  # type: ignore[method-assign]
         await stage.patch({"status": {"reconciledAt": "2026-01-01T00:00:00Z"}})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while running.engine.cluster.patch is interrupted or await _is_asked_for(stage):
                 await asyncio.sleep(0.01)
 

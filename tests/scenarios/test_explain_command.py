@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
-from support.app_commands import Scene, scene
+from support.app_commands import HANG, Scene, scene
 from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
@@ -33,15 +34,38 @@ DEPLOYMENT: Manifest = {
 }
 
 
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """One event loop for all tests of this file: most share a desk."""
+    return "asyncio"
+
+
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    """For a test that changes something."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    async with scene(tmp_path) as found:
+    async with synced(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+async def looked_at(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    """For tests that only ask."""
+    folder = tmp_path_factory.mktemp("explained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        async with synced(folder) as found:
+            yield found
+
+
+@asynccontextmanager
+async def synced(folder: Path) -> AsyncIterator[Scene]:
+    async with scene(folder) as found:
         files = {"app/settings.yaml": config_map(a="one"), "app/predictor.yaml": DEPLOYMENT}
         found.repository.push(files, "Begin")
         await found.deliver()
         await found.until(lambda status: bool(status.get("sync")))
-        said = await found.argosy("app", "sync", "models", "--timeout", "30")
+        said = await found.argosy("app", "sync", "models", "--timeout", HANG)
         assert said.code == 0, said.err
         yield found
 
@@ -54,8 +78,8 @@ async def data(desk: Scene, *words: str) -> dict[str, Any]:
     return found
 
 
-async def test_an_object_that_lives_as_git_asks_is_told_so(desk: Scene) -> None:
-    said = await desk.argosy("explain", "cm/settings")
+async def test_an_object_that_lives_as_git_asks_is_told_so(looked_at: Scene) -> None:
+    said = await looked_at.argosy("explain", "cm/settings")
     assert said.code == 0, said.err
     assert said.out.splitlines()[0].startswith("ConfigMap/settings -n ml of models: ") and "Synced" in said.out
     assert "nothing differs: it lives as Git asks for it" in said.out
@@ -71,18 +95,19 @@ async def test_each_differing_field_has_its_cause_its_line_and_what_to_type(desk
     assert "next     argosy app sync models" in lines
 
 
-async def test_a_field_tells_where_its_value_is_written_though_nothing_differs(desk: Scene) -> None:
+async def test_a_field_tells_where_its_value_is_written_though_nothing_differs(looked_at: Scene) -> None:
     path = '.spec.template.spec.containers[name="proxy"].image'
-    found = (await data(desk, "deploy/predictor", path))["fields"]
+    found = (await data(looked_at, "deploy/predictor", path))["fields"]
     (field,) = found
     assert (field["path"], field["differs"]) == ("/spec/template/spec/containers/1/image", False)
     cause = field["cause"]
     assert (cause["kind"], cause["file"], cause["subject"]) == ("AsAsked", "app/predictor.yaml", "Begin")
     assert field["manager"] == "argocd-controller"
-    text = (desk.repository.path / "app/predictor.yaml").read_text().splitlines()
+    text = (looked_at.repository.path / "app/predictor.yaml").read_text().splitlines()
     assert "proxy:1" in text[field["cause"]["line"] - 1]
 
 
+@pytest.mark.tier("all")
 async def test_a_line_is_found_though_the_list_lives_in_another_order(desk: Scene) -> None:
     turned = json.loads(json.dumps(DEPLOYMENT))
     containers = turned["spec"]["template"]["spec"]["containers"]
@@ -95,6 +120,7 @@ async def test_a_line_is_found_though_the_list_lives_in_another_order(desk: Scen
     assert "proxy:2" in text[cause["line"] - 1], (found, text)
 
 
+@pytest.mark.tier("all")
 async def test_a_default_is_told_from_what_somebody_set(desk: Scene) -> None:
     (default,) = (await data(desk, "deploy/predictor", ".spec.revisionHistoryLimit"))["fields"]
     assert default["cause"]["kind"] == "Defaulting"
@@ -103,11 +129,12 @@ async def test_a_default_is_told_from_what_somebody_set(desk: Scene) -> None:
     assert (field["cause"]["kind"], field["manager"], field["differs"]) == ("OtherController", "scaler", False)
 
 
-async def test_a_field_that_is_not_there_is_answered_with_those_that_are(desk: Scene) -> None:
-    said = await desk.argosy("explain", "deploy/predictor", ".spec.replica")
+async def test_a_field_that_is_not_there_is_answered_with_those_that_are(looked_at: Scene) -> None:
+    said = await looked_at.argosy("explain", "deploy/predictor", ".spec.replica")
     assert said.code == 2 and "did you mean replicas?" in said.err, said
 
 
+@pytest.mark.tier("all")
 async def test_an_object_of_no_application_is_told_with_its_owner(desk: Scene) -> None:
     owner = await desk.get("apps/Deployment", "predictor") or {}
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "predictor", "uid": owner["metadata"]["uid"]}
@@ -122,26 +149,26 @@ async def test_an_object_of_no_application_is_told_with_its_owner(desk: Scene) -
 @pytest.mark.parametrize(
     "words", ["settings", "deploy web", "cm/", "cm/settings a..b", "nonsense/x", "cm/settings --app no"]
 )
-async def test_what_cannot_be_explained_exits_with_2_and_says_what_to_write(desk: Scene, words: str) -> None:
-    said = await desk.argosy("explain", *words.split())
+async def test_what_cannot_be_explained_exits_with_2_and_says_what_to_write(looked_at: Scene, words: str) -> None:
+    said = await looked_at.argosy("explain", *words.split())
     assert said.code == 2 and "next: " in said.err, said
 
 
-@pytest.mark.tier("all")
-async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_name(desk: Scene) -> None:
-    whole = await desk.argosy("explain", "application/models")
-    assert whole.code == 0 and (await desk.argosy("explain", "models")).out == whole.out
-    assert (await desk.argosy("explain", "Application", "models")).out == whole.out
-    one = await data(desk, "deploy/predictor", ".spec.replicas")
-    assert await data(desk, "Deployment", "predictor", ".spec.replicas") == one
-    near = await desk.argosy("explain", "model")
+async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_name(looked_at: Scene) -> None:
+    whole = await looked_at.argosy("explain", "application/models")
+    assert whole.code == 0 and (await looked_at.argosy("explain", "models")).out == whole.out
+    assert (await looked_at.argosy("explain", "Application", "models")).out == whole.out
+    one = await data(looked_at, "deploy/predictor", ".spec.replicas")
+    assert await data(looked_at, "Deployment", "predictor", ".spec.replicas") == one
+    near = await looked_at.argosy("explain", "model")
     assert near.code == 2 and "did you mean models?" in near.err, near
-    other = await desk.argosy("explain", "settings")
+    other = await looked_at.argosy("explain", "settings")
     assert "there is no Application 'settings'" in other.err and "KIND/NAME" in other.err, other
-    many = await desk.argosy("explain", "deploy/predictor", ".spec", ".status")
+    many = await looked_at.argosy("explain", "deploy/predictor", ".spec", ".status")
     assert many.code == 2 and "one field at a time" in many.err, many
 
 
+@pytest.mark.tier("all")
 async def test_a_path_that_only_the_default_branch_has_is_a_stale_branch(desk: Scene) -> None:
     desk.repository._git("branch", "stage1-complete")
     desk.repository.push({"later/settings.yaml": config_map(a="one")})
@@ -152,6 +179,7 @@ async def test_a_path_that_only_the_default_branch_has_is_a_stale_branch(desk: S
     assert found["cause"]["next"] == "argosy app set models --revision main"
 
 
+@pytest.mark.tier("all")
 async def test_a_branch_that_is_gone_is_stale_too_and_the_diff_says_so(desk: Scene) -> None:
     said = await desk.argosy("app", "set", "models", "--revision", "stage1-complete")
     assert said.code == 0, said.err
@@ -164,7 +192,7 @@ async def test_a_branch_that_is_gone_is_stale_too_and_the_diff_says_so(desk: Sce
 async def test_a_secret_is_explained_without_its_values(desk: Scene) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"key": "hunter2"}}
     desk.repository.push({"app/token.yaml": secret})
-    assert (await desk.argosy("app", "sync", "models", "--timeout", "30")).code == 0
+    assert (await desk.argosy("app", "sync", "models", "--timeout", HANG)).code == 0
     await desk.cluster.patch(ResourceKey("", "Secret", "ml", "token"), {"data": {"key": "b3RoZXI="}}, manager="tuner")
     for words in ("secret/token", "secret/token .data.key", "secret/token .data.key -o json"):
         said = await desk.argosy("explain", *words.split())

@@ -16,11 +16,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.deadlines import HANG_SECONDS, wait_until
 from support.first_visit import Look, Row, Visit, Visitor, has_chromium, is_built
 
 for library in ("nbclient", "nbformat", "ipykernel"):
     pytest.importorskip(library)
 
+pytestmark = pytest.mark.tier("all")
 STAGING, MODEL = "llmops-staging", "staging-qwen25-05b-instruct"
 SHIPPED = 0.9  # of all points, and no row without any
 NOTEBOOK = {
@@ -71,7 +73,7 @@ def deploy(visitor: Visitor, look: Look) -> None:
     look.shows(text, r"wave 0 ", r"wave 1 .*InferenceService", r"succeeded")
     look.wants(text, last_line_with_state_and_seconds=r"✔ Synced +\S \w+ in \d")
     visitor.browser.follows(STAGING, "Synced")
-    look.took(visitor.type(f"argosy app wait {STAGING} --health --timeout 60"))
+    look.took(visitor.type(f"argosy app wait {STAGING} --health --timeout {HANG_SECONDS:g}"))
 
 
 def ask_the_model(visitor: Visitor, look: Look) -> None:
@@ -82,7 +84,8 @@ def ask_the_model(visitor: Visitor, look: Look) -> None:
 
 def break_it(visitor: Visitor, look: Look) -> None:
     look.shows(look.took(visitor.type("argosy demo break model")), "read the model from a claim")
-    began, ends = time.monotonic(), time.monotonic() + 60
+    began = time.monotonic()
+    ends = began + HANG_SECONDS
     while "✖" not in (text := visitor.type("argosy app list").text):
         assert time.monotonic() < ends, text
     look.seconds = time.monotonic() - began
@@ -95,7 +98,7 @@ def break_it(visitor: Visitor, look: Look) -> None:
 
 def roll_back(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.type(f"argosy app rollback {STAGING}", **{r"\[y/N\] ": "y"}))
-    look.took(visitor.type(f"argosy app wait {STAGING} --health --timeout 60"))
+    look.took(visitor.type(f"argosy app wait {STAGING} --health --timeout {HANG_SECONDS:g}"))
     look.shows(text, r"rollback to [0-9a-f]{7} succeeded")
     look.hides(text, "cannot be initiated")
     plan = r"goes back from [0-9a-f]{7} to deployment \d+: [0-9a-f]{7}"
@@ -192,10 +195,7 @@ def _applications(visitor: Visitor) -> dict[str, object]:
 def leave(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.first.interrupt())
     look.shows(text, r"stopped")
-    ends = time.monotonic() + 30
-    while (left := visitor.processes()) and time.monotonic() < ends:
-        time.sleep(0.1)
-    assert left == [], left
+    wait_until(lambda: not visitor.processes(), "no process is left")
     look.wants(text, way_to_go_on=r"argosy ")
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from support.clusters import KUBECTL, Sandbox
+from support.deadlines import HANG_SECONDS
 from support.forked_commands import Done, run
 
 IMAGE = ["generate", "wait-for-image", "--name", "trainer", "--image-tag", "trainer:latest", "-n", "default"]
@@ -20,7 +21,7 @@ GROUP = "mlops.mlops.dev"
 
 
 def typed(*words: str) -> Done:
-    return run(words, env=os.environ, timeout=60)
+    return run(words, env=os.environ, timeout=HANG_SECONDS)
 
 
 def documents(*words: str) -> list[Any]:
@@ -70,7 +71,7 @@ def run_script(words: list[str], sandbox: Sandbox, folder: Path) -> subprocess.C
     env = {each["name"]: each["value"] for each in container["env"]}
     env |= {"PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(sandbox.kubeconfig), "HOME": str(folder)}
     command = [*container["command"], *container["args"]]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
 
 
 def define(sandbox: Sandbox, group: str, kind: str, version: str = "v1") -> str:
@@ -88,12 +89,13 @@ def define(sandbox: Sandbox, group: str, kind: str, version: str = "v1") -> str:
     }
     command = [str(KUBECTL), "--kubeconfig", str(sandbox.kubeconfig)]
     subprocess.run([*command, "apply", "-f", "-"], input=json.dumps(definition), text=True, check=True)
-    waited = ["wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=30s"]
+    waited = ["wait", "--for=condition=Established", f"crd/{plural}.{group}", f"--timeout={HANG_SECONDS:g}s"]
     subprocess.run([*command, *waited], check=True)
     return f"/apis/{group}/{version}/namespaces/default/{plural}"
 
 
 @pytest.mark.parametrize(("phase", "code"), [("Succeeded", 0), ("Failed", 1)])
+@pytest.mark.tier("all")
 def test_the_script_reads_a_notebook_as_it_is_in_a_cluster(
     shared: Sandbox, tmp_path: Path, needs_kubectl: None, phase: str, code: int
 ) -> None:
@@ -111,6 +113,7 @@ def test_the_script_reads_a_notebook_as_it_is_in_a_cluster(
     assert done.stdout.splitlines()[0] == "Waiting for notebook validation to complete..."
 
 
+@pytest.mark.tier("all")
 def test_the_script_reads_builds_as_they_are_in_a_cluster(shared: Sandbox, tmp_path: Path, needs_kubectl: None) -> None:
     define(shared, "image.openshift.io", "ImageStreamTag")
     place = define(shared, "build.openshift.io", "Build")

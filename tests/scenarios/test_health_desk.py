@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from support.clusters import ARGOSY, argosy, environment
+from support.deadlines import HANG_SECONDS
 
 CM = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-cm}\ndata:\n"
 HEALTH = "resource.customizations.health."
@@ -44,12 +45,20 @@ def files(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["test", "-"], ["lint", "-"], ["test", "--script", "-", "m"], ["test", "--facts", "-", "m"]]
+    "arguments",
+    [
+        ["test", "-"],
+        pytest.param(["lint", "-"], marks=pytest.mark.tier("all")),
+        pytest.param(["test", "--script", "-", "m"], marks=pytest.mark.tier("all")),
+        pytest.param(["test", "--facts", "-", "m"], marks=pytest.mark.tier("all")),
+    ],
 )
 def test_a_closed_standard_input_is_told_in_a_sentence(files: Path, arguments: list[str]) -> None:
     words = [str(files / "model.yaml") if word == "m" else word for word in arguments]
     shell = ["sh", "-c", 'exec "$@" <&-', "sh", str(ARGOSY), "health", *words]
-    done = subprocess.run(shell, env=environment(files), capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(
+        shell, env=environment(files), capture_output=True, text=True, check=False, timeout=HANG_SECONDS
+    )
     assert done.returncode == 2
     assert done.stderr == "argosy: standard input: is closed, so nothing can be read from it\nnext: name a file\n"
 
@@ -61,7 +70,9 @@ def unread(files: Path, *arguments: object, both: bool = False) -> int:
     error: Any = here if both else subprocess.DEVNULL
     words = [str(ARGOSY), "health", *map(str, arguments)]
     try:
-        done = subprocess.run(words, env=environment(files), stdout=here, stderr=error, check=False, timeout=30)
+        done = subprocess.run(
+            words, env=environment(files), stdout=here, stderr=error, check=False, timeout=HANG_SECONDS
+        )
     finally:
         os.close(here)
     return done.returncode
@@ -80,10 +91,11 @@ def test_who_stops_reading_does_not_change_the_answer(files: Path, both: bool) -
     assert unread(files, "list", both=both) == 0
 
 
+@pytest.mark.tier("all")
 def test_closed_outputs_do_not_change_the_answer(files: Path) -> None:
     words = [str(ARGOSY), "health", "test", str(files / "model.yaml"), "--expect", "Healthy"]
     shell = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *words]
-    assert subprocess.run(shell, env=environment(files), check=False, timeout=30).returncode == 1
+    assert subprocess.run(shell, env=environment(files), check=False, timeout=HANG_SECONDS).returncode == 1
 
 
 # -- broken checks -------------------------------------------------------------------------------------------------
@@ -101,7 +113,11 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("what", BROKEN)
+USUAL = ("a word that is no health", "an old map that is no YAML")
+ROWS = [each if each in USUAL else pytest.param(each, marks=pytest.mark.tier("all")) for each in BROKEN]
+
+
+@pytest.mark.parametrize("what", ROWS)
 def test_settings_that_are_broken_fail_their_test(files: Path, what: str) -> None:
     (files / "cm.yaml").write_text(CM + BROKEN[what])
     assert health(files, "test", files / "cm.yaml")[0] == 1
@@ -113,7 +129,7 @@ def test_settings_that_are_broken_fail_their_test(files: Path, what: str) -> Non
     assert (code, ElementTree.fromstring(out).get("failures")) == (1, "1")
 
 
-@pytest.mark.parametrize("what", BROKEN)
+@pytest.mark.parametrize("what", ROWS)
 def test_broken_settings_fail_the_test_of_an_object_that_they_concern(files: Path, what: str) -> None:
     (files / "cm.yaml").write_text(CM + BROKEN[what])
     is_script = "parse" in what  # no part of judging an object
@@ -146,6 +162,7 @@ def test_a_script_with_a_word_that_is_no_health_fails(files: Path) -> None:
     assert "correct the script" in err
 
 
+@pytest.mark.tier("all")
 def test_tests_without_a_rule_fail(files: Path) -> None:
     rule = files / "rules" / "ml.example.com" / "Model"
     (rule / "testdata").mkdir(parents=True)
@@ -184,6 +201,7 @@ def test_a_kind_that_is_almost_one_with_a_rule_is_told_which(files: Path) -> Non
     )
 
 
+@pytest.mark.tier("all")
 def test_facts_that_no_rule_knows_are_told(files: Path) -> None:
     (files / "facts.yaml").write_text("storageclasses: {}\nregion: eu\n")
     _, _, err = health(files, "test", files / "claim.yaml", "--facts", files / "facts.yaml")
@@ -210,6 +228,7 @@ def test_the_report_of_a_script_has_only_the_promised_fields(files: Path) -> Non
 # -- list, show, diff ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("all")
 def test_every_name_of_the_list_is_one_that_show_takes(files: Path) -> None:
     from argosy.cli import main
 
@@ -230,6 +249,7 @@ def test_settings_without_a_check_for_the_kind_cannot_be_compared(files: Path) -
     assert "there are no test objects of this kind to try them on\nnext: name objects" in err
 
 
+@pytest.mark.tier("all")
 def test_two_rules_are_compared_on_objects_of_one_s_own(files: Path) -> None:
     words = ["diff", "Model", "--script", files / "good.lua", files / "model.yaml", files / "claim.yaml"]
     code, out, err = health(files, *words)
@@ -251,6 +271,7 @@ def test_a_check_of_an_argocd_resource_has_it_as_its_source(files: Path) -> None
 
 
 @pytest.mark.parametrize("moment", ["---", "watching; Ctrl-C ends it"])
+@pytest.mark.tier("all")
 def test_ctrl_c_ends_a_watch_with_0_whenever_it_comes(files: Path, moment: str) -> None:
     (files / "slow.lua").write_text("while true do end")
     words = [str(ARGOSY), "health", "test", "--script", "slow.lua", "model.yaml", "--watch"]
@@ -260,7 +281,7 @@ def test_ctrl_c_ends_a_watch_with_0_whenever_it_comes(files: Path, moment: str) 
         seen = next((line for line in process.stdout if line.strip() == moment), "")
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
-        assert (process.wait(20), seen.strip(), "Traceback" in rest) == (0, moment, False)
+        assert (process.wait(HANG_SECONDS), seen.strip(), "Traceback" in rest) == (0, moment, False)
 
 
 def test_a_folder_of_manifests_may_hold_a_file_called_health_yaml(tmp_path: Path) -> None:

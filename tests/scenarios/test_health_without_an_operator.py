@@ -11,6 +11,7 @@ from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from support.clusters import Sandbox, argosy, kubectl, sandbox
+from support.deadlines import HANG_SECONDS
 from support.gitops_operator import (
     MODEL_KEY,
     as_lines,
@@ -46,6 +47,7 @@ def test_without_an_operator_the_config_map_is_the_place(plain: Sandbox) -> None
     assert health(plain, "verify").code == 0
 
 
+@pytest.mark.tier("all")
 def test_without_an_operator_a_second_run_writes_nothing_either(plain: Sandbox) -> None:
     health(plain, "apply", "--force", *QUICK)
     before = version(plain, settings_of("argocd"))
@@ -54,6 +56,7 @@ def test_without_an_operator_a_second_run_writes_nothing_either(plain: Sandbox) 
     assert version(plain, settings_of("argocd")) == before
 
 
+@pytest.mark.tier("all")
 def test_kubectl_takes_the_exported_config_map_and_keeps_other_keys(plain: Sandbox) -> None:
     patch(plain, settings_of("argocd"), {"data": {"url": "https://argocd.example.com", MODEL_KEY: None}})
     text = health(plain, "export", "--as", "configmap").out
@@ -74,9 +77,11 @@ def test_without_any_cluster_it_says_so_with_exit_code_2(home: Path) -> None:
     assert done.code == 2 and done.err.startswith("argosy: ") and "Traceback" not in done.err
 
 
+@pytest.mark.tier("all")
 def test_a_resource_that_no_operator_serves_ends_with_exit_code_1_and_what_to_do(running: Sandbox) -> None:
     kubectl(running.kubeconfig, "apply", "-f", "-", input=dump(definition("argocds.argoproj.io")))
-    kubectl(running.kubeconfig, "wait", "--for=condition=Established", "crd/argocds.argoproj.io", "--timeout=20s")
+    patience = f"--timeout={HANG_SECONDS:g}s"
+    kubectl(running.kubeconfig, "wait", "--for=condition=Established", "crd/argocds.argoproj.io", patience)
     resource = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "mine"}, "spec": {}}
     kubectl(running.kubeconfig, "apply", "-n", "default", "-f", "-", input=dump(resource))
     done = health(running, "apply", "--timeout", "0.5")

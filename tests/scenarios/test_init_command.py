@@ -13,6 +13,7 @@ import pytest
 
 from argosy.schema.definitions import definitions
 from support.clusters import ARGOSY, KUBECTL, Sandbox
+from support.deadlines import HANG_SECONDS
 from support.forked_commands import Done, run
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +25,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def typed(home: Path, *words: str, **more: str) -> Done:
-    return run(["init", *words], env=environment(home, **more), cwd=home, timeout=60)
+    return run(["init", *words], env=environment(home, **more), cwd=home, timeout=HANG_SECONDS)
 
 
 def git(home: Path, *words: str) -> str:
@@ -143,6 +144,7 @@ def test_another_repository_that_git_was_told_of_is_not_touched(home: Path) -> N
 
 
 @pytest.mark.parametrize("overlay", ["dev", "staging", "production"])
+@pytest.mark.tier("all")
 def test_the_overlays_build_to_what_the_tree_builds_to(home: Path, overlay: str, needs_kubectl: None) -> None:
     typed(home, "models")
     built = [
@@ -169,6 +171,7 @@ def test_the_checks_of_a_new_repository_pass(home: Path, needs_kubectl: None) ->
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.tier("all")
 def test_a_cluster_takes_applications_overlays_and_notebook(home: Path, running: Sandbox, needs_kubectl: None) -> None:
     typed(home, "models", "--name", "fraud", "--repo-url", ADDRESS)
     kubectl = [str(KUBECTL), "--kubeconfig", str(running.kubeconfig)]
@@ -201,12 +204,13 @@ def test_a_cluster_takes_applications_overlays_and_notebook(home: Path, running:
         assert (done.returncode, done.stderr) == (0, ""), words
 
 
+@pytest.mark.tier("all")
 def test_nothing_of_the_checkout_is_needed(home: Path) -> None:
     """The package alone, somewhere else, makes the same repository."""
     alone = home / "site"
     shutil.copytree(ROOT / "src/argosy", alone / "argosy", ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "argosy", "init", "models"]
     where = environment(home, PYTHONPATH=str(alone))
-    subprocess.run(command, cwd=home, env=where, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=home, env=where, check=True, capture_output=True, timeout=HANG_SECONDS)
     typed(home, "usual")
     assert git(home / "models", "rev-parse", "HEAD^{tree}") == git(home / "usual", "rev-parse", "HEAD^{tree}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,11 @@ import pytest
 
 from argosy.model.manifest import load_all
 from support.clusters import Sandbox, argosy, kubectl, sandbox
+from support.deadlines import wait_until
 from support.pod_security import refused, refused_by_scc
 from support.simulated_argocd import MANAGER, controller
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
 SERVED = "/apis/apps/v1/namespaces/argosy/deployments"
 
 
@@ -37,14 +36,6 @@ def pods(box: Sandbox) -> list[dict[str, Any]]:
     return [each for each in found if not each["metadata"].get("deletionTimestamp")]
 
 
-def until(holds: Callable[[], Any]) -> Any:
-    end = time.monotonic() + PATIENCE
-    while not (found := holds()):
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.05)
-    return found
-
-
 def is_rolled(box: Sandbox, name: str, replicas: int) -> bool:
     found = box.request("GET", f"{SERVED}/{name}").json()
     status = found.get("status") or {}
@@ -63,7 +54,7 @@ def test_install_plans_asks_brings_and_is_done_again_without_a_change(box: Sandb
     kubectl_there = f"kubectl --kubeconfig {box.kubeconfig} -n argosy"
     assert f"next: {kubectl_there} rollout status deployment/argosy-controller" in out.splitlines()
     assert "argosy admin initial-password -n argosy" in out and "port-forward service/argosy-server 8484:443" in out
-    until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
+    wait_until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
     for pod in pods(box):
         assert refused(pod["spec"]) + refused_by_scc(pod["spec"]) == []
     code, out, _ = run(box, "install", "--apply", "-y", "-o", "json")
@@ -72,20 +63,23 @@ def test_install_plans_asks_brings_and_is_done_again_without_a_change(box: Sandb
     assert (told["create"], told["update"], told["delete"]) == (0, 0, 0)
 
 
+@pytest.mark.tier("all")
 def test_another_version_and_more_of_them_are_rolled_one_at_a_time(box: Sandbox) -> None:
     run(box, "install", "--apply", "-y")
-    until(lambda: is_rolled(box, "argosy-controller", 1))
+    wait_until(lambda: is_rolled(box, "argosy-controller", 1))
     code, out, _ = run(box, "install", "--apply", "-y", "--ha", "--image", "argosy:0.2.0")
     assert code == 0 and "spec.replicas: 1 → 3" in out and "updated   Deployment argosy-controller" in out
-    until(lambda: is_rolled(box, "argosy-controller", 3) and is_rolled(box, "argosy-server", 2))
-    found = until(lambda: len(now := pods(box)) == 5 and now)
+    wait_until(lambda: is_rolled(box, "argosy-controller", 3) and is_rolled(box, "argosy-server", 2))
+    found = wait_until(lambda: len(now := pods(box)) == 5 and now)
     assert {each["spec"]["containers"][0]["image"] for each in found} == {"argosy:0.2.0"}
     code, out, _ = run(box, "install", "--apply", "-y", "--read-only")
     assert code == 0 and "deleted   ClusterRole argosy-server-acts" in out
     assert "deleted   Deployment argosy-controller" in out
-    until(lambda: {each["metadata"]["labels"]["app.kubernetes.io/name"] for each in pods(box)} == {"argosy-server"})
+    named = "app.kubernetes.io/name"
+    wait_until(lambda: {each["metadata"]["labels"][named] for each in pods(box)} == {"argosy-server"})
 
 
+@pytest.mark.tier("all")
 def test_the_base_is_rendered_alike_by_both_and_applied(box: Sandbox) -> None:
     folder = ROOT / "deploy" / "argosy"
     ours = argosy("render", folder, home=box.folder.parent)
@@ -94,7 +88,7 @@ def test_the_base_is_rendered_alike_by_both_and_applied(box: Sandbox) -> None:
     assert list(load_all(ours.out)) == list(load_all(theirs.out))
     applied = kubectl(box.kubeconfig, "apply", "--server-side", "--force-conflicts", "-k", folder)
     assert applied.code == 0, applied.err
-    until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
+    wait_until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
     code, out, _ = run(box, "install", "--apply", "--dry-run")
     assert code == 0 and "to add" not in out, out  # the same, whoever brought it
 
@@ -109,6 +103,7 @@ def test_what_is_printed_is_what_kubectl_takes(box: Sandbox) -> None:
     assert mistaken.code == 2 and "add it" in mistaken.err
 
 
+@pytest.mark.tier("all")
 def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sandbox) -> None:
     run(box, "install", "--apply", "-y")
     at = "/apis/argoproj.io/v1alpha1/namespaces/argosy/applications"
@@ -116,14 +111,14 @@ def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sa
             "source": {"repoURL": "https://example.com/a.git", "path": "a"}}  # fmt: skip
     metadata = {"name": "web", "finalizers": ["resources-finalizer.argocd.argoproj.io"]}
     made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
-    until(lambda: box.request("POST", at, made).code in (201, 409))
+    wait_until(lambda: box.request("POST", at, made).code in (201, 409))
     code, out, err = run(box, "uninstall", "-y")
     assert code == 2 and "nobody would serve their finalizers" in err
     assert box.request("GET", f"{SERVED}/argosy-server").code == 200
     code, out, err = run(box, "uninstall", "-y", "--force")
     assert code == 0 and "deleted   Deployment argosy-server in argosy" in out, err
     assert box.request("GET", f"{at}/web").code == 200
-    until(lambda: not pods(box))
+    wait_until(lambda: not pods(box))
     code, out, _ = run(box, "uninstall", "-y", "--force")
     assert code == 0 and "Plan: nothing to do." in out
     code, out, _ = run(box, "uninstall", "--applications", "--dry-run", "-o", "json")
@@ -132,9 +127,10 @@ def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sa
     box.request("DELETE", f"{at}/web")
     code, out, _ = run(box, "uninstall", "--applications", "-y")
     assert code == 0 and "deleted   Namespace argosy" in out
-    until(lambda: box.request("GET", "/api/v1/namespaces/argosy").code == 404)
+    wait_until(lambda: box.request("GET", "/api/v1/namespaces/argosy").code == 404)
 
 
+@pytest.mark.tier("all")
 def test_a_plan_says_whether_an_argo_cd_looks_at_the_namespace(box: Sandbox) -> None:
     named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
     assert kubectl(box.kubeconfig, "apply", "-f", "-", input=json.dumps(named)).code == 0

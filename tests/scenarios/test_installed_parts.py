@@ -25,15 +25,15 @@ from argosy.setup.installing.manifests import manifests
 from argosy.setup.installing.options import InstallOptions
 from support import restricted_user
 from support.clusters import ARGOSY, KUBECTL, Sandbox, argosy, environment, kubectl, sandbox
+from support.deadlines import HANG_SECONDS
 from support.engine import Repository
 
-PATIENCE = 60.0
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argosy/applications"
 pytestmark = [pytest.mark.tier("all"), pytest.mark.skipif(not KUBECTL.exists(), reason="no kubectl here")]
 
 
 def until(holds: Callable[[], Any], why: Callable[[], str] = lambda: "") -> Any:
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + HANG_SECONDS
     while not (found := holds()):
         assert time.monotonic() < end, f"it never came true {why()}"
         time.sleep(0.1)
@@ -82,7 +82,7 @@ def running(box: Sandbox, name: str, folder: Path, *more: str) -> Iterator[Path]
     try:
         yield log
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0, log.read_text()[-2000:]
+        assert process.wait(HANG_SECONDS) == 0, log.read_text()[-2000:]
     finally:
         if process.poll() is None:
             process.kill()
@@ -95,7 +95,7 @@ def asked(url: str, document: Any = None, token: str = "", method: str = "") -> 
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
     body = None if document is None else json.dumps(document).encode()
     request = urllib.request.Request(url, body, headers, method=method or None)
-    with urllib.request.urlopen(request, timeout=30, context=tls if url.startswith("https") else None) as got:
+    with urllib.request.urlopen(request, timeout=HANG_SECONDS, context=tls if url.startswith("https") else None) as got:
         text = got.read().decode()
     return json.loads(text) if text.startswith(("{", "[")) else text
 
@@ -192,7 +192,7 @@ def _is_found_by_commands(box: Sandbox, folder: Path) -> None:
 def _goes_with_all_that_it_delivered(box: Sandbox, folder: Path) -> None:
     """The controller that still runs takes away what the Application delivered, before its rights go."""
     flags = ("--kubeconfig", box.kubeconfig)
-    done = argosy("uninstall", "--applications", "-y", *flags, home=folder, timeout=PATIENCE)
+    done = argosy("uninstall", "--applications", "-y", *flags, home=folder, timeout=HANG_SECONDS)
     assert done.code == 0 and "deleted   Application web in argosy" in done.out, done.err
     assert done.out.index("Application web in") < done.out.rindex("Deployment argosy-controller in")
     assert box.request("GET", "/api/v1/namespaces/web/configmaps/a").code == 404

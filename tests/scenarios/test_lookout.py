@@ -22,10 +22,10 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import Doorway
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 
 pytestmark = pytest.mark.anyio
-PATIENCE = 60.0  # seconds; only a hang takes so long
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
 
 
@@ -107,7 +107,7 @@ async def until(holds: Callable[[], Any], lookout: Lookout) -> None:
     told = asyncio.Event()
     stop = lookout.listen(lambda before, after: told.set())
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while not holds():
                 told.clear()
                 await told.wait()
@@ -169,6 +169,7 @@ async def test_settings_are_followed(room: Room, lookout: Lookout) -> None:
     await until(lambda: not lookout.knows(GroupKind("", "ConfigMap")), lookout)
 
 
+@pytest.mark.tier("all")
 async def test_a_kind_that_comes_later_is_known_later(room: Room, lookout: Lookout) -> None:
     kind = GroupKind("example.com", "Toy")
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
@@ -178,7 +179,7 @@ async def test_a_kind_that_comes_later_is_known_later(room: Room, lookout: Looko
         "metadata": {"name": "toys.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
     })  # fmt: skip
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while kind not in await room.cluster.kinds():
             await asyncio.sleep(0.02)
     metadata = {"name": "a", "namespace": "ml"}
@@ -190,14 +191,14 @@ async def test_a_lookout_says_since_when_it_sees_nothing_and_still_answers(clust
     fresh = lookout.as_of
     assert fresh.is_up and fresh.changed is not None
     cluster.leave()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while lookout.as_of.is_up:
             await asyncio.sleep(0.02)
     stale = lookout.as_of
     assert stale.at >= fresh.at and stale.why == "the server is away" and lookout.as_of.at == stale.at
     assert [node.key for node in await lookout.reader.tree(await lookout.reader.desk.find("models"))] == [SETTINGS]
     cluster.come_back()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(HANG_SECONDS):
         while not lookout.as_of.is_up:
             await asyncio.sleep(0.02)
 
@@ -213,6 +214,7 @@ class Mute(Watched):
         return "v1.32.0"
 
 
+@pytest.mark.tier("all")
 async def test_a_server_that_vanished_without_a_word_is_noticed_by_asking(
     room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,18 +226,19 @@ async def test_a_server_that_vanished_without_a_word_is_noticed_by_asking(
         assert lookout.as_of.is_up
         cluster.is_mute = True
         gone = datetime.now(UTC)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while lookout.as_of.is_up:
                 await asyncio.sleep(0.01)
         stale = lookout.as_of
         assert stale.why == "the cluster does not answer"
         assert stale.at <= gone + timedelta(seconds=0.2)  # not when it was noticed, but when it last answered
         cluster.is_mute = False
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(HANG_SECONDS):
             while not lookout.as_of.is_up:
                 await asyncio.sleep(0.01)
 
 
+@pytest.mark.tier("all")
 async def test_a_listener_that_fails_keeps_nothing_from_the_others(room: Room, lookout: Lookout) -> None:
     def fail(before: Manifest | None, after: Manifest | None) -> None:
         raise ValueError("on purpose")
@@ -276,6 +279,7 @@ def workload(kind: str, name: str, *owners: Manifest) -> Manifest:
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": {}}
 
 
+@pytest.mark.tier("all")
 async def test_a_tree_that_is_kept_is_the_tree_that_would_be_made(room: Room, lookout: Lookout) -> None:
     """Whatever changes: an object, its owners, what is below it, what is beside it."""
     app = lookout.application(CONTROL, "models")

@@ -23,8 +23,10 @@ from argosy.desk.applications import reader
 from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
 from support.clusters import TOKEN, Served, served
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, Room, shared_crew
 
+HANG = f"{HANG_SECONDS:g}"  # for --timeout, where a command is to come to its end
 HANDS = ThreadPoolExecutor(8)  # for all tests: a worker ends with the thread that started it
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,10 +92,10 @@ def _at(data: Any, path: str) -> Any:
     return data
 
 
-async def play(desk: Scene, folder: Path) -> list[tuple[Command, Said, dict[str, str]]]:
-    """Every command in its order, each after what the record says happens before it."""
+async def play(desk: Scene, folder: Path, commands: Iterable[Command]) -> list[tuple[Command, Said, dict[str, str]]]:
+    """The commands in their order, each after what the record says happens before it."""
     played = []
-    for command in recorded():
+    for command in commands:
         if command.before:
             await EVENTS[command.before](desk, folder)
         known = {"GITURL": desk.repository.url, "FULL": desk.repository.head, "COMMIT": desk.repository.head[:7]}
