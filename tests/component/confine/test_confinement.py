@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import sys
@@ -10,9 +9,13 @@ import sys
 import pytest
 
 from argosy.confine import ConfinedError, Confinement, Limits, Pool, landlock
-from support import paths
+from support.deadlines import HANG_SECONDS
+from support.file_pools import FilePool
+from support.paths import TESTS
 
 HOSTILE = "support.hostile_functions"
+POOL = FilePool(workers=1, preload=[HOSTILE], limits=Limits(wall=HANG_SECONDS))
+close_pool = POOL.fixture()
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give its workers another user and network")
 needs_landlock = pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
@@ -21,26 +24,15 @@ needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux con
 
 
 def ask(function, payload=None):
-    async def scene():
-        pool = Pool(workers=1, preload=[HOSTILE], limits=Limits(wall=5))
-        try:
-            return await pool.run(f"{HOSTILE}:{function}", payload)
-        finally:
-            await pool.close()
-
-    return asyncio.run(scene())
+    return POOL.run(lambda pool: pool.run(f"{HOSTILE}:{function}", payload))
 
 
 def report() -> Confinement:
-    async def scene():
-        pool = Pool(workers=1)
-        try:
-            assert await pool.start() == pool.report()
-            return pool.report()
-        finally:
-            await pool.close()
+    async def scene(pool):
+        assert await pool.start() == pool.report()
+        return pool.report()
 
-    return asyncio.run(scene())
+    return POOL.run(scene)
 
 
 def test_the_report_says_what_is_in_force():
@@ -90,9 +82,9 @@ def test_a_key_file_that_only_its_owner_may_read_cannot_be_read(tmp_path):
 
 
 @needs_landlock
-def test_the_place_where_a_preloaded_module_lies_opens_nothing_beside_it():
+def test_the_place_where_a_preloaded_package_lies_opens_nothing_beside_it():
     with pytest.raises(ConfinedError, match="PermissionError"):
-        ask("read", paths.__file__)
+        ask("read", str(TESTS / "conftest.py"))
 
 
 @needs_landlock
@@ -149,7 +141,8 @@ def test_the_environment_is_empty():
 
 
 def test_a_worker_stands_in_the_root_and_holds_only_the_socket_to_its_parent():
-    found = ask("places")
+    anew = Limits(wall=HANG_SECONDS, memory=100 << 20)  # others than those of the other tests: a new worker
+    found = POOL.run(lambda pool: pool.run(f"{HOSTILE}:places", None, limits=anew))
     assert found["cwd"] == "/"
     assert found["stdin"] == ""
     assert len(found["descriptors"]) == 1

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
 from argosy.confine import ConfinedError, CrashError, Limits, OverLimit, Pool, RefusedError
 from argosy.model.errors import LimitError, TransientError, UserError
+from support.deadlines import HANG_SECONDS
+from support.file_pools import FilePool
 
 HOSTILE = "support.hostile_functions"
+POOL = FilePool(workers=1, preload=[HOSTILE])
+close_pool = POOL.fixture()
 
 
 def ask(function, payload=None, *, limits=None, then=7):
     """What comes of one call; afterwards the same pool must still answer."""
 
-    async def scene():
-        pool = Pool(workers=1, preload=[HOSTILE])
+    async def scene(pool):
         try:
-            try:
-                answer = await pool.run(f"{HOSTILE}:{function}", payload, limits=limits)
-            except UserError as problem:
-                answer = problem
-            assert await pool.run(f"{HOSTILE}:echo", then) == then
-            return answer
-        finally:
-            await pool.close()
+            answer = await pool.run(f"{HOSTILE}:{function}", payload, limits=limits)
+        except UserError as problem:
+            answer = problem
+        assert await pool.run(f"{HOSTILE}:echo", then) == then
+        return answer
 
-    return asyncio.run(scene())
+    return POOL.run(scene)
 
 
 def test_an_answer_is_the_functions_answer():
@@ -37,33 +36,31 @@ def test_an_answer_is_the_functions_answer():
 
 @pytest.mark.parametrize("function", ["loop", "huge_power", "slow_regex"])
 def test_what_never_ends_is_killed_at_the_wall_limit_in_c_code_too(function):
-    start = time.monotonic()
-    error = ask(function, limits=Limits(wall=0.2))
+    error = ask(function, limits=Limits(wall=0.2, cpu=60))
     assert isinstance(error, OverLimit) and error.limit == "wall"
     assert str(error) == f"{HOSTILE}:{function}: took longer than 0.2 s (limit wall)"
-    assert time.monotonic() - start < 20
 
 
 @pytest.mark.parametrize("function", ["huge_power", "slow_regex"])
 def test_what_burns_cpu_in_c_code_is_killed_at_the_cpu_limit(function):
-    error = ask(function, limits=Limits(wall=20, cpu=0.2))
+    error = ask(function, limits=Limits(wall=HANG_SECONDS, cpu=0.2))
     assert isinstance(error, OverLimit) and error.limit == "cpu"
     assert "0.2 s of CPU (limit cpu)" in str(error)
 
 
 def test_sleeping_uses_no_cpu_so_only_the_wall_limit_counts():
-    assert ask("sleep", 0.3, limits=Limits(wall=5, cpu=0.1)) == 0.3
+    assert ask("sleep", 0.3, limits=Limits(wall=HANG_SECONDS, cpu=0.1)) == 0.3
 
 
 @pytest.mark.parametrize(("function", "payload"), [("memory", None), ("big_allocation", 1 << 30)])
 def test_who_wants_too_much_memory_is_told_the_memory_limit(function, payload):
-    error = ask(function, payload, limits=Limits(wall=10, memory=64 << 20))
+    error = ask(function, payload, limits=Limits(wall=HANG_SECONDS, memory=64 << 20))
     assert isinstance(error, LimitError) and error.limit == "memory"
     assert "64 MiB of memory (limit memory)" in str(error)
 
 
 def test_a_call_may_use_the_memory_that_its_limit_allows():
-    limits = Limits(wall=10, memory=64 << 20)
+    limits = Limits(wall=HANG_SECONDS, memory=64 << 20)
     assert ask("big_allocation", 48 << 20, limits=limits) == 48 << 20
 
 
@@ -74,44 +71,42 @@ def test_an_answer_over_the_output_limit_is_refused_and_one_at_the_limit_is_not(
     assert isinstance(error, OverLimit) and error.limit == "output"
 
 
-@pytest.mark.parametrize("size", [20 << 20, 40 << 20, 60 << 20])
+@pytest.mark.parametrize("size", [20 << 20, pytest.param(40 << 20, marks=pytest.mark.tier("all")), 60 << 20])
 def test_an_answer_that_fills_the_memory_is_a_limits_error_or_an_answer_but_no_crash(size):
-    answer = ask("flood", size, limits=Limits(wall=20, memory=64 << 20, output=100 << 20))
+    answer = ask("flood", size, limits=Limits(wall=HANG_SECONDS, memory=64 << 20, output=100 << 20))
     assert answer == "x" * size or answer.limit == "memory"
 
 
 @pytest.mark.parametrize("function", ["bomb", "circle"])
 def test_an_answer_that_is_small_in_memory_but_endless_as_json_is_over_the_output_limit(function):
-    error = ask(function, limits=Limits(wall=20, cpu=20, output=1 << 20))
+    error = ask(function, limits=Limits(wall=HANG_SECONDS, cpu=20, output=1 << 20))
     assert isinstance(error, OverLimit) and error.limit == "output"
 
 
 def test_a_large_answer_under_the_limit_arrives_whole():
-    assert ask("flood", 9 << 20, limits=Limits(wall=20)) == "x" * (9 << 20)
+    assert ask("flood", 9 << 20, limits=Limits(wall=HANG_SECONDS)) == "x" * (9 << 20)
 
 
 def test_a_large_input_arrives_whole():
     text = "y" * (20 << 20)
-    assert ask("echo", text, limits=Limits(wall=20, output=30 << 20)) == text
+    assert ask("echo", text, limits=Limits(wall=HANG_SECONDS, output=30 << 20)) == text
 
 
 def test_a_worker_that_was_taken_over_cannot_flood_the_parent():
-    error = ask("raw_flood", limits=Limits(wall=20))
+    error = ask("raw_flood", limits=Limits(wall=HANG_SECONDS))
     assert isinstance(error, OverLimit) and error.limit == "output"
 
 
 def test_an_answer_that_nobody_asked_for_never_reaches_another_call():
-    async def scene():
-        pool = Pool(workers=1, preload=[HOSTILE])
+    async def scene(pool):
         for number in range(5, 25):
             try:
                 await pool.run(f"{HOSTILE}:chatter", number)
             except CrashError:
                 pass
             assert await pool.run(f"{HOSTILE}:echo", number) == number
-        await pool.close()
 
-    asyncio.run(scene())
+    POOL.run(scene)
 
 
 def test_an_input_over_the_input_limit_is_refused():
@@ -170,15 +165,8 @@ def test_functions_outside_argosy_and_of_modules_that_were_not_named_are_refused
 
 @pytest.mark.parametrize("function", [f"{HOSTILE}:answer", f"{HOSTILE}:absent", "argosy.model.errors:absent"])
 def test_what_is_not_a_function_of_its_module_is_refused(function):
-    async def scene():
-        pool = Pool(preload=[HOSTILE])
-        try:
-            with pytest.raises(RefusedError, match="has no function"):
-                await pool.run(function, None)
-        finally:
-            await pool.close()
-
-    asyncio.run(scene())
+    with pytest.raises(RefusedError, match="has no function"):
+        POOL.run(lambda pool: pool.run(function, None))
 
 
 def test_a_module_that_cannot_be_loaded_is_named_and_no_process_stays():

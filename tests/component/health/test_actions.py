@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.confine import Pool
 from argosy.health.actions import (
     Action,
     Actions,
@@ -23,6 +20,7 @@ from argosy.health.actions import (
 from argosy.health.lua import run_value
 from argosy.health.settings import ActionsCheck
 from argosy.model.errors import UserError
+from support.file_pools import FilePool
 
 DEPLOYMENT = {
     "apiVersion": "apps/v1",
@@ -54,17 +52,13 @@ def check(discovery="return {}", *, pattern="apps/Deployment", merge_builtin=Fal
     return ActionsCheck(pattern, discovery, definitions, merge_builtin, where)
 
 
+POOL = FilePool(workers=1, preload=["argosy.health.lua.confined"])
+close_pool = POOL.fixture()
+
+
 def play(scene, *checks):
     """Run a scene with the actions in force; users' scripts run confined."""
-
-    async def whole():
-        pool = Pool(workers=1, preload=["argosy.health.lua.confined"])
-        try:
-            return await scene(Actions(pool, checks))
-        finally:
-            await pool.close()
-
-    return asyncio.run(whole())
+    return POOL.run(lambda pool: scene(Actions(pool, checks)))
 
 
 def discover(manifest, *checks):

@@ -1,0 +1,45 @@
+"""One pool of confined workers for all tests of a file: starting one costs more than most calls do.
+
+In: how the pool is made. Out: scenes run with it, one after another. Never: a pool that is left open after the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from argosy.confine import Pool
+
+Value = TypeVar("Value")
+
+
+class FilePool:
+    """Starts with the first scene. In the file: `POOL = FilePool(...)`, and `close_pool = POOL.fixture()`."""
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        self._loop: asyncio.Runner | None = None
+        self._pool: Pool | None = None
+
+    def run(self, scene: Callable[[Pool], Awaitable[Value]]) -> Value:
+        async def whole() -> Value:
+            assert self._pool
+            return await scene(self._pool)
+
+        if self._loop is None:
+            self._loop, self._pool = asyncio.Runner(), Pool(**self._options)
+        return self._loop.run(whole())
+
+    def fixture(self) -> Any:
+        @pytest.fixture(scope="module", autouse=True)
+        def close_pool() -> Iterator[None]:
+            yield
+            if self._loop and self._pool:
+                self._loop.run(self._pool.close())
+                self._loop.close()
+                self._loop = self._pool = None
+
+        return close_pool
