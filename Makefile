@@ -35,7 +35,7 @@ APT := apt-get install -qq --no-install-recommends
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help compiled install demo test test-all prove realcluster coverage check bench clean
+.PHONY: help .bytecode install demo test test-all prove realcluster coverage check bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,17 +74,17 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py
 demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a model
 	@$(BIN)/argosy demo $(ARGS)
 
-compiled: install
+.bytecode: install
 	@$(BIN)/python -m compileall -q src  # else each of the thousands of commands compiles what was edited
 
-test: compiled  ## after a change, and on CI: the tests of every part, under 8 minutes on 2 cores; proofs in short
+test: .bytecode  ## after a change, and on CI: the tests of every part, under 8 minutes on 2 cores; proofs in short
 	$(PYTEST) --tier test $(PARALLEL) $(HANGS) $(ARGS)
 
-test-all: compiled  ## before a release: all tests that are not proofs: browsers, guides, Ansible, both kubectls, soaks in short
+test-all: .bytecode  ## before a release: all tests that are not proofs: browsers, guides, Ansible, both kubectls, soaks in short
 	$(PYTEST) --tier all $(PARALLEL) $(HANGS) $(ARGS)
 
 # Subprocesses count too, but for confined ones, which cannot write their figures anywhere.
-coverage: compiled  ## line and branch coverage of `make test`, printed and kept in coverage/
+coverage: .bytecode  ## line and branch coverage of `make test`, printed and kept in coverage/
 	@rm -rf coverage && mkdir coverage
 	$(BIN)/python -m coverage run -m pytest --tier test $(PARALLEL) $(HANGS) $(ARGS)
 	@$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage json --quiet
@@ -97,16 +97,16 @@ bench: install  ## run the benchmarks; they print ratios side by side
 	@over=0; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || over=1; done; exit $$over
 
 # Half an hour of ordinary work is done beside the others; the proof that measures times runs alone.
-prove: compiled  ## the proofs in full with random seeds, which are printed; under an hour
+prove: .bytecode  ## the proofs in full with random seeds, which are printed; under an hour
 	@status=0; $(PYTEST) --tier prove $(PARALLEL) --ignore $(ALONE) $(ARGS) || status=1; \
 	  $(PYTEST) --tier prove $(ALONE) $(ARGS) || status=1; exit $$status
 
 # A real control plane of Go modules, once, and then all that is asked of it; the rights of an installation one by one.
-realcluster: compiled  ## build a real kube-apiserver with etcd and controllers, and run against it; needs Go
+realcluster: .bytecode  ## build a real kube-apiserver with etcd and controllers, and run against it; needs Go
 	sh tests/realcluster/build.sh
 	$(PYTEST) --tier realcluster --ignore tests/proofs $(ARGS)
 	ARGOSY_PROOF_SCALE=1 $(PYTEST) --tier realcluster tests/proofs $(ARGS)
 
 clean:  ## remove .venv and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build coverage test-logs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

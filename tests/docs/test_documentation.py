@@ -113,14 +113,14 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
 
 
 def make_targets() -> set[str]:
-    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
 def test_every_make_target_that_a_page_shows_exists(page: Path) -> None:
     text = page.read_text()
     code = [*(block for _, block in FENCE.findall(text)), *INLINE.findall(FENCE.sub("", text))]
-    shown = {word for each in code for word in re.findall(r"^(?:\$ )?make ([a-z]+)", each, re.MULTILINE)}
+    shown = {word for each in code for word in re.findall(r"^(?:\$ )?make ([a-z-]+)", each, re.MULTILINE)}
     assert shown - make_targets() == set()
 
 
