@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from support.browser import chromium_here
+from support.deadlines import HANG_SECONDS
 from support.gallery_server import Gallery
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -32,9 +33,9 @@ def chromium() -> Iterator[Any]:
     found = chromium_here()
     if found is None:
         pytest.skip("no Chromium here; apt-get install chromium")
-    sync_api.expect.set_options(timeout=30_000)
+    sync_api.expect.set_options(timeout=HANG_SECONDS * 1000)
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(CALM))
+        browser = playwright.chromium.launch(executable_path=found, args=list(CALM), timeout=HANG_SECONDS * 1000)
         yield browser
         browser.close()
 
@@ -47,7 +48,7 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
 
     def make(**options: Any) -> Any:
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(HANG_SECONDS * 1000)
         contexts.append(context)
         page = context.new_page()
         page.expected = []  # parts of messages that a test expects

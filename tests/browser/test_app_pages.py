@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
 from argosy.desk.beside import SETTLING
+from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 from support.full_site import World, world
 from support.sample_applications import CONTROL, SECRET_WORD, event, furnish, well
@@ -39,12 +41,15 @@ PRINTING = Printing()
 
 def shows(page: Any, path: str, place: str, word: str, *, is_there: bool = True) -> None:
     """A page of what others must be asked for first, or hear of, shows it some time later."""
-    for _ in range(300):
-        page.goto(path)
-        if (word in page.inner_text(place)) is is_there:
-            return
+    ends = time.monotonic() + HANG_SECONDS
+    while (word in (text := _text(page, path, place))) is not is_there:
+        assert time.monotonic() < ends, f"{path}: {word!r} {'never came' if is_there else 'stayed'}: {text}"
         page.wait_for_timeout(100)
-    raise AssertionError(f"{path}: {word!r} {'never came' if is_there else 'stayed'}: {page.inner_text(place)}")
+
+
+def _text(page: Any, path: str, place: str) -> str:
+    page.goto(path)
+    return str(page.inner_text(place))
 
 
 @pytest.fixture(scope="module")
@@ -429,7 +434,7 @@ async def _argocd_comes(room: Room) -> None:
 
 async def _argocd_goes(room: Room) -> None:
     await scale(room.cluster, 0)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while not room.engine.beside.is_leaving:
             await asyncio.sleep(0.01)
     room.clock.leap(SETTLING)  # the engine waits before it takes one for gone

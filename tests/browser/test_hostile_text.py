@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
@@ -25,13 +26,13 @@ from argosy.server.asked import Asked
 from argosy.server.doors.entry import Entry
 from argosy.server.routes import Route, SignedIn
 from argosy.server.table import TABLE
+from support.deadlines import HANG_SECONDS
 from support.full_site import _loop
 from support.hostile_installation import APP, EVERYBODY, PLANTED, SETTINGS, WORDS, hostile, objects
 from support.hostile_models import be_hostile, connections, environments, host
 from support.route_requests import FILL, ROWS_BY_ROUTE, address
 from support.tenants import CONTROL, World, guarded_world
 
-PATIENCE = 60.0
 OBJECT = f"/apps/{CONTROL}/{APP}/r/-/ConfigMap/team-a/conf"
 TABS = ("live", "desired", "diff", "last-applied", "events", "fields", "health", "summary")
 MORE = (
@@ -79,13 +80,13 @@ class Served(NamedTuple):
     planted: frozenset[str]
 
     def do(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, _loop()).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, _loop()).result(HANG_SECONDS)
 
     def read(self, path: str) -> bytes:
         headers = {} if path.startswith("/login") else {"Authorization": self.token}
         asked = urllib.request.Request(self.url + path, headers=headers)
         try:
-            with urllib.request.urlopen(asked, timeout=20) as found:
+            with urllib.request.urlopen(asked, timeout=HANG_SECONDS) as found:
                 return bytes(found.read())
         except urllib.error.HTTPError as refused:  # a page, too
             return refused.read()
@@ -93,7 +94,7 @@ class Served(NamedTuple):
     def post(self, path: str, **form: str) -> int:
         headers = {"Authorization": self.token, "Origin": self.url}
         asked = urllib.request.Request(self.url + path, urlencode(form).encode(), headers)
-        with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(asked, timeout=20) as found:
+        with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(asked, timeout=HANG_SECONDS) as found:
             return int(found.status)
         return 0
 
@@ -154,13 +155,13 @@ def _pod(owner: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made = _served(tmp_path_factory.mktemp("hostile"))
-    found = asyncio.run_coroutine_threadsafe(made.__aenter__(), _loop()).result(PATIENCE)
+    found = asyncio.run_coroutine_threadsafe(made.__aenter__(), _loop()).result(HANG_SECONDS)
     try:
         assert found.post("/environments/production/hold", reason=hostile("hold-of-environment")) == 200
         found.post(f"/apps/{quote(hostile('audited'), safe='')}/x/refresh")
         yield found
     finally:
-        asyncio.run_coroutine_threadsafe(made.__aexit__(None, None, None), _loop()).result(PATIENCE)
+        asyncio.run_coroutine_threadsafe(made.__aexit__(None, None, None), _loop()).result(HANG_SECONDS)
 
 
 class Trap:
@@ -169,7 +170,7 @@ class Trap:
     def __init__(self, chromium: Any, served: Served) -> None:
         headers = {"Authorization": served.token}
         self.context = chromium.new_context(base_url=served.url, bypass_csp=True, extra_http_headers=headers)
-        self.context.set_default_timeout(30_000)
+        self.context.set_default_timeout(HANG_SECONDS * 1000)
         self.page = self.context.new_page()
         self.caught: list[str] = []
         self.page.on("dialog", lambda dialog: (self.caught.append(dialog.message), dialog.dismiss()))
@@ -255,11 +256,10 @@ def test_what_a_model_answers_and_what_is_found_run_as_little(trap: Trap, served
 
 
 def until(holds: Callable[[], bool], trap: Trap) -> None:
-    for _ in range(100):
-        if holds():
-            return
+    ends = time.monotonic() + HANG_SECONDS
+    while not holds():
+        assert time.monotonic() < ends, "it did not come"
         trap.page.wait_for_timeout(50)
-    raise AssertionError("it did not come")
 
 
 def test_what_comes_later_runs_as_little(trap: Trap, served: Served) -> None:

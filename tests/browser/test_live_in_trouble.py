@@ -53,8 +53,8 @@ def test_a_session_that_was_renewed_elsewhere_goes_on(site: World, open_page: Op
     page.wait_for_event("requestfinished", lambda request: "/live" in request.url)
     site.people.past.discard("ann")  # another tab was given a new one
     site.do(_synced)
-    page.wait_for_selector("#app-head:has-text('Synced')", timeout=20_000)
-    page.wait_for_selector("#pulse[data-state=live]", timeout=20_000)
+    page.wait_for_selector("#app-head:has-text('Synced')")
+    page.wait_for_selector("#pulse[data-state=live]")
     assert page.is_hidden("#signed-out")
 
 
@@ -75,7 +75,7 @@ def test_who_comes_back_too_late_is_told_so_and_asks_no_more(site: World, open_p
     asked: list[str] = []
     site.people.past.add("ann")
     try:
-        expect(page.locator("#signed-out")).to_be_visible(timeout=20_000)
+        expect(page.locator("#signed-out")).to_be_visible()
         page.on("request", lambda request: asked.append(request.url))
         page.wait_for_timeout(6_000)
         assert asked == []

@@ -234,7 +234,7 @@ def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) 
 def test_the_doctor_looks_closely(page: Any) -> None:
     page.goto("/doctor")
     page.get_by_role("link", name="Look closely").click()
-    page.wait_for_url("**deep=true", timeout=30_000)
+    page.wait_for_url("**deep=true")
     assert page.get_by_role("link", name="Look quickly").count() == 1
 
 
@@ -281,7 +281,7 @@ def test_every_kind_of_page_follows_in_several_windows(site: World, open_page: O
     site.do(_ill)
     for each, path in windows:
         selector, word = places[path]
-        expect(each.locator(selector)).to_contain_text(word, timeout=15_000)
+        expect(each.locator(selector)).to_contain_text(word)
 
 
 async def _ill(room: Room) -> None:

@@ -92,7 +92,7 @@ def test_a_script_that_never_ends_and_text_that_is_no_manifest_are_told(visit: C
     page = visit("/settings/health")
     page.get_by_label(LUA).fill(SLEEPER)
     page.get_by_role("button", name="Judge").click()
-    assert "Unknown" in page.locator(".answer").inner_text(timeout=30_000)
+    assert "Unknown" in page.locator(".answer").inner_text()
     page.get_by_label("An object, as YAML or JSON").fill("a: [")
     page.get_by_label(LUA).fill("")
     page.get_by_role("button", name="Judge").click()
@@ -108,7 +108,7 @@ def test_a_repository_that_cannot_be_reached_is_not_taken_and_its_credentials_ar
     page.get_by_label("Address").fill("https://127.0.0.1:9/none.git")
     page.get_by_label("Password or token").fill(CANARY)
     page.get_by_role("button", name="Add").click()
-    assert "127.0.0.1" in page.locator("#add .note").inner_text(timeout=40_000)
+    assert "127.0.0.1" in page.locator("#add .note").inner_text()
     assert CANARY not in page.content() and page.get_by_label("Password or token").input_value() == ""
 
 
@@ -127,7 +127,7 @@ def test_a_repository_is_added_with_credentials_and_reached_by_them(
         page.get_by_label("Password or token").fill(CANARY)
         page.get_by_role("button", name="Add").click()
         row = page.locator("tbody tr", has_text="own.git")
-        assert "Successful" in row.inner_text(timeout=40_000)
+        assert "Successful" in row.inner_text()
         assert "kept" in row.inner_text() and CANARY not in page.content()
         page.on("dialog", lambda dialog: dialog.accept())
         row.get_by_role("button", name="Remove").click()
@@ -139,7 +139,7 @@ def test_a_repository_is_removed(visit: Callable[..., Any], site: MachinesWorld)
     data = {"url": "https://127.0.0.1:9/old.git", "password": CANARY}
     site.run(site.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}))
     page = visit("/settings/repositories")
-    assert "kept" in page.locator("tbody").inner_text(timeout=40_000) and CANARY not in page.content()
+    assert "kept" in page.locator("tbody").inner_text() and CANARY not in page.content()
     page.get_by_role("button", name="Remove").click()
     assert "Removed" in page.locator("#said").inner_text()
     left = site.run(site.cluster.get(ResourceKey("", "Secret", "argocd", "repo-1")))  # argo: somebody else's Secret

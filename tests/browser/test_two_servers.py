@@ -17,6 +17,7 @@ from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
 from support.app_commands import write_kubeconfig
 from support.clusters import environment, served
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL
 from support.forked_commands import start
 
@@ -34,7 +35,6 @@ APP: dict[str, Any] = {
     "status": {"sync": {"status": "OutOfSync"}, "health": {"status": "Progressing"}},
 }
 AWAY = ["Failed to load resource", "ERR_"]
-PATIENCE = 60.0
 
 
 class Plane:
@@ -49,7 +49,7 @@ class Plane:
         self.run(self._open())
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(HANG_SECONDS)
 
     async def _open(self) -> None:
         found = await self._stack.enter_async_context(served(self.folder / "plane"))
@@ -119,11 +119,11 @@ def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, 
                 each.wait_for_selector(head.format("Unknown"))
         plane.say("Synced")  # nobody is there to tell the first page
         other.wait_for_selector(head.format("Synced"))
-        page.wait_for_selector("html.is-stale", timeout=20_000)
+        page.wait_for_selector("html.is-stale")
         assert "Unknown" in page.inner_text("#app-head")
         port = int(first.partition("/enter")[0].rpartition(":")[2])
         with serving(plane, port):
-            page.wait_for_selector(head.format("Synced"), timeout=30_000)
+            page.wait_for_selector(head.format("Synced"))
             page.wait_for_selector("#pulse[data-state=live]")
             plane.say("OutOfSync")
             for each in (page, other):

@@ -13,6 +13,7 @@ from argosy.model.errors import ClusterError, Invalid
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from support.contract_manifests import config, definition, eventually, owned_by, pod
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -217,7 +218,7 @@ async def test_logs_of_a_pod_that_nothing_runs_are_refused_not_awaited(cluster: 
     manifest = pod(namespace)
     manifest["spec"]["nodeName"] = "a-node-that-is-not-there"
     made = await cluster.create(manifest)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         with pytest.raises(ClusterError) as caught:
             async for _ in cluster.logs(key_of(made), follow=True):
                 pass

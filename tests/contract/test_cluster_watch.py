@@ -15,6 +15,7 @@ from argosy.model.errors import ClusterError, Gone
 from argosy.model.manifest import key_of
 from argosy.model.names import GroupKind, ResourceKey
 from support.contract_manifests import CONFIG_MAP, config, event
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +39,7 @@ async def watching(
 
 async def seen(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         async for change in events:
             name = change.manifest["metadata"].get("name")
             if change.type != "BOOKMARK" and name != "kube-root-ca.crt":
@@ -142,7 +143,7 @@ async def test_an_event_of_a_megabyte_arrives_whole(cluster: Cluster, namespace:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     text = "0123456789abcdef" * 60_000
     await cluster.create(config(namespace, "large", {"text": text}))
-    async with asyncio.timeout(20), watching(cluster, listing.version, namespace) as events:
+    async with asyncio.timeout(HANG_SECONDS), watching(cluster, listing.version, namespace) as events:
         async for change in events:
             if change.manifest["metadata"].get("name") == "large":
                 break
@@ -161,7 +162,7 @@ async def test_a_watch_from_before_the_history_is_gone(flavour: Any, namespace: 
     if inspect.isawaitable(done):
         await done
     with pytest.raises(Gone) as caught:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             async for _ in flavour.cluster.watch(kind, since=before, namespace=namespace):
                 pass
     assert caught.value.code == 410

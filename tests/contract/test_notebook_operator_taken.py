@@ -20,6 +20,7 @@ from argosy.addons.notebooks.runner.message import pack
 from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.manifest import dump, load_all
 from support.clusters import ARGOSY, KUBECTL, environment, kubectl
+from support.deadlines import HANG_SECONDS
 
 if TYPE_CHECKING:
     from conftest import RealServer
@@ -57,7 +58,7 @@ ASKED: dict[str, Any] = {
 def installed(own_server: RealServer, tmp_path: Path) -> Iterator[Path]:
     """The server's kubeconfig, while the operator is at work with its own account."""
     config = own_server.kubeconfig
-    done = kubectl(config, "apply", "-k", SHIPPED, timeout=60)
+    done = kubectl(config, "apply", "-k", SHIPPED)
     assert (done.code, done.err) == (0, ""), "a warning would tell that the Deployment does not fit its namespace"
     assert kubectl(config, "wait", "--for=condition=Established", KIND).code == 0
     kubectl(config, "create", "namespace", NAMESPACE)
@@ -78,16 +79,16 @@ def installed(own_server: RealServer, tmp_path: Path) -> Iterator[Path]:
         )
     try:
         yield config
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=HANG_SECONDS) as answer:
             assert 'notebookvalidationjob_validations_total{namespace="notebooks-taken"' in answer.read().decode()
         said = log.read_text()
         assert process.poll() is None, said
         assert "forbidden" not in said.lower(), said
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=HANG_SECONDS)
         kubectl(config, "delete", "namespace", NAMESPACE, "--wait=false")
-        kubectl(config, "delete", "-k", SHIPPED, "--wait=false", timeout=60)
+        kubectl(config, "delete", "-k", SHIPPED, "--wait=false")
 
 
 def _kubeconfig(admin: Path) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def stored(config: Path, what: str, name: str) -> dict[str, Any]:
 
 
 def until(is_so: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 60
+    end = time.monotonic() + HANG_SECONDS
     while time.monotonic() < end:
         if found := is_so():
             return found
@@ -133,9 +134,8 @@ def test_a_real_server_takes_a_pod_in_a_restricted_namespace_and_the_job_ends_as
     words = ("patch", "pod", "train-validation", "-n", NAMESPACE, "--subresource=status", "--type=merge")
     done = kubectl(config, *words, "-p", json.dumps({"status": status}))
     assert done.code == 0, done.err
-    waited = kubectl(
-        config, "wait", "--for=condition=Complete", "nvj/train", "-n", NAMESPACE, "--timeout=60s", timeout=90
-    )
+    words = ("wait", "--for=condition=Complete", "nvj/train", "-n", NAMESPACE)
+    waited = kubectl(config, *words, f"--timeout={HANG_SECONDS:g}s", timeout=2 * HANG_SECONDS)
     assert waited.code == 0, (waited.err, stored(config, "nvj", "train"))
     found = stored(config, "nvj", "train")["status"]
     assert (found["phase"], found["gitCommit"]) == ("Succeeded", COMMIT)

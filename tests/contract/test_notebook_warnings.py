@@ -11,6 +11,7 @@ import pytest
 from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
 from support.clusters import KUBECTL, kubectl
+from support.deadlines import HANG_SECONDS
 
 if TYPE_CHECKING:
     from conftest import RealServer
@@ -38,7 +39,7 @@ def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_se
     assert kubectl(config, "wait", "--for=condition=Established", served).code == 0
     assert kubectl(config, "apply", "-f", POLICY).code == 0
     try:
-        deadline, said = time.monotonic() + 60, ""
+        deadline, said = time.monotonic() + HANG_SECONDS, ""
         while "spec.podConfig.volumes" not in said and time.monotonic() < deadline:  # policies are read after a while
             said = kubectl(config, "apply", "--dry-run=server", "-f", "-", input=JOB).err
         done = kubectl(config, "apply", "-f", "-", input=JOB)

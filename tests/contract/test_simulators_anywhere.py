@@ -14,6 +14,7 @@ from argosy.cluster import Cluster
 from argosy.health.builtin import judge
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 POD, CLAIM = GroupKind("", "Pod"), GroupKind("", "PersistentVolumeClaim")
@@ -33,7 +34,7 @@ async def played(flavour: Any) -> AsyncIterator[Cluster]:
 
 
 async def becomes(cluster: Cluster, key: ResourceKey, is_so: Callable[[Manifest], Any]) -> Manifest:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             found = await cluster.get(key)
             if found is not None and is_so(found):
@@ -69,7 +70,7 @@ async def test_a_deployment_becomes_healthy_and_rolls_over(played: Cluster, name
     await becomes(played, key_of(wanted), is_healthy)
     await becomes(played, key_of(wanted), lambda it: it["status"]["replicas"] == 2)
     await played.delete(key_of(wanted))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while (await played.list(POD, namespace=namespace)).items:
             await asyncio.sleep(0.02)
 

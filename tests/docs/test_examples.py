@@ -19,6 +19,7 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import key_of
+from support.deadlines import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -54,7 +55,7 @@ def test_the_controller_of_the_example_does_its_work() -> None:
         async with EmbeddedCluster.open() as cluster:
             made = await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
             running = asyncio.create_task(example["run"]([example["Greeter"]()], cluster))
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANG_SECONDS):
                 while (await cluster.get(key_of(made)) or {}).get("data") != {"greeting": "hello"}:
                     await asyncio.sleep(0.01)
             running.cancel()
@@ -132,7 +133,7 @@ def shell(tmp_path: Path) -> Iterator[Any]:
             env=env,
             cwd=tmp_path,
             text=True,
-            timeout=60,
+            timeout=HANG_SECONDS,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -142,7 +143,7 @@ def shell(tmp_path: Path) -> Iterator[Any]:
     yield types.SimpleNamespace(start=start, enter=enter)
     for process in started:
         process.terminate()
-        process.wait(10)
+        process.wait(HANG_SECONDS)
 
 
 SETTINGS = """\

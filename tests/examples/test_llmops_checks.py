@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from support.deadlines import HANG_SECONDS
+
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
 TEKTON = FOLDER / "pipelines/tekton"
 WORKFLOW = FOLDER / "pipelines/github/validate.yaml"
@@ -59,7 +61,8 @@ def change(file: Path, old: str, new: str) -> None:
 
 def run(command: list[Path | str], env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False
+        command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        timeout=HANG_SECONDS, check=False
     )
 
 

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+from support.deadlines import HANG_SECONDS
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "llmops-via-argocd"
 KUBECTL = Path(sys.executable).parent / "kubectl"
@@ -85,7 +87,9 @@ def render(folder: Path) -> dict[str, dict[str, Any]]:
     """The manifests of an overlay by kind, as kubectl builds them."""
     if not KUBECTL.exists():
         pytest.skip("no kubectl in .venv/bin: make install")
-    done = subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [KUBECTL, "kustomize", folder], capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stderr
     return {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
 
@@ -328,7 +332,9 @@ def test_a_token_that_a_guide_hands_over_arrives_without_a_line_end(key: str, pa
     assert command, page
     line = f"{shlex.quote(str(KUBECTL))} {command[1]} --dry-run=client -o json"
     env = {"PATH": "/usr/bin:/bin", "GITHUB_TOKEN": "hunter2", "HOME": "/nonexistent"}
-    done = subprocess.run(["bash", "-c", line], env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["bash", "-c", line], env=env, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert base64.b64decode(yaml.safe_load(done.stdout)["data"][key]) == b"hunter2"
 
@@ -338,7 +344,7 @@ def test_the_edits_that_the_guides_show_do_what_they_say(tmp_path: Path) -> None
     edits = {line for page in PAGES for line in page.read_text().splitlines() if line.startswith("sed -i ")}
     assert len(edits) == 3
     for edit in sorted(edits):
-        subprocess.run(["bash", "-c", edit], cwd=tmp_path / "copy", check=True, timeout=60)
+        subprocess.run(["bash", "-c", edit], cwd=tmp_path / "copy", check=True, timeout=HANG_SECONDS)
     applications = [yaml.safe_load(path.read_text()) for path in (tmp_path / "copy/argocd-apps").iterdir()]
     assert {each["spec"]["source"]["repoURL"] for each in applications} == {"https://github.com/ME/MINE.git"}
     predictor = render(tmp_path / "copy/deploy_model/overlays/dev")["InferenceService"]["spec"]["predictor"]

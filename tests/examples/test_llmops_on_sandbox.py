@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.clusters import ARGOSY, KUBECTL, Sandbox, environment, kubectl, sandbox
+from support.deadlines import HANG_SECONDS
 
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
 HEALTH = FOLDER / "argocd-custom-healthcheck"
@@ -48,7 +49,7 @@ def test_a_server_that_knows_the_kinds_accepts_every_field(running: Sandbox, com
 def script(running: Sandbox, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     env = environment(running.folder.parent) | {"ARGOSY": str(ARGOSY), "KUBECONFIG": str(running.kubeconfig)}
     command = [str(HEALTH / name), *arguments]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
 
 
 @pytest.mark.tier("all")

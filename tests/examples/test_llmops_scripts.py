@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.deadlines import HANG_SECONDS
+
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
 BASH = shutil.which("bash") or "/bin/bash"
 APPS = str(FOLDER / "argocd-apps")
@@ -21,7 +23,9 @@ SCRIPTS = (APPLY, VERIFY, SETUP, APPLICATIONS)
 def run(script: Path | str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Runs it with nothing in its environment, no PATH either, but for what is given."""
     command = [BASH, str(FOLDER / script), *arguments]
-    return subprocess.run(command, env={"PATH": "", **env}, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, env={"PATH": "", **env}, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+    )
 
 
 @pytest.fixture
@@ -121,7 +125,8 @@ def test_a_script_that_is_called_by_its_bare_name_finds_the_folder(recorder: Pat
     command = [BASH, "apply-argocd-apps.sh"]
     env = {"PATH": "", "ARGOSY": str(recorder)}
     done = subprocess.run(
-        command, cwd=FOLDER / "setup_scripts", env=env, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=FOLDER / "setup_scripts", env=env, capture_output=True, text=True,
+        timeout=HANG_SECONDS, check=False
     )
     assert done.stdout.splitlines() == ["setup", "apps", APPS]
 
@@ -136,4 +141,4 @@ def test_a_script_stops_at_the_first_error_and_is_understood_by_its_shell(script
     first, *_ = script.read_text().splitlines()
     shell, strict = {"#!/bin/sh": ("sh", "set -eu"), "#!/usr/bin/env bash": (BASH, "set -euo pipefail")}[first]
     assert f"\n{strict}\n" in script.read_text()
-    assert subprocess.run([shell, "-n", script], timeout=60, check=False).returncode == 0
+    assert subprocess.run([shell, "-n", script], timeout=HANG_SECONDS, check=False).returncode == 0

@@ -14,6 +14,7 @@ from argosy.health.bundled import bundled_rules, profile_rules
 from argosy.model.names import GroupKind
 from support.ansible_playbooks import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
 from support.clusters import KUBECTL, Sandbox, argosy, sandbox
+from support.deadlines import HANG_SECONDS
 
 pytestmark = [needs_ansible, needs_kubectl]
 
@@ -40,7 +41,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp("plain") / "data"
     with sandbox(folder, "--port", "0", "--addons", "argocd_operator=plain") as started:
         controller = "statefulset/argocd-application-controller"
-        ask(started, "-n", "argocd", "rollout", "status", controller, "--timeout=20s")
+        ask(started, "-n", "argocd", "rollout", "status", controller, f"--timeout={HANG_SECONDS:g}s")
         yield started
 
 
@@ -208,7 +209,8 @@ def test_an_argo_cd_that_is_not_found_is_a_sentence(
 def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbox) -> None:
     controller = ("-n", "argocd", "statefulset", "argocd-application-controller")
     ask(plain, "scale", *controller, "--replicas=0")
-    ask(plain, "-n", "argocd", "wait", "--for=delete", "pod/argocd-application-controller-0", "--timeout=20s")
+    awaited = ("wait", "--for=delete", "pod/argocd-application-controller-0", f"--timeout={HANG_SECONDS:g}s")
+    ask(plain, "-n", "argocd", *awaited)
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
     done = run(plain, argocd_namespace="argocd", wait_retries=1)
     assert done.code != 0 and "argocd-application-controller in namespace argocd does not run (no pod)" in done.words

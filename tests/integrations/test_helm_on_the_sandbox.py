@@ -15,6 +15,7 @@ import yaml
 
 from argosy.schema.definitions import definition, definitions
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
+from support.deadlines import HANG_SECONDS
 from support.helm_charts import CHARTS, GLOBAL, NAMESPACE, NOTEBOOKS, SCRIPT, URL, needs_helm, rendered
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
@@ -87,7 +88,7 @@ def test_the_script_reads_the_builds_of_its_own_configuration_through_a_real_cli
     given = {"IMAGE_TAG": "mine:latest", "NAMESPACE": NAMESPACE, "BUILD_CONFIG": "mine", "HOME": str(oc.parent)}
     done = subprocess.run(
         ["sh", "-c", script], env={"PATH": f"{oc.parent}:/usr/bin:/bin", **given},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "build mine-1 ended as Failed: out of disk" in done.stderr
@@ -96,7 +97,9 @@ def test_the_script_reads_the_builds_of_its_own_configuration_through_a_real_cli
 def load(oc: Path, **given: str) -> subprocess.CompletedProcess[str]:
     kept = {"PATH": os.environ["PATH"], "HOME": str(oc.parent)}
     command = ["make", "-s", "-C", str(CHARTS), "load-env-secrets", f"OC={oc}", f"NAMESPACE={NAMESPACE}"]
-    return subprocess.run(command, env={**kept, **given}, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, env={**kept, **given}, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
+    )
 
 
 def secrets(running: Sandbox) -> dict[str, tuple[str, str, str]]:

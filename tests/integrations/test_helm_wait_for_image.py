@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from support.deadlines import HANG_SECONDS
 from support.helm_charts import NAMESPACE, SCRIPT, URL, needs_helm, rendered, the
 
 pytestmark = needs_helm
@@ -81,7 +82,7 @@ def run(folder: Path, job: dict[str, Any], *, shell: str = "", tag: int | None =
     command = [shell or program, *flags, *container["args"]]
     done = subprocess.run(
         command, env={"PATH": f"{folder}:/usr/bin:/bin", "STORY": str(story), **given},
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
     )  # fmt: skip
     calls = (story / "calls").read_text().splitlines() if (story / "calls").exists() else []
     return Ended(done.returncode, int((story / "now").read_text()) - BEGAN, done.stdout, done.stderr, calls)

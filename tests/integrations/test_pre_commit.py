@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from argosy.app.initializing import initialize
+from support.deadlines import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 HOOKS: dict[str, dict[str, Any]] = {
@@ -50,7 +51,8 @@ def hooked(name: str, repository: Path, *changed: str) -> subprocess.CompletedPr
         return None
     command = [*hook["entry"].split(), *(matching if hook.get("pass_filenames", True) else [])]
     return subprocess.run(
-        command, cwd=repository, env=surroundings(repository), capture_output=True, text=True, timeout=60, check=False
+        command, cwd=repository, env=surroundings(repository), capture_output=True, text=True,
+        timeout=HANG_SECONDS, check=False
     )
 
 
@@ -86,7 +88,9 @@ def test_pre_commit_itself_runs_them_from_this_repository_and_from_an_argosy_tha
     env = surroundings(repository)
 
     def typed(*words: str) -> str:
-        done = subprocess.run(words, cwd=repository, env=env, capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(
+            words, cwd=repository, env=env, capture_output=True, text=True, timeout=5 * HANG_SECONDS, check=False
+        )
         return f"exit {done.returncode}\n{done.stdout}{done.stderr}"
 
     place = repository.parent / "tools"

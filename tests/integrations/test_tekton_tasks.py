@@ -18,6 +18,7 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.initializing import initialize
 from argosy.model.manifest import key_of
 from argosy.schema.definitions import definitions
+from support.deadlines import HANG_SECONDS
 
 FOLDER = Path(__file__).parents[2] / "integrations" / "tekton"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -54,7 +55,7 @@ class Pod:
         script.write_text(step["script"])
         done = subprocess.run(
             ["sh", str(script)], cwd=VARIABLE.sub(lambda found: known[found[1]], step["workingDir"]), text=True,
-            env={"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", **env}, timeout=120, check=False,
+            env={"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", **env}, timeout=HANG_SECONDS, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         names = [each["name"] for each in spec["results"]]

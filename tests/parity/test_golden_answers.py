@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from support.deadlines import HANG_SECONDS
+
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "kubeapi"
 ARGOSY = Path(sys.executable).parent / "argosy"
 pytestmark = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded answers of a real server are not here")
@@ -79,7 +81,7 @@ def server(tmp_path_factory):
         yield environment
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(HANG_SECONDS)
 
 
 @pytest.mark.tier("test", "prove")  # all of them: each goes on where the one before ended
@@ -112,7 +114,7 @@ def replay(script: Path, environment: dict[str, str]) -> str:
     """)
     command = [sys.executable, "-c", runner, script]
     every = {**os.environ, **environment}
-    done = subprocess.run(command, env=every, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, env=every, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

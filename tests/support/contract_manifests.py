@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from argosy.model.names import GroupKind
+from support.deadlines import HANG_SECONDS
 
 T = TypeVar("T")
 CONFIG_MAP = GroupKind("", "ConfigMap")
-WAIT = 20.0
+WAIT = HANG_SECONDS
 
 
 def config(namespace: str, name: str = "a", data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
