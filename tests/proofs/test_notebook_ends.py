@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import pytest
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.runs import RunKey, Standing
+from support.deadlines import wait_until_async
 from support.notebook_jobs import NAMESPACE, URL, Desk, desk, marked, notebook
 
 pytest.importorskip("nbclient")
@@ -78,14 +80,11 @@ async def one(at: Desk, number: int, rng: random.Random) -> None:
     await at.end(job, rng.choice([run, None]))
 
 
-async def test_what_is_cancelled_or_late_leaves_nothing(
-    size: Callable[[int], int], rng: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = Path(tempfile.mkdtemp(prefix="nb-ends-"))
-    place.chmod(0o755)
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    async with desk(tmp_path, FILES, parallel="3") as at:
-        numbers = iter(range(size(200)))
+async def cancel_many(folder: Path, seed: int, count: int) -> None:
+    """In a process of its own, whose descriptors nobody else opens or closes."""
+    rng = random.Random(seed)
+    async with desk(folder, FILES, parallel="3") as at:
+        numbers = iter(range(count))
 
         async def some() -> None:
             for number in numbers:
@@ -98,54 +97,72 @@ async def test_what_is_cancelled_or_late_leaves_nothing(
         await asyncio.gather(*(some() for _ in range(4)))
         assert files(at.folder / "runs") == []
         assert list((at.folder / "runs").glob("*/*/*")) == []
-        await soon(lambda: descriptors() <= before)  # a pipe of an ended process closes a moment after it
-    assert list(place.iterdir()) == []
-    assert marked(MARKER) == []
-    place.rmdir()
+        # a pipe of an ended process closes a moment after it
+        await wait_until_async(lambda: descriptors() <= before, "all descriptors are closed")
 
 
-VICTIM = """
-import asyncio, sys
-from pathlib import Path
-sys.path[:0] = sys.argv[2].split(':')
-from support.notebook_jobs import desk
-import test_notebook_ends as ends
-
-async def main():
-    async with desk(Path(sys.argv[1]), ends.FILES, parallel='2') as at:
-        jobs = [at.job(path, path.partition('.')[0], validationConfig=ends.LEARNING) for path in ends.FILES]
+async def victim(folder: Path) -> None:
+    """What is killed while it runs two notebooks."""
+    async with desk(folder, FILES, parallel="2") as at:
+        jobs = [at.job(path, path.partition(".")[0], validationConfig=LEARNING) for path in FILES]
         runs = [await at.begin(job) for job in jobs]
         for job, run in zip(jobs, runs):
             await at.becomes(job, run, lambda standing: len(standing.cells) >= 2)
-        print('busy', flush=True)
-        await asyncio.sleep(300)
+        print("busy", flush=True)
+        await asyncio.Event().wait()
 
-asyncio.run(main())
+
+def started(function: Callable[..., Awaitable[None]], place: Path, *given: object) -> subprocess.Popen[bytes]:
+    """A process that does one of these, with temporary files in a place of their own."""
+    words = [repr(str(each)) if isinstance(each, Path) else repr(each) for each in given]
+    script = f"""
+import asyncio, sys
+from pathlib import Path
+sys.path[:0] = {[str(Path(__file__).parents[1]), str(Path(__file__).parent)]!r}
+import test_notebook_ends as ends
+asyncio.run(ends.{function.__name__}(Path({words[0]}), {", ".join(words[1:])}))
 """
+    env = {**os.environ, "TMPDIR": str(place), "NB_MARKER": MARKER}
+    return subprocess.Popen([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Where temporary files are made, and none is left; other users may look into it."""
+    made = Path(tempfile.mkdtemp(prefix="nb-ends-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+async def test_what_is_cancelled_or_late_leaves_nothing(
+    size: Callable[..., int], rng: random.Random, tmp_path: Path, place: Path
+) -> None:
+    with started(cancel_many, place, tmp_path, rng.getrandbits(32), size(200, test=3)) as process:
+        await asyncio.to_thread(process.communicate)
+    assert process.returncode == 0, "see what it printed"
+    assert list(place.iterdir()) == []
+    assert marked(MARKER) == []
 
 
 async def test_a_killed_argosy_leaves_nothing_and_knows_afterwards_what_it_lost(
-    size: Callable[[int], int], tmp_path: Path
+    size: Callable[..., int], tmp_path: Path, place: Path
 ) -> None:
-    place = Path(tempfile.mkdtemp(prefix="nb-ends-"))
-    place.chmod(0o755)
     for number in range(size(20)):
         folder = tmp_path / str(number)
-        env = {**os.environ, "TMPDIR": str(place), "NB_MARKER": MARKER}
-        roads = f"{Path(__file__).parents[1]}:{Path(__file__).parent}"
-        command = [sys.executable, "-c", VICTIM, str(folder), roads]
-        victim = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
-        assert victim.stdout is not None
-        try:
-            assert await asyncio.to_thread(victim.stdout.readline) == b"busy\n"
-            await soon(lambda: len(marked(MARKER)) == 3 * len(FILES))
-        finally:
-            victim.send_signal(signal.SIGKILL)
-            victim.wait()
-        victim.stdout.close()
-        await soon(lambda folder=folder: not (marked(MARKER) or working(folder) or list(place.iterdir())))
+        with started(victim, place, folder) as process:
+            assert process.stdout is not None
+            try:
+                assert await asyncio.to_thread(process.stdout.readline) == b"busy\n"
+                await wait_until_async(lambda: len(marked(MARKER)) == 3 * len(FILES), "all processes have begun")
+            finally:
+                process.send_signal(signal.SIGKILL)
+        await wait_until_async(lambda folder=folder: not left(folder, place), "nothing is left")
         await look_again(folder / "data")
-    place.rmdir()
+
+
+def left(folder: Path, place: Path) -> list[object]:
+    return [*marked(MARKER), *(folder / "data" / "runs").glob("*/*/*/work"), *place.iterdir()]
 
 
 async def look_again(folder: Path) -> None:
@@ -167,13 +184,3 @@ def _job(path: str) -> Job:
     metadata = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}
     spec = {"notebook": {"git": {"url": URL, "ref": "main"}, "path": path}}
     return read_job({"apiVersion": API_VERSION, "kind": "NotebookValidationJob", "metadata": metadata, "spec": spec})
-
-
-def working(folder: Path) -> list[Path]:
-    return list((folder / "data" / "runs").glob("*/*/*/work"))
-
-
-async def soon(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(120):  # only what hangs: kernels of many jobs share two cores
-        while not is_so():
-            await asyncio.sleep(0.05)

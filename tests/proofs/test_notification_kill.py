@@ -61,9 +61,13 @@ def test_no_message_arrives_twice_however_often_the_sender_is_killed(
     kills = size(60)
     with http_inbox() as inbox:
         number = 0
-        for _ in range(kills):
+        for life in range(kills):
             with sandbox(tmp_path / "data", "--port", "0", "--addons", "notifications") as running:
                 prepare(running, inbox.url)
+                if life == 0:  # one at least arrives
+                    change(running, "Degraded", "r0")
+                    wait_until(lambda: inbox.letters, "the first message")
+                    change(running, "Healthy", "r0")
                 ends = time.monotonic() + rng.random() * 1.5
                 while time.monotonic() < ends:
                     number += 1

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from support.deadlines import wait_until
 from support.engine import config_map
 from support.proof_scale import is_full
 from support.sharded_controllers import APPS, CONTROL, Controller, SharedWork, shared_work
@@ -51,13 +52,11 @@ class Counted(Controller):
         proc = Path(f"/proc/{self.process.pid}")
         known = len(self.told.read_text().splitlines())
         os.kill(self.process.pid, signal.SIGUSR1)
-        until = time.monotonic() + 10
-        while len(lines := self.told.read_text().splitlines()) == known:
-            assert time.monotonic() < until, f"no answer of {self.name}: {self.log()[-2000:]}"
-            time.sleep(0.05)
+        wait_until(lambda: len(self.told.read_text().splitlines()) > known, f"an answer of {self.name}")
+        tasks = self.told.read_text().splitlines()[-1]
         threads = next(line for line in (proc / "status").read_text().splitlines() if line.startswith("Threads:"))
         memory = int((proc / "statm").read_text().split()[1]) * PAGE
-        return Sample(memory, len(list((proc / "fd").iterdir())), int(threads.split()[1]), int(lines[-1]))
+        return Sample(memory, len(list((proc / "fd").iterdir())), int(threads.split()[1]), int(tasks))
 
 
 class Sample(NamedTuple):
