@@ -15,9 +15,14 @@ from argosy.health.builtin import judge
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
+from support.real_server import REAL
 
 pytestmark = pytest.mark.anyio
 POD, CLAIM = GroupKind("", "Pod"), GroupKind("", "PersistentVolumeClaim")
+# One of them goes over the wire in every run; how requests do is shown by the tests beside this one.
+MOSTLY_EMBEDDED = pytest.mark.parametrize(
+    "flavour", ["embedded", pytest.param("wire", marks=pytest.mark.tier("all")), REAL], indirect=True
+)
 STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
@@ -75,6 +80,7 @@ async def test_a_deployment_becomes_healthy_and_rolls_over(played: Cluster, name
             await asyncio.sleep(0.02)
 
 
+@MOSTLY_EMBEDDED
 async def test_a_job_is_complete(played: Cluster, namespace: str) -> None:
     wanted = workload("Job", namespace, {"completions": 2}, restartPolicy="Never")
     await played.create(wanted)
@@ -82,6 +88,7 @@ async def test_a_job_is_complete(played: Cluster, namespace: str) -> None:
     assert live["status"]["succeeded"] == 2
 
 
+@MOSTLY_EMBEDDED
 async def test_a_job_that_fails_is_degraded(played: Cluster, namespace: str) -> None:
     wanted = workload("Job", namespace, {"backoffLimit": 0}, restartPolicy="Never")
     wanted["metadata"]["annotations"] = {"sandbox.argosy.dev/fail": "Exit"}
@@ -90,6 +97,7 @@ async def test_a_job_that_fails_is_degraded(played: Cluster, namespace: str) -> 
     assert live["status"]["failed"] == 1
 
 
+@MOSTLY_EMBEDDED
 async def test_a_stateful_set_with_claims_becomes_healthy(played: Cluster, namespace: str) -> None:
     claims = [{"metadata": {"name": "data"}, "spec": {**STORAGE, "storageClassName": "standard-wait"}}]
     wanted = workload("StatefulSet", namespace, {"replicas": 2, "serviceName": "x", "volumeClaimTemplates": claims})
@@ -99,6 +107,7 @@ async def test_a_stateful_set_with_claims_becomes_healthy(played: Cluster, names
     assert [each["status"]["phase"] for each in claims_found] == ["Bound", "Bound"]
 
 
+@MOSTLY_EMBEDDED
 async def test_a_model_becomes_healthy_through_any_door(flavour: Any, played: Cluster, namespace: str) -> None:
     if flavour.name == "real":
         pytest.skip("real: the stories of a delivery show it there; it defines kinds, and this server is shared")

@@ -197,6 +197,7 @@ def check(shell: Any, page: str, *, first: str, last: str) -> None:
             assert printed == wanted, command
 
 
+@pytest.mark.tier("all")
 def test_the_session_about_users_goes_as_shown(shell: Any) -> None:
     shell.start("--rbac")
     check(shell, "guides/users-and-rbac.md", first="argosy sandbox user add", last="get configmaps")
@@ -207,16 +208,19 @@ def test_the_session_about_ownership_goes_as_shown(shell: Any) -> None:
     check(shell, "guides/kubectl.md", first="kubectl apply --server-side", last="--force-conflicts -f settings.yaml")
 
 
+@pytest.mark.tier("all")
 def test_the_session_about_kinds_of_ones_own_goes_as_shown(shell: Any) -> None:
     shell.start()
     check(shell, "guides/kubectl.md", first="kubectl apply -f definition.yaml", last=":-1}}'")
 
 
+@pytest.mark.tier("all")
 def test_the_session_about_loading_goes_as_shown(shell: Any) -> None:
     shell.start()
     check(shell, "guides/sandbox.md", first="argosy sandbox load", last="load -f manifests/")
 
 
+@pytest.mark.tier("all")
 def test_the_session_about_environments_goes_as_shown(shell: Any) -> None:
     shell.start("--addons", "argocd_operator")
     check(shell, "guides/environments.md", first="argosy init", last="setup status -f models/argosy.yaml")

@@ -84,7 +84,7 @@ def test_the_scripts_of_the_role_are_the_bundled_rules_byte_for_byte() -> None:
     }  # fmt: skip
 
 
-def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sandbox) -> None:
+def test_both_roles_run_and_the_checks_are_merged(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN, OLD)
     first = play(operated)  # both roles, as people would
     assert (first.code, first.changed) == (0, 1), first.text
@@ -95,6 +95,14 @@ def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sa
     data = read(operated, *SETTINGS)["data"]
     assert data[f"{PREFIX}PersistentVolumeClaim"] == claim["check"]
     assert data[f"{PREFIX}serving.kserve.io_InferenceService"] == service["check"]
+
+
+@pytest.mark.tier("all")
+def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sandbox) -> None:
+    begin_with(operated, FOREIGN, OLD)
+    first = run(operated)
+    assert (first.code, first.changed) == (0, 1), first.text
+    assert [entry["kind"] for entry in entries(operated)] == ["Theirs", SERVICE, CLAIM, SECRET]
     before = version(operated, *RESOURCE), version(operated, *SETTINGS)
     second = run(operated)
     assert (second.code, second.changed) == (0, 0), second.text
@@ -108,6 +116,7 @@ def test_a_resource_without_any_check_gets_the_list(operated: Sandbox) -> None:
     assert entries(operated) == OURS
 
 
+@pytest.mark.tier("all")
 def test_check_mode_says_what_would_change_and_changes_nothing(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     before = version(operated, *RESOURCE)
@@ -184,19 +193,12 @@ def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
     ("variables", "sentence"),
     [
         ({"argocd_name": "other"}, "argocd-cm belongs to an ArgoCD resource of another name"),
-        pytest.param(
-            {"argocd_namespace": "default"},
-            "in namespace default, and no argocd-cm either",
-            marks=pytest.mark.tier("all"),
-        ),
+        ({"argocd_namespace": "default"}, "in namespace default, and no argocd-cm either"),
         ({"kubeconfig": "/nowhere"}, "cannot read the settings of Argo CD in namespace openshift-gitops"),
-        pytest.param(
-            {"kubectl": "/nowhere"},
-            "in namespace openshift-gitops: it could not be started.",
-            marks=pytest.mark.tier("all"),
-        ),
+        ({"kubectl": "/nowhere"}, "in namespace openshift-gitops: it could not be started."),
     ],
 )
+@pytest.mark.tier("all")
 def test_an_argo_cd_that_is_not_found_is_a_sentence(
     operated: Sandbox, variables: dict[str, Any], sentence: str
 ) -> None:

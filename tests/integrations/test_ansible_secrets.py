@@ -15,7 +15,7 @@ from argosy.schema.definitions import definition
 from support.ansible_playbooks import Run, ask, needs_ansible, needs_kubectl, noted, play, read
 from support.clusters import KUBECTL, Sandbox, sandbox
 
-pytestmark = [needs_ansible, needs_kubectl]
+pytestmark = [needs_ansible, needs_kubectl, pytest.mark.tier("all")]  # test_ansible_roles.py plays it in every run
 
 KIND = "gitea.pfe.rhpds.com"
 NAMESPACE = "self-healing-platform"
@@ -134,7 +134,6 @@ def test_without_the_kind_nothing_is_done(without_the_kind: Run) -> None:
     assert "Skipped: Gitea gitea-with-admin in namespace gitea does not exist." in done.words
 
 
-@pytest.mark.tier("all")
 def test_without_a_gitea_or_its_password_nothing_is_done(gitea: Sandbox) -> None:
     fresh(gitea)
     early = run(gitea)
@@ -164,7 +163,6 @@ def test_a_new_password_replaces_the_old_and_keeps_what_others_added(story: Stor
     assert secret["metadata"]["labels"]["team"] == "ml" and "url" in secret["data"]
 
 
-@pytest.mark.tier("all")
 def test_a_password_that_somebody_wrote_by_hand_is_replaced(gitea: Sandbox) -> None:
     fresh(gitea, PASSWORD)
     literals = ("--from-literal=username=ops", "--from-literal=password=wrong")
@@ -173,7 +171,6 @@ def test_a_password_that_somebody_wrote_by_hand_is_replaced(gitea: Sandbox) -> N
     assert credentials(gitea)["gitea-credentials-source"] == ("Opaque", "ops", PASSWORD)
 
 
-@pytest.mark.tier("all")
 def test_check_mode_says_that_secrets_differ_and_writes_none(gitea: Sandbox) -> None:
     fresh(gitea, PASSWORD)
     done = run(gitea, "--check", "-vvv")
@@ -187,7 +184,6 @@ def test_no_password_is_printed_or_given_to_a_program_as_an_argument(story: Stor
     assert not holds(story.told) and not holds(story.told, "the-second")
 
 
-@pytest.mark.tier("all")
 def test_a_secret_that_cannot_be_written_is_a_sentence_without_the_password(gitea: Sandbox) -> None:
     fresh(gitea, PASSWORD)
     absent = run(gitea, "-vvv", namespace="absent")
@@ -201,7 +197,6 @@ def test_a_secret_that_cannot_be_written_is_a_sentence_without_the_password(gite
     assert "has another type than kubernetes.io/basic-auth, and a type cannot change; delete it" in typed.words
 
 
-@pytest.mark.tier("all")
 def test_a_cluster_that_cannot_be_reached_is_a_sentence(gitea: Sandbox) -> None:
     done = run(gitea, kubeconfig="/nowhere")
     assert done.code != 0 and "cannot read Gitea gitea-with-admin in namespace gitea" in done.words

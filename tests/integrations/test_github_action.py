@@ -45,6 +45,7 @@ def break_staging(runner: Runner) -> None:
     file.write_text(file.read_text().replace("    targetRevision:", "    nosuch: 1\n    targetRevision:"))
 
 
+@pytest.mark.tier("all")
 def test_a_repository_that_is_sound_passes_and_the_job_says_what_was_looked_at(runner: Runner) -> None:
     ran = runner.run()
     assert ran.failed == [] and ran.used == {}
@@ -71,6 +72,7 @@ def test_a_job_can_be_lenient_and_look_at_some_folders_alone(runner: Runner) -> 
     assert ran.outputs["result"] == "passed" and "0 Applications" in ran.outputs["summary"]
 
 
+@pytest.mark.tier("all")
 def test_inputs_are_never_run_and_what_is_not_understood_is_an_error_of_the_job(runner: Runner) -> None:
     proof = runner.temp / "run"
     ran = runner.run(path=f"$(touch {proof})`touch {proof}`;touch {proof}", baseline=f"$(touch {proof})")
@@ -216,6 +218,7 @@ def test_a_preview_outside_of_a_pull_request_is_in_the_summary_alone(runner: Run
     assert ran.failed == ["Run argosy"] and "the input command is check or preview" in ran.printed["Run argosy"]
 
 
+@pytest.mark.tier("all")
 def test_a_preview_that_cannot_be_made_is_an_error_and_comments_nothing(runner: Runner, host: Host) -> None:
     there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
     ran = there.run(command="preview", base="no-such-branch")

@@ -129,6 +129,7 @@ def test_no_password_is_printed_or_given_to_a_program_as_an_argument(running: Sa
     assert base64.b64encode(PASSWORD.encode()).decode() not in told
 
 
+@pytest.mark.tier("all")
 def test_without_an_environment_the_clusters_gitea_is_asked(running: Sandbox, oc: Path) -> None:
     metadata = {"name": "gitea-with-admin", "namespace": "gitea"}
     spec = {"giteaAdminUser": "admin"}

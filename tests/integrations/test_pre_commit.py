@@ -56,6 +56,7 @@ def hooked(name: str, repository: Path, *changed: str) -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.tier("all")
 def test_the_check_looks_at_everything_whatever_changed(repository: Path) -> None:
     done = hooked("argosy-check", repository, "README.md")
     assert done is not None and done.returncode == 0, done

@@ -95,13 +95,13 @@ async def test_a_cluster_takes_every_task_and_every_example_of_it() -> None:
                 assert (await cluster.get(key_of(each)) or {})["spec"] == made["spec"] == each["spec"]
 
 
-@pytest.mark.tier("all")
 def test_a_repository_that_is_sound_passes(pod: Pod) -> None:
     ended = pod.run("argosy-check.yaml")
     assert ended.code == 0, ended.printed
     assert ended.results["result"] == "passed" and ended.results["summary"].startswith("3 Applications, ")
 
 
+@pytest.mark.tier("all")
 def test_what_is_wrong_fails_the_task_and_is_in_its_reports(pod: Pod) -> None:
     file = pod.source / "argocd-apps" / "staging-application.yaml"
     file.write_text(file.read_text().replace("    targetRevision:", "    nosuch: 1\n    targetRevision:"))

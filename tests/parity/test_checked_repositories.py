@@ -14,6 +14,7 @@ import pytest
 from argosy.desk.checking.checking import Checked, check
 
 INPUTS = Path(__file__).parents[3] / "shared" / "data" / "kustomize" / "inputs"
+pytestmark = pytest.mark.tier("all")  # 600 kustomizations are built
 NEEDS_DATA = pytest.mark.skipif(not INPUTS.is_dir(), reason="../shared/data/kustomize is not here")
 APPLICATION = """\
 apiVersion: argoproj.io/v1alpha1
@@ -78,7 +79,6 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Checked:
 
 
 @NEEDS_DATA
-@pytest.mark.tier("all")
 def test_bases_that_are_deployed_as_they_are_lack_what_a_server_wants(deployed: Checked) -> None:
     """Deployments without selectors, subjects without namespaces: overlays and `namespace` add them, nobody else."""
     assert deployed.applications > 500
@@ -87,7 +87,6 @@ def test_bases_that_are_deployed_as_they_are_lack_what_a_server_wants(deployed: 
 
 
 @NEEDS_DATA
-@pytest.mark.tier("all")
 def test_no_other_rule_speaks_of_what_is_deployed(deployed: Checked, checked: Checked) -> None:
     known = {(each.rule.id, Path(each.place.file).name) for each in checked.findings}
     found = {(each.rule.id, Path(each.place.file).name) for each in deployed.findings}

@@ -84,11 +84,17 @@ def server(tmp_path_factory):
         process.wait(HANG_SECONDS)
 
 
-@pytest.mark.tier("test", "prove")  # all of them: each goes on where the one before ended
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
-def test_answers_as_the_recorded_server_did(number, server):
+@pytest.fixture(scope="module")
+def replayed(server):
+    """By number, in their order: each goes on where the one before ended."""
+    return {number: replay(RECORDED / f"probe{number}.py", server) for number in EXCEPTIONS}
+
+
+@pytest.mark.tier("test", "prove")
+@pytest.mark.parametrize("number", EXCEPTIONS)
+def test_answers_as_the_recorded_server_did(number, replayed):
     expected = normal((RECORDED / f"probe{number}.txt").read_text())
-    actual = normal(replay(RECORDED / f"probe{number}.py", server))
+    actual = normal(replayed[number])
     unused = dict(EXCEPTIONS[number])
     unexplained = []
     for line in differences(expected, actual):

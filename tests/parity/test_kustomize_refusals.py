@@ -43,7 +43,7 @@ def broken(text: str, chance: random.Random) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.tier("all")) for seed in range(1, 8))])
 def test_what_is_refused_names_a_line_and_what_is_not_can_be_traced(seed: int) -> None:
     cases = [case for case in json.loads((CASES / "krusty/cases.json").read_text()) if case["kubectl_agrees"]]
     chance = random.Random(seed)
