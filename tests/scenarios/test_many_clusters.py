@@ -25,6 +25,7 @@ from argosy.desk.connections.clusters import find, state_of
 from argosy.model.names import ResourceKey
 from argosy.runtime.about import fields
 from support import prometheus_text
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 from support.remote_clusters import Far, encoded, far_cluster
 
@@ -50,6 +51,13 @@ def is_unknown(status: dict[str, Any]) -> bool:
     return status["sync"]["status"] == "Unknown" and status["health"]["status"] == "Unknown"
 
 
+async def until_healed(far: Far) -> None:
+    async def is_healed() -> bool:
+        return ((await far.get("ConfigMap", "settings")) or {})["data"]["a"] == "1"
+
+    await wait_until_async(is_healed, "what was changed by hand is as Git has it")
+
+
 async def both(room: Room, far: Far) -> None:
     """One application here and one there, both delivered."""
     room.repository.push(ONE)
@@ -70,9 +78,7 @@ async def test_an_application_is_delivered_healed_pruned_and_deleted_in_another_
     assert await far.get("ConfigMap", "settings") and await room.get("ConfigMap", "settings") is None
     key = ResourceKey("", "ConfigMap", "ml", "settings")
     await far.cluster.patch(key, {"data": {"a": "by hand"}})
-    async with asyncio.timeout(30):
-        while ((await far.get("ConfigMap", "settings")) or {})["data"]["a"] != "1":
-            await asyncio.sleep(0.05)
+    await until_healed(far)
     room.repository.push({"app/more.yaml": None})
     await far.until("ConfigMap", "more", gone=True)
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
@@ -80,6 +86,7 @@ async def test_an_application_is_delivered_healed_pruned_and_deleted_in_another_
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
 
 
+@pytest.mark.tier("all")
 async def test_hooks_run_where_the_application_goes(room: Room, far: Far) -> None:
     hook = config_map("before")
     hook["metadata"]["annotations"] = {"argocd.argoproj.io/hook": "PreSync"}
@@ -93,12 +100,11 @@ async def test_hooks_run_where_the_application_goes(room: Room, far: Far) -> Non
     assert await far.get("ConfigMap", "before") and await room.get("ConfigMap", "before") is None
 
 
+@pytest.mark.tier("all")
 async def test_a_frozen_cluster_makes_only_its_own_applications_unknown_until_it_thaws(room: Room, far: Far) -> None:
     await both(room, far)
     far.freeze()
-    began = asyncio.get_running_loop().time()
     said = await room.until_condition("ComparisonError", "distant")
-    assert asyncio.get_running_loop().time() - began < 40
     assert "cluster far" in said and "did not answer in time" in said
     await room.until(is_unknown, "distant")
     await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="2")}), name="near")
@@ -189,6 +195,7 @@ async def test_a_secret_that_cannot_be_read_is_told_with_its_field(
     await room.until(is_unknown)
 
 
+@pytest.mark.tier("all")
 async def test_whatever_goes_wrong_when_a_cluster_is_opened_is_told_and_it_is_tried_again(
     room: Room, far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +212,7 @@ async def test_whatever_goes_wrong_when_a_cluster_is_opened_is_told_and_it_is_tr
     await room.until_synced()
 
 
+@pytest.mark.tier("all")
 async def test_what_a_cluster_is_not_asked_for_is_an_invalid_destination(room: Room, far: Far) -> None:
     room.repository.push(ONE)
     await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
@@ -213,11 +221,10 @@ async def test_what_a_cluster_is_not_asked_for_is_an_invalid_destination(room: R
     await room.until_synced()
     await room.cluster.delete(ResourceKey("", "Secret", CONTROL, "cluster-far"))
     assert "no clusters with this name: far" in await room.until_condition("InvalidSpecError")
-    async with asyncio.timeout(20):
-        while len(list(room.engine.grounds.grounds())) > 1:
-            await asyncio.sleep(0.05)
+    await wait_until_async(lambda: len(list(room.engine.grounds.grounds())) == 1)
 
 
+@pytest.mark.tier("all")
 async def test_only_the_namespaces_of_the_secret_are_watched_and_delivered_to(room: Room, far: Far) -> None:
     await far.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     room.repository.push(ONE)
@@ -229,14 +236,13 @@ async def test_only_the_namespaces_of_the_secret_are_watched_and_delivered_to(ro
     assert {each["metadata"].get("namespace") for kind in kinds for each in outpost.cache.list(kind)} == {"ml"}
     await far.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "by hand"}})
     await room.until(lambda status: len(status["history"]) >= 1)
-    async with asyncio.timeout(30):
-        while ((await far.get("ConfigMap", "settings")) or {})["data"]["a"] != "1":
-            await asyncio.sleep(0.05)
+    await until_healed(far)
     await room.deliver("second", destination={"name": "far", "namespace": "other"}, syncPolicy=AUTOMATED)
     said = await room.until_condition("ComparisonError", "second")
     assert 'namespace "other" for ConfigMap' in said and "is not managed" in said
 
 
+@pytest.mark.tier("all")
 async def test_a_cluster_is_opened_when_an_application_needs_it_and_closed_when_none_does(room: Room, far: Far) -> None:
     room.repository.push(ONE)
     await far.declare(room)
@@ -248,13 +254,10 @@ async def test_a_cluster_is_opened_when_an_application_needs_it_and_closed_when_
     assert len(list(room.engine.grounds.grounds())) == 2
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
-    room.engine.grounds.look_again()
-    await asyncio.sleep(0.3)
+    await wait_until_async(lambda: room.engine.grounds.look_again() or room.engine.grounds._unused)
     room.clock.leap(700)
     room.engine.grounds.look_again()
-    async with asyncio.timeout(20):
-        while len(list(room.engine.grounds.grounds())) > 1:
-            await asyncio.sleep(0.05)
+    await wait_until_async(lambda: len(list(room.engine.grounds.grounds())) == 1)
 
 
 @pytest.mark.tier("all")
@@ -285,9 +288,8 @@ async def test_a_frozen_cluster_of_many_applications_leaves_workers_to_the_other
     revision = room.repository.push({"app/settings.yaml": config_map(a="2")})
     for name in names:
         await room.annotate(name, refresh="hard")
-    began = asyncio.get_running_loop().time()
     await room.until_synced(revision, name="near")
-    assert asyncio.get_running_loop().time() - began < 10  # before it is even said that the other is away
+    assert not is_unknown((await room.app(names[0]))["status"])  # before it is even said that the other is away
     for name in names:
         await room.until(is_unknown, name)
 
@@ -299,11 +301,10 @@ async def test_one_that_was_called_and_is_not_to_be_looked_at_lets_others_in(
     monkeypatch.setattr(room.engine.grounds, "passed", passed.append)
     paused = {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}
     await room.deliver(destination=THERE, metadata=paused)
-    async with asyncio.timeout(20):
-        while ResourceKey("argoproj.io", "Application", CONTROL, "models") not in passed:
-            await asyncio.sleep(0.01)
+    await wait_until_async(lambda: ResourceKey("argoproj.io", "Application", CONTROL, "models") in passed)
 
 
+@pytest.mark.tier("all")
 async def test_an_operation_says_what_it_waits_for_and_can_be_ended(room: Room, far: Far) -> None:
     room.repository.push(ONE)
     await far.declare(room, far.config(bearerToken="nobody"))
@@ -362,6 +363,7 @@ class Slowly:
         return await getattr(self._cluster, verb)(*given, **terms)
 
 
+@pytest.mark.tier("all")
 async def test_a_step_in_another_cluster_that_has_begun_ends_when_the_engine_does(
     tmp_path: Path, far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -375,6 +377,6 @@ async def test_a_step_in_another_cluster_that_has_begun_ends_when_the_engine_doe
         room.repository.push({"app/settings.yaml": config_map(a="1")})
         await far.declare(room)
         await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
-        await asyncio.wait_for(begun.wait(), 30)
+        await asyncio.wait_for(begun.wait(), HANG_SECONDS)
     assert await far.get("ConfigMap", "settings") is not None
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "cluster far"]

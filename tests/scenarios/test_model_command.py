@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,11 @@ from typing import Any
 import pytest
 
 from support.clusters import KUBECTL
+from support.deadlines import HANG_SECONDS, wait_until
 from support.demo import Demo, demo
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
 NAME = "dev-qwen25-05b-instruct"
 RUNTIME = {
     "apiVersion": "serving.kserve.io/v1alpha1",
@@ -50,7 +51,7 @@ def deliver(shown: Demo, place: Path, model: dict[str, Any]) -> None:
     shown.kubectl("apply", "-f", str(file))
     name = model["metadata"]["name"]
     try:
-        shown.kubectl("wait", "--for=condition=Ready", f"inferenceservice/{name}", "-n", "llmops-dev", "--timeout=60s")
+        shown.kubectl("wait", "--for=condition=Ready", f"inferenceservice/{name}", "-n", "llmops-dev", PATIENT)
     except AssertionError as error:
         pods = ("-n", "llmops-dev", "-l", f"serving.kserve.io/inferenceservice={name}")
         error.add_note(shown.argosy("model", "get", name) + shown.kubectl("logs", *pods))
@@ -95,10 +96,11 @@ def test_curl_reaches_the_url_of_the_status(shown: Demo) -> None:
     url = shown.kubectl("get", "inferenceservice", NAME, "-n", "llmops-dev", "-o", "jsonpath={.status.url}")
     where = url.removeprefix("http://")
     command = ["curl", "-sS", "--noproxy", "*", "--resolve", f"{where}:127.0.0.1", f"{url}/v1/models"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=True)
     assert json.loads(done.stdout)["data"][0]["id"] == NAME
 
 
+@pytest.mark.tier("all")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl: there is none")
 def test_the_host_of_its_route_and_its_name_in_the_cluster_lead_to_it_too(shown: Demo) -> None:
     asked = ("get", "route", NAME, "-n", "llmops-dev", "-o", "jsonpath={.status.ingress[0].host}")
@@ -106,15 +108,16 @@ def test_the_host_of_its_route_and_its_name_in_the_cluster_lead_to_it_too(shown:
     for host in (shown.kubectl(*asked), f"{NAME}-predictor.llmops-dev.svc.cluster.local"):
         way = ("--noproxy", "*", "--resolve", f"{host}:{port}:127.0.0.1")
         command = ["curl", "-sS", *way, f"http://{host}:{port}/v1/models"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=True)
         assert json.loads(done.stdout)["data"][0]["id"] == NAME
 
 
+@pytest.mark.tier("all")
 def test_a_port_of_its_service_cannot_be_forwarded_and_is_told_where_the_model_is(shown: Demo) -> None:
     url = json.loads(shown.argosy("model", "get", NAME, "-o", "json"))["url"]
     where = ("--kubeconfig", shown.where["kubeconfig"], "-n", "llmops-dev")
     command = [str(KUBECTL), "port-forward", *where, f"service/{NAME}-predictor", "0:80"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
     assert done.returncode == 1 and f"the model answers at {url}" in done.stderr, done
 
 
@@ -134,11 +137,12 @@ joblib.dump(DecisionTreeClassifier(random_state=0).fit(found.data, found.target_
 """
 
 
+@pytest.mark.tier("all")
 @pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="scikit-learn: it is not installed")
 def test_what_scikit_learn_learned_tells_flowers_apart_and_its_log_tells_of_it(shown: Demo, tmp_path: Path) -> None:
     folder = Path(shown.where["dataDir"]) / "volumes" / "llmops-dev" / "models" / "iris"
     folder.mkdir(parents=True)
-    subprocess.run([sys.executable, "-c", LEARNED, str(folder / "model.joblib")], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", LEARNED, str(folder / "model.joblib")], check=True, timeout=HANG_SECONDS)
     deliver(shown, tmp_path, served("iris", "sklearn"))
     assert shown.argosy("model", "try", "iris", "[[5.1, 3.5, 1.4, 0.2]]") == '["setosa"]\n'
     rows = {"name": "x", "shape": [1, 4], "datatype": "FP64", "data": [6.7, 3.0, 5.2, 2.3]}
@@ -168,6 +172,7 @@ def _tripled(shown: Demo) -> bool:
         return False
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_is_left_however_the_demo_ends(tmp_path: Path, number: int) -> None:
     with demo(tmp_path / "home", "--api-port", "0") as running:
@@ -175,10 +180,7 @@ def test_no_process_is_left_however_the_demo_ends(tmp_path: Path, number: int) -
         mine = {pid for pid in before if _is_below(pid, running.process.pid)}
         assert mine
         running.end(number)
-        ends = time.monotonic() + 30
-        while time.monotonic() < ends and any(Path(f"/proc/{pid}").exists() for pid in mine):
-            time.sleep(0.05)
-        assert not [pid for pid in mine if Path(f"/proc/{pid}").exists()]
+        wait_until(lambda: not [pid for pid in mine if Path(f"/proc/{pid}").exists()], f"all of {mine} end")
 
 
 def _is_below(pid: int, above: int) -> bool:

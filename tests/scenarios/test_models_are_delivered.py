@@ -76,6 +76,7 @@ async def test_what_the_webhook_sets_is_no_drift_and_a_changed_field_is(room: Ro
     await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "staging")
 
 
+@pytest.mark.tier("all")
 async def test_a_drift_is_healed_and_the_webhook_keeps_its_fields(room: Room) -> None:
     await deliver(room, "dev", "llmops-dev", AUTOMATED)
     await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
@@ -104,6 +105,7 @@ async def test_a_model_that_is_not_there_is_degraded_with_the_reason_and_the_old
     await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
 
 
+@pytest.mark.tier("all")
 async def test_production_serves_as_many_copies_as_it_asks_for(room: Room) -> None:
     await deliver(room, "production", "llmops-prod", BY_HAND)
     await room.until(lambda status: shown(status) == ("OutOfSync", "Missing"), "production")
@@ -113,6 +115,7 @@ async def test_production_serves_as_many_copies_as_it_asks_for(room: Room) -> No
     assert live["status"]["modelStatus"]["copies"]["totalCopies"] == 2
 
 
+@pytest.mark.tier("all")
 async def test_a_diff_tells_the_changed_field_from_what_the_webhook_set(room: Room) -> None:
     await deliver(room, "staging", "llmops-staging", BY_HAND)
     await room.until(lambda status: shown(status) == ("OutOfSync", "Missing"), "staging")

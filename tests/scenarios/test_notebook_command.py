@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from support.clusters import ARGOSY
+from support.deadlines import HANG_SECONDS, wait_until
 from support.forked_commands import Done, run
 
 nbformat = pytest.importorskip("nbformat")
@@ -23,8 +23,11 @@ pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
 
+LATER = pytest.mark.tier("all")
+
+
 def typed(folder: Path, *words: str) -> Done:
-    return run(["notebook", *words], env=os.environ, cwd=folder, timeout=120)
+    return run(["notebook", *words], env=os.environ, cwd=folder, timeout=HANG_SECONDS)
 
 
 def write(file: Path, *sources: str) -> None:
@@ -110,6 +113,7 @@ def test_a_file_that_is_no_notebook_does_not_hide_the_faults_of_others(folder: P
     assert "why: broken.ipynb: is no notebook" in done.stderr
 
 
+@pytest.mark.tier("all")
 def test_a_run_that_failed_is_accepted_only_by_force(folder: Path) -> None:
     write(folder / "raises.ipynb", "x = 1", "1 / 0")
     assert typed(folder, "run", "raises.ipynb").returncode == 1
@@ -197,7 +201,10 @@ def ended(running: subprocess.Popen[str]) -> Iterator[None]:
         running.kill()
 
 
-@pytest.mark.parametrize(("asked", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [pytest.param("INT", 130, marks=LATER), pytest.param("TERM", 143, marks=LATER), ("KILL", -9)],
+)
 def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, asked: str, code: int) -> None:
     write(tmp_path / "long.ipynb", "x = 1", "while True: pass")
     command = [ARGOSY, "notebook", "run", "long.ipynb"]
@@ -206,11 +213,10 @@ def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, aske
         assert running.stdout.readline().split()[0] == "1/2"
         assert _processes_below(tmp_path.resolve())
         running.send_signal(getattr(signal, f"SIG{asked}"))
-        _, said = running.communicate(timeout=60)
+        _, said = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == code
     if asked == "INT":
         assert said.splitlines()[-1] == "argosy: interrupted; what is done stays, the same command goes on from there"
-    deadline = time.monotonic() + 30
-    while asked == "KILL" and _processes_below(tmp_path.resolve()) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    if asked == "KILL":  # nobody waits for it then
+        wait_until(lambda: not _processes_below(tmp_path.resolve()), "the kernel ends")
     assert _processes_below(tmp_path.resolve()) == []

@@ -29,11 +29,7 @@ OPENSHIFT = {
 }
 
 
-# The other variant takes as long again: in `make prove`.
-VARIANTS = ["plain", pytest.param("openshift", marks=pytest.mark.tier("all"))]
-
-
-@pytest.fixture(scope="module", params=VARIANTS)
+@pytest.fixture(scope="module", params=["plain", "openshift"])
 def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     with demo(tmp_path_factory.mktemp("demo") / "home", "--api-port", "0", "--argocd", request.param) as shown:
         found = Reader(shown)
@@ -51,6 +47,7 @@ def read(block: Block, reader: Reader) -> str:
     return text
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("block", NOTEBOOK_BLOCKS, ids=lambda each: each.id)
 def test_a_block_of_the_page_does_what_it_says(reader: Reader, block: Block) -> None:
     if "jq " in read(block, reader) and shutil.which("jq") is None:

@@ -18,12 +18,14 @@ import pytest
 import argosy
 from argosy.model.manifest import dump, load_all
 from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
+from support.deadlines import HANG_SECONDS, wait_until
 from support.git_server import GitHost, git_host
 from support.notebook_jobs import Repository, notebook
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 pytestmark = [
+    pytest.mark.tier("all"),
     pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)"),
     pytest.mark.skipif(sys.platform != "linux", reason="processes: volumes are mounted on Linux only"),
 ]
@@ -92,7 +94,7 @@ def installed() -> list[dict[str, Any]]:
 
 
 def apply(server: Sandbox, *manifests: Any) -> Finished:
-    return kubectl(server.kubeconfig, "apply", "-f", "-", input="---\n".join(map(dump, manifests)), timeout=60)
+    return kubectl(server.kubeconfig, "apply", "-f", "-", input="---\n".join(map(dump, manifests)))
 
 
 def job(host: GitHost, name: str, path: str, **pod: Any) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def stored(server: Sandbox, what: str, name: str) -> dict[str, Any]:
 
 
 def becomes(server: Sandbox, name: str, is_so: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-    end = time.monotonic() + 90
+    end = time.monotonic() + HANG_SECONDS
     while time.monotonic() < end:
         status = stored(server, "nvj", name).get("status") or {}
         if is_so(status):
@@ -164,7 +166,6 @@ def test_a_notebook_that_fails_in_a_pod_shows_every_cell(server: Sandbox, host: 
     assert [each["status"] for each in status["results"]] == ["Success", "Failure", "Skipped"]
 
 
-@pytest.mark.tier("all")
 def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(server: Sandbox, host: GitHost) -> None:
     """The operator goes and comes back meanwhile: the Pod is taken up, and no other begins."""
     assert apply(server, job(host, "long", "long.ipynb", serviceAccountName="trainer")).code == 0
@@ -176,21 +177,20 @@ def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(ser
     uid = stored(server, "pod", "long-validation")["metadata"]["uid"]
     done = kubectl(server.kubeconfig, "delete", "pod", "-l", "control-plane=controller-manager", "-n", SYSTEM)
     assert done.code == 0, done.err
-    rolled = kubectl(server.kubeconfig, "rollout", "status", f"deployment/{OPERATOR}", "-n", SYSTEM, timeout=60)
+    rolled = kubectl(server.kubeconfig, "rollout", "status", f"deployment/{OPERATOR}", "-n", SYSTEM)
     assert rolled.code == 0, rolled.err
     assert stored(server, "pod", "long-validation")["metadata"]["uid"] == uid
     assert len(stored(server, "nvj", "long")["status"]["attempts"]) == 1
     assert kubectl(server.kubeconfig, "delete", "nvj", "long", "-n", "ml").code == 0
-    end = time.monotonic() + 60
-    while stored(server, "pod", "long-validation") or stored(server, "configmap", "long-validation"):
-        assert time.monotonic() < end, "something of it is still there"
-        time.sleep(0.1)
+    left = [("pod", "long-validation"), ("configmap", "long-validation")]
+    wait_until(lambda: not any(stored(server, *each) for each in left), "nothing of it is left")
 
 
 def test_the_operator_is_refused_nothing_that_it_tries(server: Sandbox) -> None:
     """The one that came back leads, and is refused nothing either."""
-    end = time.monotonic() + 60
-    while "leads" not in (said := kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM).out):
-        assert time.monotonic() < end, said
-        time.sleep(0.2)
-    assert complaints(said) == []
+
+    def said() -> str:
+        return kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM).out
+
+    wait_until(lambda: "leads" in said(), "the operator leads")
+    assert complaints(said()) == []

@@ -125,6 +125,7 @@ async def test_one_push_leads_from_data_to_a_model_that_answers(room: Room) -> N
     assert await origin(room) == (JOBS[1:], {room.repository.head}, True)
 
 
+@pytest.mark.tier("all")
 async def test_a_retrained_model_takes_its_place_by_itself(room: Room) -> None:
     commit = room.repository.push(retrained("2"))
     await until_answers(room, "2")
@@ -135,6 +136,7 @@ async def test_a_retrained_model_takes_its_place_by_itself(room: Room) -> None:
     assert await origin(room) == (JOBS[1:], {commit}, True)
 
 
+@pytest.mark.tier("all")
 async def test_a_notebook_that_fails_keeps_the_old_model_serving(room: Room) -> None:
     good, served, text = room.repository.head, await answer(room, 0.5, 1, 0), files()[TRAINING]
     commit = room.repository.push({TRAINING: text.replace("epochs = 80", "epochs = 0"), **retrained("3")})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 import yaml
 
 from support.clusters import Sandbox, sandbox
+from support.deadlines import HANG_SECONDS, wait_until
 from support.forked_commands import Done, run
 from support.message_servers import Letter, http_inbox
 
@@ -46,7 +46,7 @@ data:
 
 
 def typed(running: Sandbox, *words: str) -> Done:
-    return run([*words, "--data-dir", running.folder], env=os.environ, timeout=60)
+    return run([*words, "--data-dir", running.folder], env=os.environ, timeout=HANG_SECONDS)
 
 
 def load(running: Sandbox, folder: Path, text: str, *, dies: bool = False) -> None:
@@ -62,18 +62,11 @@ def history(running: Sandbox) -> list[dict[str, Any]]:
     return list(json.loads(done.stdout)["items"])
 
 
-def wait_for(found: Any) -> None:
-    end = time.monotonic() + 30
-    while not found():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.05)
-
-
 def test_messages_are_listed_tried_sent_and_traced(home: Path) -> None:
     with http_inbox() as inbox, sandbox(home / "data", "--port", "0", "--addons", "notifications") as running:
         load(running, home, APPLICATION.replace("INBOX", inbox.url))
-        wait_for(lambda: inbox.letters)
-        wait_for(lambda: history(running))
+        wait_until(lambda: inbox.letters)
+        wait_until(lambda: history(running))
         listed = typed(running, "notifications", "triggers")
         assert "on-drift" in listed.stdout and "notebook-validation-failed" in listed.stdout
         assert "app-drift" in typed(running, "notifications", "templates").stdout
@@ -95,6 +88,7 @@ def test_messages_are_listed_tried_sent_and_traced(home: Path) -> None:
     assert row == ("GET", "/hooks/very-secret-token", "Bearer very-secret-token")
 
 
+@pytest.mark.tier("all")
 def test_what_nobody_would_hear_of_is_said_to_be_so(home: Path) -> None:
     broken = '  trigger.broken: "[{when: app.status.health.status ==, send: [app-deployed]}]"\n'
     objects = APPLICATION.replace("INBOX", "http://127.0.0.1:1").replace("-degraded.chat", "-degraded.absent") + broken
@@ -119,7 +113,13 @@ def history_rows(letters: list[Letter]) -> list[tuple[str, str, str]]:
     return [(each.method, each.path, each.headers["authorization"]) for each in letters]
 
 
-@pytest.mark.parametrize("answers", [True, False], ids=["before the answer is noted", "before the answer"])
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param(True, id="before the answer is noted"),
+        pytest.param(False, id="before the answer", marks=pytest.mark.tier("all")),
+    ],
+)
 def test_a_message_is_not_sent_twice_by_a_process_that_was_killed_while_it_sent(home: Path, answers: bool) -> None:
     """Killed from within the receiver: the claim is written, the message has arrived, nothing is settled."""
     data = home / "data"
@@ -134,7 +134,7 @@ def test_a_message_is_not_sent_twice_by_a_process_that_was_killed_while_it_sent(
         with sandbox(data, "--port", "0", "--addons", "notifications") as running:
             victims.append(running)
             load(running, home, APPLICATION.replace("INBOX", inbox.url), dies=True)
-            running.process.wait(30)
+            running.process.wait(HANG_SECONDS)
         with sandbox(data, "--port", "0", "--addons", "notifications") as again:
             found = again.request("GET", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/wine").json()
             annotations = found["metadata"]["annotations"]

@@ -17,6 +17,7 @@ from argosy.model.names import GroupKind
 from argosy.runtime import run
 from argosy.schema.definitions import definition
 from support.clusters import sandbox
+from support.deadlines import HANG_SECONDS
 from support.message_servers import http_inbox
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +67,7 @@ async def test_the_rights_of_the_reference_are_enough_and_no_more_are_used(home:
             assert addon.beside is not None
             work = asyncio.create_task(run(addon.controllers, sender))
             try:
-                async with addon.beside(home), asyncio.timeout(30):
+                async with addon.beside(home), asyncio.timeout(HANG_SECONDS):
                     while not [
                         each for each in (await admin.list(GroupKind("", "Event"))).items
                         if each["reason"] == "NotificationSent"

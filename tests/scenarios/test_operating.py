@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from support import prometheus_text
+from support.deadlines import HANG_SECONDS
 from support.engine import config_map
 from support.sharded_controllers import APPS, CONTROL, SharedWork, shared_work
 
 FLAGS = ("--shards", "auto", "--log-format", "json", "--stuck-after", "2")
-PATIENCE = 60.0
 
 
 class Operated:
@@ -33,7 +33,7 @@ class Operated:
 
     def ask(self, path: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=60) as got:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=HANG_SECONDS) as got:
                 return got.status, got.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -48,7 +48,7 @@ class Operated:
         return [json.loads(line) for line in whole.splitlines()]
 
     def until(self, holds: Callable[[], Any]) -> Any:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + HANG_SECONDS
         while not (found := holds()):
             assert time.monotonic() < end, f"{self.ask('/healthz')}\n{self.work.controllers[0].log()[-2000:]}"
             time.sleep(0.1)
@@ -206,7 +206,7 @@ def test_one_that_begins_while_the_api_server_is_away_waits_for_it(operated: Ope
         work.proxy.is_away = False
     late.until(lambda: late.ask("/readyz") == (200, "ok\n"))
     one.end(signal.SIGTERM)
-    assert one.process.wait(30) == 0
+    assert one.process.wait(HANG_SECONDS) == 0
     operated.until(lambda: work.are_shared(1))
     operated.until_well()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ from typing import Any
 import pytest
 
 from support.clusters import Finished, Sandbox, argosy, kubectl, sandbox
+from support.deadlines import HANG_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
+PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
 GITOPS = ("-n", "openshift-gitops")
 SETTINGS = ("get", "configmap", "argocd-cm")
 CHECK = {"group": "serving.kserve.io", "kind": "InferenceService", "check": "return {status = 'Healthy'}\n"}
@@ -29,7 +30,7 @@ def openshift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 def ready(started: Sandbox) -> None:
     """As a script would wait for it."""
-    done = run(started, *GITOPS, "wait", "argocd/openshift-gitops", "--for=jsonpath={.status.phase}=Available")
+    done = run(started, *GITOPS, "wait", "argocd/openshift-gitops", "--for=jsonpath={.status.phase}=Available", PATIENT)
     assert done.code == 0, done.err
 
 
@@ -47,12 +48,6 @@ def data(started: Sandbox, namespace: str = "openshift-gitops") -> Any:
     return json.loads(out(started, "-n", namespace, *SETTINGS, "-o", "json")).get("data") or {}
 
 
-def within(seconds: float, is_so: Any) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, f"not so within {seconds:g} s"
-
-
 def test_the_first_argocd_resource_is_available_and_says_that_it_is_simulated(openshift: Sandbox) -> None:
     found = json.loads(out(openshift, *GITOPS, "get", "argocds.v1beta1.argoproj.io", "openshift-gitops", "-o", "json"))
     assert found["apiVersion"] == "argoproj.io/v1beta1"
@@ -62,13 +57,14 @@ def test_the_first_argocd_resource_is_available_and_says_that_it_is_simulated(op
     )
 
 
+@pytest.mark.tier("all")
 def test_the_commands_of_an_installation_find_what_they_look_for(openshift: Sandbox) -> None:
     waited = run(
-        openshift, *GITOPS, "wait", "--for=condition=Available", "deployment/openshift-gitops-server", "--timeout=20s"
+        openshift, *GITOPS, "wait", "--for=condition=Available", "deployment/openshift-gitops-server", PATIENT
     )
     assert waited.code == 0, waited.err
     rolled = run(
-        openshift, *GITOPS, "rollout", "status", "statefulset/openshift-gitops-application-controller", "--timeout=20s"
+        openshift, *GITOPS, "rollout", "status", "statefulset/openshift-gitops-application-controller", PATIENT
     )
     assert rolled.code == 0, rolled.err
     operator = ("-n", "openshift-gitops-operator")
@@ -89,15 +85,16 @@ def test_the_commands_of_an_installation_find_what_they_look_for(openshift: Sand
 def test_a_change_of_the_resource_reaches_argocd_cm(openshift: Sandbox) -> None:
     patch = json.dumps({"spec": {"resourceHealthChecks": [CHECK]}})
     out(openshift, *GITOPS, "patch", "argocd", "openshift-gitops", "--type", "merge", "-p", patch)
-    within(15, lambda: data(openshift).get(KEY) == CHECK["check"])
+    wait_until(lambda: data(openshift).get(KEY) == CHECK["check"])
 
 
 def test_a_key_written_by_hand_is_gone_within_15_seconds(openshift: Sandbox) -> None:
     patch = json.dumps({"data": {"written.by.hand": "yes"}})
     out(openshift, *GITOPS, "patch", "configmap", "argocd-cm", "--type", "merge", "-p", patch)
-    within(15, lambda: "written.by.hand" not in data(openshift))
+    wait_until(lambda: "written.by.hand" not in data(openshift))
 
 
+@pytest.mark.tier("all")
 def test_touching_the_resource_leaves_argocd_cm_at_its_version(openshift: Sandbox) -> None:
     version = ("-o", "jsonpath={.metadata.resourceVersion}")
     before = out(openshift, *GITOPS, *SETTINGS, *version)
@@ -105,7 +102,7 @@ def test_touching_the_resource_leaves_argocd_cm_at_its_version(openshift: Sandbo
     patch = json.dumps({"spec": {"extraConfig": {"seen": "yes"}}})
     assert out(openshift, *GITOPS, *SETTINGS, *version) == before
     out(openshift, *GITOPS, "patch", "argocd", "openshift-gitops", "--type", "merge", "-p", patch)
-    within(15, lambda: data(openshift).get("seen") == "yes")  # so it has seen the annotation as well
+    wait_until(lambda: data(openshift).get("seen") == "yes")  # so it has seen the annotation as well
 
 
 def test_what_a_pod_of_the_stand_in_printed_is_refused_with_a_sentence(openshift: Sandbox) -> None:
@@ -113,6 +110,7 @@ def test_what_a_pod_of_the_stand_in_printed_is_refused_with_a_sentence(openshift
     assert done.code == 1 and "nothing runs Pods" in done.err
 
 
+@pytest.mark.tier("all")
 def test_a_restart_keeps_the_password_and_the_settings(home: Path) -> None:
     secret = (*GITOPS, "get", "secret", "openshift-gitops-cluster", "-o", r"jsonpath={.data.admin\.password}")
     found = []
@@ -125,13 +123,14 @@ def test_a_restart_keeps_the_password_and_the_settings(home: Path) -> None:
     assert found[0] == found[1] and len(found[0][0]) >= 24
 
 
+@pytest.mark.tier("all")
 def test_an_argo_cd_without_an_operator_leaves_an_edit_alone(home: Path) -> None:
     with sandbox(home / "data", "--port", "0", "--addons", "argocd_operator=plain") as started:
         place = ("-n", "argocd")
         patch = json.dumps({"data": {"written.by.hand": "yes"}})
         out(started, *place, "patch", "configmap", "argocd-cm", "--type", "merge", "-p", patch)
         out(started, *place, "rollout", "restart", "deployment", "argocd-server")
-        out(started, *place, "rollout", "status", "deployment", "argocd-server", "--timeout=20s")
+        out(started, *place, "rollout", "status", "deployment", "argocd-server", PATIENT)
         assert data(started, "argocd") == {"written.by.hand": "yes"}
         owner = out(started, *place, *SETTINGS, "-o", "jsonpath={.metadata.ownerReferences}")
         assert owner == "", "no operator owns it"

@@ -15,6 +15,7 @@ from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
 from argosy.model.manifest import Manifest, read_manifests
 from argosy.outbound.asking import ask
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, engine_room, furnish
 from support.notebook_jobs import notebook
 
@@ -33,7 +34,6 @@ KIND, SERVICE = "mlops.mlops.dev/NotebookValidationJob", "serving.kserve.io/Infe
 IN_ORDER = ("data-preprocessing", "model-training", "model-validation")
 WRITES = """
 import pathlib
-from support.deadlines import HANG_SECONDS
 place = pathlib.Path('/mnt/models/fraud-detection')
 place.mkdir(exist_ok=True)
 (place / 'model.py').write_text('def predict(instances):\\n    return [sum(each) > 1 for each in instances]\\n')
@@ -75,6 +75,7 @@ async def until_ready(room: Room) -> Manifest:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.tier("all")
 async def test_the_pipeline_of_the_document_runs_as_it_is_written(tmp_path: Path) -> None:
     application, _, training = block(APP).partition("---\n")
     place = tmp_path / "data"

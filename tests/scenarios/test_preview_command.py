@@ -53,6 +53,7 @@ def test_a_change_of_the_base_reaches_all_overlays_and_production_is_named(repo:
     assert "replicas 2 → 3" in said.out
 
 
+@pytest.mark.tier("all")
 def test_commits_of_a_branch_are_compared_with_where_it_left_main(repo: Repo) -> None:
     repo.git("switch", "-q", "-c", "feature")
     repo.edit("base/config.yaml", "a: '1'", "a: '2'")
@@ -86,6 +87,7 @@ def test_only_applications_whose_files_changed_are_rendered(repo: Repo) -> None:
     assert "1 of 7 rendered" in repo.preview().out
 
 
+@pytest.mark.tier("all")
 def test_names_choose_applications_and_a_word_that_is_neither_is_told(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     said = repo.preview("fraud-dev")
@@ -95,6 +97,7 @@ def test_names_choose_applications_and_a_word_that_is_neither_is_told(repo: Repo
     assert wrong.code == CANNOT and "did you mean fraud-dev?" in wrong.err
 
 
+@pytest.mark.tier("all")
 def test_from_a_folder_below_the_whole_repository_is_seen(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     monkeypatch.chdir(repo.root / "overlays" / "prod")
@@ -107,6 +110,7 @@ def test_nothing_changed_says_so_and_what_to_type(repo: Repo) -> None:
     assert "next: argosy preview HEAD~1" in said.err
 
 
+@pytest.mark.tier("all")
 def test_an_application_that_follows_a_tag_changes_only_with_its_tag(repo: Repo) -> None:
     repo.git("remote", "add", "origin", "https://git.example.com/acme/models.git")
     repo.git("tag", "v1")
@@ -150,6 +154,7 @@ def test_what_goes_from_git_is_deleted_as_far_as_it_is_pruned(repo: Repo) -> Non
     assert "is deleted when somebody syncs with --prune, with its data" in said.out
 
 
+@pytest.mark.tier("all")
 def test_an_application_that_goes_takes_its_objects_along_or_leaves_them(repo: Repo) -> None:
     (repo.root / "apps/dev.yaml").unlink()
     said = repo.preview()
@@ -170,6 +175,7 @@ def test_a_new_application_asks_for_all_that_it_requests(repo: Repo) -> None:
     assert "CPU +1 · memory +2Gi · GPU +2" in said.impact and "is new" in said.out
 
 
+@pytest.mark.tier("all")
 def test_a_setting_that_is_read_once_is_told_to_be_stale(repo: Repo) -> None:
     repo.edit("base/config.yaml", "a: '1'", "a: '2'")
     said = repo.preview()
@@ -180,6 +186,7 @@ def test_a_setting_that_is_read_once_is_told_to_be_stale(repo: Repo) -> None:
     )
 
 
+@pytest.mark.tier("all")
 def test_a_generated_name_is_one_change_and_restarts_what_reads_it(repo: Repo) -> None:
     generator = "resources: [deployment.yaml]\nconfigMapGenerator: [{name: settings, literals: [a=1]}]\n"
     repo.write({"base/kustomization.yaml": generator})
@@ -190,6 +197,7 @@ def test_a_generated_name_is_one_change_and_restarts_what_reads_it(repo: Repo) -
     assert "fraud-dev   dev           auto   0   2   0" in said.out
 
 
+@pytest.mark.tier("all")
 def test_children_of_an_application_of_applications_are_found_behind_kustomize(repo: Repo) -> None:
     repo.write({"apps/kustomization.yaml": "namePrefix: eu-\nresources: [dev.yaml, prod.yaml]\n"})
     repo.write({"root.yaml": application("root", "apps")})
@@ -202,6 +210,7 @@ def test_children_of_an_application_of_applications_are_found_behind_kustomize(r
     assert ".spec.source.path   overlays/dev → overlays/prod" in said.out and "eu-fraud-dev" in said.out
 
 
+@pytest.mark.tier("all")
 def test_a_kustomization_that_no_application_names_is_shown_by_its_folder(repo: Repo) -> None:
     repo.write({"other/kustomization.yaml": "resources: [a.yaml]\n", "other/a.yaml": config()})
     repo.commit("Add another")
@@ -209,6 +218,7 @@ def test_a_kustomization_that_no_application_names_is_shown_by_its_folder(repo: 
     assert repo.preview("HEAD").impact.startswith("1 folder changes")
 
 
+@pytest.mark.tier("all")
 def test_an_application_set_that_would_delete_applications_is_told(repo: Repo) -> None:
     sets = (
         "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: teams, namespace: argocd}\nspec:\n"
@@ -239,6 +249,7 @@ def test_the_comment_has_its_mark_the_impact_and_the_difference(repo: Repo) -> N
     assert "```diff" in text and "-        image: registry.example/front:v1" in text
 
 
+@pytest.mark.tier("all")
 def test_a_comment_is_never_longer_than_a_host_takes(repo: Repo) -> None:
     repo.write({"plain/a.yaml": "\n---\n".join(config(f"{n}", f"c-{n}") for n in range(800))})
     repo.write({"apps/plain.yaml": application("plain", "plain")})
@@ -255,6 +266,7 @@ def test_text_of_manifests_does_not_become_markup(repo: Repo) -> None:
     assert "\n````diff\n" in comment
 
 
+@pytest.mark.tier("all")
 def test_names_of_manifests_neither_mention_anybody_nor_leave_their_line(repo: Repo) -> None:
     named = '"a @boss\\n\\n# Heading\\n\\n![x](https://tracker.example/x.png)"'
     head = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {named}}}\ndata: {{a: b}}\n"
@@ -286,6 +298,7 @@ def test_json_has_the_sentence_the_amounts_and_each_field(repo: Repo) -> None:
 # -- what can be in the way --
 
 
+@pytest.mark.tier("all")
 def test_a_folder_without_git_and_one_without_commits_say_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,6 +311,7 @@ def test_a_folder_without_git_and_one_without_commits_say_what_to_do(
     assert said.code == CANNOT and "has no commit yet" in said.err and "commit first" in said.err
 
 
+@pytest.mark.tier("all")
 def test_a_detached_head_is_compared_like_any_other(repo: Repo) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     repo.commit("Change the image")
@@ -305,6 +319,7 @@ def test_a_detached_head_is_compared_like_any_other(repo: Repo) -> None:
     assert "2 apps change" in repo.preview("HEAD~1").impact
 
 
+@pytest.mark.tier("all")
 def test_a_shallow_clone_says_how_to_get_the_common_commit(
     repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -336,6 +351,7 @@ def test_a_side_that_does_not_render_is_told_and_does_not_stop_the_others(repo: 
     assert said.code == DONE and "could not be rendered before, and can now" in said.out
 
 
+@pytest.mark.tier("all")
 def test_a_folder_that_was_renamed_with_its_application_is_no_change(repo: Repo) -> None:
     repo.git("mv", "overlays/dev", "overlays/development")
     repo.edit("apps/dev.yaml", "overlays/dev", "overlays/development")
@@ -343,6 +359,7 @@ def test_a_folder_that_was_renamed_with_its_application_is_no_change(repo: Repo)
     assert repo.preview().impact == "nothing changes"
 
 
+@pytest.mark.tier("all")
 def test_binary_and_huge_files_and_names_of_any_kind_do_no_harm(repo: Repo) -> None:
     repo.write(
         {"base/model.bin": os.urandom(3 << 20), "base/ö ' \n.yaml": b"\xff\xfe\x00", "base/x.yaml": "a: [" * 4000}
@@ -354,6 +371,7 @@ def test_binary_and_huge_files_and_names_of_any_kind_do_no_harm(repo: Repo) -> N
     assert len(repo.preview("-o", "md").out) <= 65_536
 
 
+@pytest.mark.tier("all")
 def test_a_submodule_is_no_part_of_the_repository(
     repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -366,6 +384,7 @@ def test_a_submodule_is_no_part_of_the_repository(
     assert repo.preview("HEAD").impact == "nothing changes"
 
 
+@pytest.mark.tier("all")
 def test_a_further_working_tree_and_a_link_in_the_way_are_understood(
     repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -384,12 +403,14 @@ def test_a_further_working_tree_and_a_link_in_the_way_are_understood(
     assert "3 apps change" in tree.preview().impact
 
 
+@pytest.mark.tier("all")
 def test_files_that_are_only_touched_or_made_executable_change_nothing(repo: Repo) -> None:
     os.utime(repo.root / "base/deployment.yaml", (1, 1))
     (repo.root / "base/config.yaml").chmod(0o755)
     assert repo.preview().impact == "nothing changes"
 
 
+@pytest.mark.tier("all")
 def test_a_file_in_the_place_of_a_folder_and_the_reverse_are_understood(repo: Repo) -> None:
     repo.write({"plain/a/x.yaml": config(name="old"), "plain/b": "text"})
     recurse = application("plain", "plain").replace(
@@ -412,6 +433,7 @@ def test_nothing_is_written_to_the_repository(repo: Repo) -> None:
     assert {path: path.stat().st_mtime_ns for path in (repo.root / ".git").rglob("*")} == before
 
 
+@pytest.mark.tier("all")
 def test_what_was_broken_before_and_is_not_touched_is_only_noted(repo: Repo) -> None:
     repo.edit("overlays/dev/kustomization.yaml", "../../base", "../../bass")
     repo.commit("Break it")
@@ -421,6 +443,7 @@ def test_what_was_broken_before_and_is_not_touched_is_only_noted(repo: Repo) -> 
     assert "fraud-dev: cannot be rendered, now as before" in said.err
 
 
+@pytest.mark.tier("all")
 def test_applications_of_one_name_are_told_apart_by_their_files(repo: Repo) -> None:
     for place in ("one", "two"):
         repo.write({f"{place}/app.yaml": application("same", "manifests"), f"{place}/manifests/a.yaml": config()})
@@ -431,6 +454,7 @@ def test_applications_of_one_name_are_told_apart_by_their_files(repo: Repo) -> N
     assert "same (one/app.yaml)" in said.out and "same (two/app.yaml)" in said.out
 
 
+@pytest.mark.tier("all")
 @needs_one
 def test_a_chart_is_rendered_on_both_sides_with_values_from_anywhere(repo: Repo) -> None:
     chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
@@ -446,6 +470,7 @@ def test_a_chart_is_rendered_on_both_sides_with_values_from_anywhere(repo: Repo)
     assert ".data.a   x → z" in said.out, said
 
 
+@pytest.mark.tier("all")
 def test_a_merge_that_is_not_ended_is_a_side_that_does_not_render(repo: Repo) -> None:
     repo.git("switch", "-q", "-c", "feature")
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
@@ -459,6 +484,7 @@ def test_a_merge_that_is_not_ended_is_a_side_that_does_not_render(repo: Repo) ->
     assert said.code == NO and "fraud-dev, fraud-prod cannot be rendered" in said.impact
 
 
+@pytest.mark.tier("all")
 def test_names_that_are_no_text_can_be_told_in_every_form(repo: Repo) -> None:
     folder = os.fsencode(repo.root / "plain")
     os.mkdir(folder)
@@ -473,6 +499,7 @@ def test_names_that_are_no_text_can_be_told_in_every_form(repo: Repo) -> None:
         assert said.code == DONE and "odd" in said.out, said
 
 
+@pytest.mark.tier("all")
 def test_a_clone_without_the_target_of_the_merge_says_so(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_BASE_REF", "release")
     said = repo.preview()
@@ -480,6 +507,7 @@ def test_a_clone_without_the_target_of_the_merge_says_so(repo: Repo, monkeypatch
     assert "fetch-depth: 0" in said.err
 
 
+@pytest.mark.tier("all")
 def test_a_partial_clone_says_what_is_missing(
     repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -493,6 +521,7 @@ def test_a_partial_clone_says_what_is_missing(
     assert "holds no Application" in capsys.readouterr().err  # nothing is checked out
 
 
+@pytest.mark.tier("all")
 def test_a_comment_names_the_pull_request_that_ci_is_about(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     repo.edit("base/deployment.yaml", "front:v1", "front:v2")
     for name, value in (("BASE_REF", "main"), ("HEAD_REF", "feature/cpu"), ("REF", "refs/pull/42/merge")):
@@ -522,6 +551,7 @@ def test_the_guide_shows_what_is_printed(
     assert same(made.preview().out) == same(blocks[1][1])
 
 
+@pytest.mark.tier("all")
 def test_another_cluster_is_no_update_of_what_is_there(repo: Repo) -> None:
     repo.edit("apps/dev.yaml", "https://kubernetes.default.svc", "https://other.example.com:6443")
     repo.write({"base/deployment.yaml": deployment(label="other")})
@@ -530,11 +560,13 @@ def test_another_cluster_is_no_update_of_what_is_there(repo: Repo) -> None:
     assert "fraud-dev   dev           auto   3   0   0" in said.out
 
 
+@pytest.mark.tier("all")
 def test_a_folder_in_the_place_of_a_name_is_told_where_to_put_it(repo: Repo) -> None:
     said = repo.preview("overlays")
     assert said.code == CANNOT and "a folder is named with --repo overlays" in said.err
 
 
+@pytest.mark.tier("all")
 @needs_one
 def test_children_that_a_chart_makes_are_found(repo: Repo) -> None:
     child = application("NAME", "plain").replace("NAME", "'{{ .Values.name }}'")

@@ -54,6 +54,7 @@ async def test_the_head_is_compared_with_what_lives_drift_included(desk: Scene) 
     assert "against live" in live.out and live.code == 0
 
 
+@pytest.mark.tier("all")
 async def test_what_goes_and_what_is_new_is_told_against_live(desk: Scene) -> None:
     assert "nothing changes" in (await desk.argosy("preview", "--live", "models")).out
     (desk.repository.path / "app/settings.yaml").unlink()

@@ -11,7 +11,10 @@ from support.clusters import KUBECTL
 from support.deadlines import HANG_SECONDS
 from support.demo import Demo, demo, own, run
 
-pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+pytestmark = [
+    pytest.mark.tier("all"),
+    pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)"),
+]
 
 
 @pytest.fixture(scope="module")

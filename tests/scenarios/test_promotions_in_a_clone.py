@@ -53,6 +53,7 @@ WRITING = [
 ]  # fmt: skip
 
 
+@pytest.mark.tier("all")
 def test_in_a_shallow_clone_nothing_is_written_and_the_status_says_why(origin: Shelf, tmp_path: Path) -> None:
     shelf = cloned(origin, tmp_path / "clone", "--depth", "1")
     before = shelf.git("rev-parse", "HEAD")
@@ -79,6 +80,7 @@ def test_on_a_branch_that_is_behind_nothing_is_written(clone: Shelf) -> None:
     clone.argosy("run", "--to", "staging")
 
 
+@pytest.mark.tier("all")
 def test_off_all_branches_at_an_old_commit_it_is_noted(clone: Shelf) -> None:
     clone.git("switch", "-q", "--detach", "HEAD~2")
     assert "note: HEAD is detached, and 2 commits behind origin/HEAD" in clone.argosy("status").err
@@ -87,6 +89,7 @@ def test_off_all_branches_at_an_old_commit_it_is_noted(clone: Shelf) -> None:
     clone.argosy("run", "--to", "staging", "--branch", "aside")
 
 
+@pytest.mark.tier("all")
 def test_what_is_not_pushed_and_not_committed_is_noted_in_the_status(clone: Shelf) -> None:
     assert "note: not committed" not in clone.argosy("status").err
     clone.argosy("hold", "staging")
@@ -143,6 +146,7 @@ def test_what_runs_is_told_beside_what_git_has_and_the_way_there_begins_with_a_p
         assert document["runs"]["release"]["name"] == "r2" and document["step"] == session.advice
 
 
+@pytest.mark.tier("all")
 def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
     from argosy.desk.promoting.planning import Asked
 
@@ -157,6 +161,7 @@ def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
     assert closed.next == "git push; then: argosy app sync web-staging"
 
 
+@pytest.mark.tier("all")
 def test_in_a_clone_that_is_behind_what_runs_is_told_all_the_same(origin: Shelf, clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
     clone.git("reset", "-q", "--hard", "HEAD~2")
@@ -169,6 +174,7 @@ def test_in_a_clone_that_is_behind_what_runs_is_told_all_the_same(origin: Shelf,
         assert session.planner.step(session.environment("dev")).command == "git pull"  # type: ignore[union-attr]
 
 
+@pytest.mark.tier("all")
 def test_what_is_out_of_sync_is_to_be_synced(clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
     with told(clone, tip, production="OutOfSync") as session:
@@ -177,6 +183,7 @@ def test_what_is_out_of_sync_is_to_be_synced(clone: Shelf) -> None:
     assert step is not None and step.command == "argosy app sync web-production"
 
 
+@pytest.mark.tier("all")
 def test_a_hold_is_shown_also_while_nothing_waits(clone: Shelf) -> None:
     clone.git("reset", "-q", "--hard", "HEAD~1")
     clone.git("branch", "-q", "--unset-upstream")
@@ -190,6 +197,7 @@ def test_a_hold_is_shown_also_while_nothing_waits(clone: Shelf) -> None:
 # -- what to type next can be typed --
 
 
+@pytest.mark.tier("all")
 def test_where_to_is_asked_for_with_a_command_that_works(clone: Shelf) -> None:
     for words in (("plan",), ("run",), ("approve", "r2")):
         refused = clone.argosy(*words, code=2).err
@@ -198,18 +206,21 @@ def test_where_to_is_asked_for_with_a_command_that_works(clone: Shelf) -> None:
     assert "did you mean production?" in clone.argosy("plan", "--to", "prod", code=2).err
 
 
+@pytest.mark.tier("all")
 def test_the_first_environment_gets_nothing_by_promotion_and_says_what_else_there_is(clone: Shelf) -> None:
     for verb, instead in (("hold", "app hold"), ("resume", "app release"), ("rollback", "app rollback")):
         refused = clone.argosy(verb, "dev", code=2).err
         assert "dev is the first environment" in refused and f"argosy {instead} web-dev" in refused
 
 
+@pytest.mark.tier("all")
 def test_a_hold_that_ends_is_told_as_ended(clone: Shelf) -> None:
     clone.argosy("hold", "staging")
     assert "staging is no longer held\n" in clone.argosy("resume", "staging").out
     assert "staging is not held (it was so before)" in clone.argosy("resume", "staging").out
 
 
+@pytest.mark.tier("all")
 def test_gates_that_ask_a_cluster_are_not_waited_for_offline(clone: Shelf) -> None:
     text = (clone.folder / "argosy.yaml").read_text()
     clone.write("argosy.yaml", text.replace("after: dev}", "after: dev, gates: [{healthy: 1m}]}"))
@@ -231,6 +242,7 @@ def test_a_dry_run_is_called_a_plan(clone: Shelf, capsys: pytest.CaptureFixture[
     assert "did you mean argosy promote plan?" in capsys.readouterr().err
 
 
+@pytest.mark.tier("all")
 def test_the_history_of_the_first_environment_has_the_releases_that_can_be_picked(clone: Shelf) -> None:
     lines = clone.argosy("history", "dev").out.splitlines()
     assert lines[0].split() == ["TIME", "RELEASE", "BY", "COMMIT", "MESSAGE"]

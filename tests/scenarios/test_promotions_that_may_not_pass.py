@@ -63,6 +63,7 @@ def test_what_runs_there_now_does_not_vouch_for_an_older_release(web: Shelf) -> 
     assert "web-dev runs something else by now" in plan.closed[0].why
 
 
+@pytest.mark.tier("all")
 def test_a_commit_that_changes_nothing_there_does_not_close_a_gate(web: Shelf) -> None:
     web.write("argosy.yaml", GATED)
     web.commit("gates")
@@ -82,6 +83,7 @@ def argued(web: Shelf, environment: str, value: str) -> None:
     web.commit(f"{environment}: {value}")
 
 
+@pytest.mark.tier("all")
 def test_an_approval_does_not_cover_parameters_that_came_after_it(web: Shelf) -> None:
     for environment in ("dev", "staging", "production"):
         argued(web, environment, "-safe")
@@ -114,6 +116,7 @@ def test_a_version_that_is_written_by_hand_has_not_been_before_and_needs_a_reaso
     web.argosy("run", "--to", "production")
 
 
+@pytest.mark.tier("all")
 def test_all_that_was_rolled_back_stays_away_until_it_is_resumed(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     web.argosy("rollback", "staging", "--reason", "first")
@@ -124,6 +127,7 @@ def test_all_that_was_rolled_back_stays_away_until_it_is_resumed(web: Shelf) -> 
     assert "rolled back: from r2, by ann@example.com: first" in refused.err
 
 
+@pytest.mark.tier("all")
 def test_what_was_rolled_back_needs_another_yes_by_whatever_way(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     web.argosy("approve", "--to", "production")
@@ -140,6 +144,7 @@ def test_what_was_rolled_back_needs_another_yes_by_whatever_way(web: Shelf) -> N
     assert "1.1" in web.images("production")
 
 
+@pytest.mark.tier("all")
 def test_a_change_by_hand_is_rolled_back_to_what_was_promoted(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     web.write("staging/kustomization.yaml", web.images("staging").replace("1.1", "6.6") + "\n")
@@ -148,12 +153,14 @@ def test_a_change_by_hand_is_rolled_back_to_what_was_promoted(web: Shelf) -> Non
     assert "1.1" in web.images("staging") and "6.6" not in web.images("staging")
 
 
+@pytest.mark.tier("all")
 def test_an_index_that_is_locked_is_told_as_what_it_is(web: Shelf) -> None:
     (web.folder / ".git/index.lock").touch()
     refused = web.argosy("run", "--to", "staging", code=2)
     assert "index.lock is there" in refused.err and "1.1" not in web.images("staging")
 
 
+@pytest.mark.tier("all")
 def test_a_hold_keeps_older_releases_away_as_well(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     web.argosy("hold", "staging", "--reason", "quarter end")
@@ -177,6 +184,7 @@ def test_two_approvals_are_given_by_two_people(web: Shelf) -> None:
     assert "1.1" in web.images("production")
 
 
+@pytest.mark.tier("all")
 def test_who_approved_is_told_with_who_says_so(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     web.argosy("approve", "--to", "production")
@@ -209,6 +217,7 @@ def test_a_variable_that_holds_a_secret_is_told_by_its_name_alone(web: Shelf) ->
     assert web.images("staging").count("hunter3") == 2
 
 
+@pytest.mark.tier("all")
 def test_by_convention_a_file_that_cannot_be_read_does_not_make_an_environment_vanish(web: Shelf) -> None:
     web.git("rm", "-q", "argosy.yaml")
     for name in ("dev", "staging", "production"):

@@ -47,21 +47,24 @@ patches:
 }
 
 
-
-
 @pytest.fixture
 def desk(home: Path) -> Desk:
     return Desk(home)
 
 
-@pytest.fixture
-def models(desk: Desk) -> Path:
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    desk = Desk(tmp_path_factory.mktemp("begun"))
     folder = desk.repository("models", FILES)
     desk.git(folder, "remote", "add", "origin", ADDRESS)
     (folder / "application.yaml").write_text(APPLICATION)
     return folder
 
 
+@pytest.fixture
+def models(begun: Path, desk: Desk) -> Path:
+    """One to change."""
+    return shutil.copytree(begun, desk.home / "models")
 
 
 def image(done: subprocess.CompletedProcess[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 from pathlib import Path
 
@@ -24,8 +25,8 @@ def desk(home: Path) -> Desk:
     return Desk(home)
 
 
-@pytest.fixture
-def models(desk: Desk) -> Path:
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = {
         "base/kustomization.yaml": "resources: [config.yaml]\n",
         "base/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: model}\n",
@@ -40,9 +41,16 @@ def models(desk: Desk) -> Path:
         "slips/values.yaml": "replicas: 1\nmetadata: {}\n",
         **CHART,
     }
+    desk = Desk(tmp_path_factory.mktemp("begun"))
     folder = desk.repository("models", files)
     desk.git(folder, "remote", "add", "origin", ADDRESS)
     return folder
+
+
+@pytest.fixture
+def models(begun: Path, desk: Desk) -> Path:
+    """One to change."""
+    return shutil.copytree(begun, desk.home / "models")
 
 
 def application(name: str = "fraud-dev", **source: object) -> str:

@@ -12,6 +12,7 @@ import yaml
 
 from support.clusters import argosy, configmap, sandbox
 
+LATER = pytest.mark.tier("all")
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 OTHERS = {
     "apiVersion": "v1",
@@ -42,6 +43,7 @@ def test_a_start_after_kill_9_works_and_has_everything(home: Path) -> None:
         assert second.request("GET", f"{CONFIGMAPS}/kept").code == 200
 
 
+@pytest.mark.tier("all")
 def test_a_copied_data_folder_works_in_its_new_place(home: Path) -> None:
     with sandbox(home / "data", "--port", "0") as first:
         first.request("POST", CONFIGMAPS, configmap("kept"))
@@ -81,14 +83,27 @@ def damage_certificate(folder: Path) -> None:
     (folder / "tls/server.crt").write_text("nonsense")
 
 
-@pytest.mark.parametrize(
-    "damage", [damage_head, damage_pages, cut_short, lose_key, shorten_key, damage_certificate]
-)
-def test_a_damaged_data_folder_is_named_and_told_what_to_do(home: Path, damage: object) -> None:
-    with sandbox(home / "data", "--port", "0") as first:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a sandbox that has ended, for tests that copy it."""
+    folder = tmp_path_factory.mktemp("whole") / "data"
+    with sandbox(folder, "--port", "0") as first:
         for number in range(20):
             first.request("POST", CONFIGMAPS, configmap(f"c{number}", {"a": "x" * 2000}))
         first.end()
+    return folder
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        damage_head,
+        lose_key,
+        *(pytest.param(each, marks=LATER) for each in (damage_pages, cut_short, shorten_key, damage_certificate)),
+    ],
+)
+def test_a_damaged_data_folder_is_named_and_told_what_to_do(whole: Path, home: Path, damage: object) -> None:
+    shutil.copytree(whole, home / "data")
     damage(home / "data")  # type: ignore[operator]
     done = argosy("sandbox", "start", "--data-dir", home / "data", "--port", "0", home=home)
     assert done.code == 2 and done.out == ""
@@ -108,6 +123,7 @@ def test_a_folder_with_files_of_others_is_neither_used_nor_emptied(home: Path) -
     assert [file.name for file in precious.iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.tier("all")
 def test_reset_removes_only_what_a_sandbox_made(home: Path) -> None:
     with sandbox(home / "data", "--port", "0") as started:
         started.end()
@@ -116,6 +132,7 @@ def test_reset_removes_only_what_a_sandbox_made(home: Path) -> None:
     assert {file.name for file in (home / "data").iterdir()} == {"lock", "notes.txt"}
 
 
+@pytest.mark.tier("all")
 def test_an_ephemeral_sandbox_takes_its_context_out_of_a_shared_kubeconfig(home: Path) -> None:
     file = home / "config"
     file.write_text(yaml.safe_dump(OTHERS))
@@ -128,6 +145,7 @@ def test_an_ephemeral_sandbox_takes_its_context_out_of_a_shared_kubeconfig(home:
     }
 
 
+@pytest.mark.tier("all")
 def test_rbac_stays_on_after_a_restart_without_the_flag(home: Path) -> None:
     with sandbox(home / "data", "--port", "0", "--rbac") as started:
         assert "with RBAC" in started.line

@@ -15,7 +15,9 @@ import pytest
 import yaml
 
 from support.clusters import ARGOSY, Endpoint, Sandbox, argosy, configmap, environment, kubectl, sandbox
+from support.deadlines import HANG_SECONDS
 
+LATER = pytest.mark.tier("all")
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
@@ -70,11 +72,12 @@ def test_the_server_listens_on_loopback_only(shared: Sandbox) -> None:
 
 def test_a_second_start_on_the_same_folder_is_refused_within_a_second(shared: Sandbox) -> None:
     done = argosy("sandbox", "start", "--data-dir", shared.folder, home=shared.folder.parent)
-    assert done.code == 2 and done.out == "" and done.seconds < 10
+    assert done.code == 2 and done.out == ""
     says_only(done.err, "in use", str(shared.process.pid), "argosy sandbox stop")
     assert shared.request("GET", "/readyz").code == 200
 
 
+@pytest.mark.tier("all")
 def test_two_sandboxes_in_two_folders_run_side_by_side(shared: Sandbox, home: Path) -> None:
     with sandbox(home / "other", "--port", "0") as other:
         assert other.request("POST", CONFIGMAPS, configmap("here")).code == 201
@@ -96,6 +99,7 @@ def test_a_restart_keeps_data_token_port_and_certificates(home: Path) -> None:
         assert first.endpoint.request("GET", f"{CONFIGMAPS}/kept").json()["data"] == {"a": "1"}
 
 
+@pytest.mark.tier("all")
 def test_a_start_whose_last_port_is_taken_finds_another(home: Path) -> None:
     with sandbox(home / "data", "--port", "0") as first:
         first.end()
@@ -140,6 +144,7 @@ def test_a_state_folder_that_cannot_be_written_is_named(home: Path) -> None:
     says_only(done.err, "state")
 
 
+@pytest.mark.tier("all")
 def test_an_ephemeral_sandbox_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = home / "tmp"
     places.mkdir()
@@ -167,6 +172,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.tier("all")
 def test_a_kubeconfig_that_is_there_keeps_its_other_contexts(home: Path) -> None:
     file = home / "config"
     file.write_text(yaml.safe_dump(OTHERS))
@@ -246,11 +252,12 @@ def test_the_default_folder_is_the_users_state_folder(home: Path) -> None:
 def test_stop_waits_until_the_sandbox_has_ended(running: Sandbox, home: Path) -> None:
     done = argosy("sandbox", "stop", "--data-dir", running.folder, home=home)
     assert done.code == 0 and "stopped" in done.err
-    assert running.process.wait(5) == 0
+    assert running.process.wait(HANG_SECONDS) == 0
     done = argosy("sandbox", "stop", "--data-dir", running.folder, home=home)
     assert done.code == 0 and "no sandbox runs" in done.err
 
 
+@pytest.mark.tier("all")
 def test_the_pid_of_a_killed_sandbox_is_not_stopped_nor_shown(running: Sandbox, home: Path) -> None:
     """It may be another program's by now: here it is."""
     running.kill()
@@ -276,6 +283,7 @@ def test_reset_refuses_while_a_sandbox_runs(shared: Sandbox, home: Path) -> None
     assert shared.request("POST", CONFIGMAPS, configmap("still")).code == 201
 
 
+@pytest.mark.tier("all")
 def test_reset_asks_and_without_anybody_to_ask_does_nothing(running: Sandbox, home: Path) -> None:
     running.end()
     done = argosy("sandbox", "reset", "--data-dir", running.folder, home=home)
@@ -285,14 +293,23 @@ def test_reset_asks_and_without_anybody_to_ask_does_nothing(running: Sandbox, ho
     assert done.code == 0 and {file.name for file in running.folder.iterdir()} <= {"lock"}
 
 
-@pytest.mark.parametrize(("reply", "code", "kept"), [("y\n", 0, False), ("n\n", 2, True), ("\n", 2, True)])
+@pytest.mark.parametrize(
+    ("reply", "code", "kept"),
+    [
+        ("y\n", 0, False),
+        pytest.param("n\n", 2, True, marks=LATER),
+        pytest.param("\n", 2, True, marks=LATER),
+    ],
+)
 def test_reset_does_what_the_user_answers(home: Path, reply: str, code: int, kept: bool) -> None:
     (home / "data").mkdir()
     (home / "data/argosy.db").write_text("precious")
     ours, theirs = pty.openpty()
     command = [str(ARGOSY), "sandbox", "reset", "--data-dir", str(home / "data")]
     os.write(ours, reply.encode())
-    done = subprocess.run(command, stdin=theirs, capture_output=True, env=environment(home), timeout=20, check=False)
+    done = subprocess.run(
+        command, stdin=theirs, capture_output=True, env=environment(home), timeout=HANG_SECONDS, check=False
+    )
     os.close(ours)
     os.close(theirs)
     assert done.returncode == code and b"[y/N]" in done.stderr
@@ -302,17 +319,19 @@ def test_reset_does_what_the_user_answers(home: Path, reply: str, code: int, kep
 # -- ending ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=LATER), signal.SIGINT])
 def test_a_signal_ends_it_with_exit_code_0(running: Sandbox, number: int) -> None:
-    assert running.end(number) < 15  # only a hang takes so long
+    running.end(number)
     assert running.process.returncode == 0
     assert running.log().strip() == "sandbox stopped; your data is kept"
 
 
+@pytest.mark.tier("all")
 def test_a_second_signal_does_no_harm(running: Sandbox) -> None:
     running.process.send_signal(signal.SIGTERM)
     running.process.send_signal(signal.SIGINT)
-    assert running.end() < 15 and "Traceback" not in running.log()
+    running.end()
+    assert "Traceback" not in running.log()
 
 
 # -- the command line --------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 
 from argosy.model.names import ResourceKey
 from support.api_with_engine import AT, CONTROL, LINES, SECRET_VALUE, ApiScene, a_folder, api_scene
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
@@ -205,7 +206,7 @@ async def test_an_operation_that_comes_with_a_new_one_is_permitted_by_its_projec
     source = {"repoURL": "https://elsewhere.example/x", "path": "app"}
     await api.room.project("own-source", sourceRepos=["https://git.example/*"])
     application = {**fresh(project="own-source"), "operation": {"sync": {"source": source}}}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while "which does not exist" in (await api.ask("POST", AT, application)).body.decode():
             await asyncio.sleep(0.05)
     told = await api.ask("POST", AT, application)
@@ -384,7 +385,7 @@ async def test_what_its_project_forbids_cannot_be_touched_though_it_is_in_its_tr
     assert (await api.ask("GET", f"{name}/resource?{named('ConfigMap', 'narrow')}")).code == 200
     key = ResourceKey("argoproj.io", "AppProject", CONTROL, "narrow")
     await api.room.cluster.patch(key, {"spec": {"namespaceResourceBlacklist": [{"group": "", "kind": "ConfigMap"}]}})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while (await api.ask("GET", f"{name}/resource?{named('ConfigMap', 'narrow')}")).code == 200:
             await asyncio.sleep(0.05)
     assert (await api.ask("DELETE", f"{name}/resource?{named('ConfigMap', 'narrow')}")).code == 400
@@ -424,7 +425,7 @@ async def test_links_are_made_of_settings_and_only_lead_to_the_web(api: ApiScene
     )
     of_objects = links.replace("app.metadata", "resource.metadata")
     await api.room.configure({"application.links": links, "resource.links": of_objects})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while not (found := (await api.get("models/links"))["items"]):
             await asyncio.sleep(0.05)
     assert found == [{"url": "https://wiki.example/models", "title": "Wiki"}]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.api_with_engine import AT, ApiScene, a_folder, api_scene
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 MARK = "++++++++"
@@ -40,7 +41,7 @@ async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScen
         await found.room.until_synced()
         await found.seen("models", lambda app: app["status"]["sync"]["status"] == "Synced")
         await found.room.cluster.create({**secret, "stringData": HIDDEN})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while MARK not in await logged(found):
                 await asyncio.sleep(0.05)
         yield found

@@ -18,6 +18,7 @@ from argosy.desk.applications.desk import Desk
 from argosy.model.manifest import dump
 from argosy.server.site import ServeOptions, Site
 from argosy.server.table import TABLE
+from support.deadlines import HANG_SECONDS
 from support.identities import NAMESPACE, Room, identity_room
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider
 from support.page_site import Answered, Client, on_a_socket
@@ -56,7 +57,7 @@ class Browser:
         return got
 
     def _sent(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> Answered:
-        connection = http.client.HTTPConnection("127.0.0.1", self.client.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.client.port, timeout=HANG_SECONDS)
         connection.request(method, path, body, headers)
         got = connection.getresponse()
         told = {name.lower(): ", ".join(got.headers.get_all(name, [])) for name in got.headers}

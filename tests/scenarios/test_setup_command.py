@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.clusters import ARGOSY, Sandbox, argosy, environment, sandbox
+from support.deadlines import HANG_SECONDS
 from support.setup_objects import (
     FOREIGN,
     GITOPS,
@@ -69,6 +70,7 @@ def test_applying_twice_changes_nothing_the_second_time(openshift: Sandbox, home
     assert versions(openshift, "twice") == before
 
 
+@pytest.mark.tier("all")
 def test_settings_of_others_survive_and_ours_reach_argo_cd(openshift: Sandbox, home: Path) -> None:
     live = get(openshift, argocd())["spec"]
     checks = [*(live.get("resourceHealthChecks") or ()), FOREIGN]
@@ -91,7 +93,7 @@ def test_without_a_terminal_and_without_y_nothing_is_written(openshift: Sandbox,
     assert get(openshift, "/api/v1/namespaces/unasked-dev") is None
 
 
-@pytest.mark.parametrize(("answer", "code"), [("n\n", 2), ("y\n", 0)])
+@pytest.mark.parametrize(("answer", "code"), [pytest.param("n\n", 2, marks=pytest.mark.tier("all")), ("y\n", 0)])
 def test_on_a_terminal_it_asks(openshift: Sandbox, home: Path, answer: str, code: int) -> None:
     name = f"asked-{answer.strip()}"
     file = delivery(home, name)
@@ -99,7 +101,7 @@ def test_on_a_terminal_it_asks(openshift: Sandbox, home: Path, answer: str, code
     os.write(ours, answer.encode())
     command = [str(ARGOSY), "setup", "apply", "-f", str(file), "--data-dir", str(openshift.folder)]
     done = subprocess.run(
-        command, stdin=theirs, capture_output=True, text=True, timeout=30, check=False,
+        command, stdin=theirs, capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
         env=environment(openshift.folder.parent),
     )  # fmt: skip
     os.close(ours)
@@ -147,6 +149,7 @@ def test_destroy_removes_what_setup_made_and_namespaces_only_when_told(openshift
     assert "Plan: nothing to do." in setup(openshift, "destroy", "-f", file, "-y").out
 
 
+@pytest.mark.tier("all")
 def test_destroy_ends_with_exit_code_4_where_an_application_does_not_go(openshift: Sandbox, home: Path) -> None:
     file = delivery(home, "held")
     assert setup(openshift, "apply", "-f", file, "-y").code == 0
@@ -161,6 +164,7 @@ def test_destroy_ends_with_exit_code_4_where_an_application_does_not_go(openshif
     assert get(openshift, binding("held-dev")) is None
 
 
+@pytest.mark.tier("all")
 def test_an_argo_cd_without_an_operator_gets_its_settings_right_into_its_config_maps(
     plain: Sandbox, home: Path
 ) -> None:
@@ -225,6 +229,7 @@ def test_a_mistake_in_the_file_ends_before_any_cluster_is_asked(openshift: Sandb
     assert setup(openshift, "plan", "-f", home / "none.yaml").code == 2
 
 
+@pytest.mark.tier("all")
 def test_where_no_argo_cd_is_the_answer_is_no(shared: Sandbox, home: Path) -> None:
     done = setup(shared, "plan", "-f", delivery(home, "nowhere"))
     assert done.code == 1 and "not found in namespace 'openshift-gitops'" in done.err
@@ -259,6 +264,7 @@ def refusals(where: Sandbox) -> int:
     return sum(int(count) for count in re.findall(r'^apiserver_request_total\{.*code="403"\} (\d+)$', text, re.M))
 
 
+@pytest.mark.tier("all")
 @pytest.mark.tier("all")
 def test_who_may_write_only_in_the_declared_namespaces_can_set_up(home: Path) -> None:
     with sandbox(home / "data", "--port", "0", "--rbac", "--addons", "argocd_operator") as guarded:

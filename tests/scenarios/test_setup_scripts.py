@@ -12,6 +12,7 @@ import pytest
 
 from argosy.schema.definitions import definition
 from support.clusters import ARGOSY, Sandbox, argosy, environment
+from support.deadlines import HANG_SECONDS
 from support.setup_objects import GITOPS, NAMES, application, binding, delivery, get, patch, setup
 
 # -- the commands behind the scripts ---------------------------------------------------------------------------------
@@ -59,12 +60,14 @@ def test_argocd_prepares_namespaces_and_permissions_and_keeps_the_password(opens
     assert "created" not in second.out
 
 
+@pytest.mark.tier("all")
 def test_argocd_without_the_operator_is_no(plain: Sandbox, home: Path) -> None:
     done = setup(plain, "argocd", "--apps", write_applications(home / "apps", "no"))
     assert done.code == 1 and "the OpenShift GitOps operator is not installed" in done.err
     assert get(plain, "/api/v1/namespaces/no-dev") is None
 
 
+@pytest.mark.tier("all")
 def test_argocd_waits_until_the_server_is_available(running: Sandbox, home: Path) -> None:
     kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     assert running.request("POST", kinds, definition("subscriptions.operators.coreos.com")).code == 201
@@ -100,6 +103,7 @@ def test_argocd_waits_until_the_server_is_available(running: Sandbox, home: Path
     assert waiting.returncode == 0 and "✓ Namespace late-dev created" in rest
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("words", [("argocd", "--apps"), ("apps",)])
 def test_who_is_not_logged_in_is_told_so(openshift: Sandbox, home: Path, words: tuple[str, ...]) -> None:
     kubeconfig = home / "nobody.kubeconfig"
@@ -137,6 +141,7 @@ def test_apps_tells_of_an_address_that_nobody_replaced(openshift: Sandbox, home:
     assert (found.code, "⚠ untouched-staging: repoURL is still https://github.com/your-org/" in found.out) == (0, True)
 
 
+@pytest.mark.tier("all")
 def test_destroy_leaves_applications_that_came_from_files_their_permissions(openshift: Sandbox, home: Path) -> None:
     apps = write_applications(home / "apps", "kept")
     assert setup(openshift, "argocd", "--apps", apps).code == 0
@@ -148,6 +153,7 @@ def test_destroy_leaves_applications_that_came_from_files_their_permissions(open
     assert get(openshift, binding("kept-dev"))
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("missing", [f"{name}-application.yaml" for name in NAMES])
 def test_apps_names_the_file_that_is_missing_and_applies_none(openshift: Sandbox, home: Path, missing: str) -> None:
     apps = write_applications(home / "apps", "partly")
@@ -157,6 +163,7 @@ def test_apps_names_the_file_that_is_missing_and_applies_none(openshift: Sandbox
     assert all(get(openshift, application(f"partly-{each}")) is None for each in NAMES)
 
 
+@pytest.mark.tier("all")
 def test_apps_wants_applications_in_a_namespace_that_exists(openshift: Sandbox, home: Path) -> None:
     done = setup(openshift, "apps", write_applications(home / "apps", "x", namespace="nowhere"))
     assert done.code == 1 and "namespace nowhere does not exist" in done.err
@@ -165,6 +172,7 @@ def test_apps_wants_applications_in_a_namespace_that_exists(openshift: Sandbox, 
     assert done.code == 2 and "holds Secret x, not an Application" in done.err
 
 
+@pytest.mark.tier("all")
 def test_gitea_credentials_follow_the_resource_and_are_never_printed(openshift: Sandbox) -> None:
     gitea = "/apis/pfe.rhpds.com/v1/namespaces/gitea/gitea"
     secrets = "/api/v1/namespaces/default/secrets"
@@ -206,13 +214,13 @@ SCRIPTS = Path(__file__).parents[2] / "llmops-via-argocd" / "setup_scripts"
 
 def script(where: Sandbox, name: str, *flags: str) -> str:
     env = {**where.environment, "ARGOSY": str(ARGOSY), "KUBECONFIG": str(where.kubeconfig)}
-    done = subprocess.run(
-        ["bash", str(SCRIPTS / name), *flags], env=env, capture_output=True, text=True, timeout=60, check=False
-    )
+    command = ["bash", str(SCRIPTS / name), *flags]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
+@pytest.mark.tier("all")
 def test_the_scripts_of_the_folder_set_up_three_applications_and_may_be_repeated(openshift: Sandbox) -> None:
     assert "✓ RoleBinding argocd-admin created in llmops-prod" in script(openshift, "setup-argocd.sh")
     applied = script(openshift, "apply-argocd-apps.sh")

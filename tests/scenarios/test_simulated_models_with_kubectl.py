@@ -12,7 +12,9 @@ import pytest
 from argosy.model.manifest import dump
 from argosy.setup.generate.wait_for_image import ImageWait
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
+from support.deadlines import HANG_SECONDS
 
+PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
 ADDONS = "argocd_operator,simulators"
@@ -27,7 +29,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 def run(played: Sandbox, *words: str, given: str | None = None) -> str:
-    done = kubectl(played.kubeconfig, *words, input=given, timeout=60)
+    done = kubectl(played.kubeconfig, *words, input=given)
     assert done.code == 0, done.err
     return done.out
 
@@ -35,7 +37,7 @@ def run(played: Sandbox, *words: str, given: str | None = None) -> str:
 def test_the_table_of_models_is_that_of_the_documents(played: Sandbox) -> None:
     run(played, "apply", "-k", str(FOLDER / "deploy_model/overlays/dev"))
     ready = "--for=condition=Ready"
-    run(played, "wait", ready, "inferenceservice/dev-qwen25-05b-instruct", "-n", "llmops-dev", "--timeout=30s")
+    run(played, "wait", ready, "inferenceservice/dev-qwen25-05b-instruct", "-n", "llmops-dev", PATIENT)
     shown = run(played, "get", "inferenceservice", "-n", "llmops-dev")
     header, row = shown.splitlines()
     assert header.split()[:3] == ["NAME", "URL", "READY"]
@@ -53,6 +55,7 @@ def test_a_model_that_is_applied_again_is_unchanged_though_the_webhook_completed
     assert "inferenceservice.serving.kserve.io/dev-qwen25-05b-instruct unchanged" in again
 
 
+@pytest.mark.tier("all")
 def test_the_script_that_waits_for_an_image_sees_the_one_that_was_built(played: Sandbox, tmp_path: Path) -> None:
     stream = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream"}
     config = {"apiVersion": "build.openshift.io/v1", "kind": "BuildConfig"}
@@ -71,7 +74,7 @@ def test_the_script_that_waits_for_an_image_sees_the_one_that_was_built(played: 
     env = {each["name"]: each["value"] for each in container["env"]}
     env |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(played.kubeconfig), "HOME": str(tmp_path)}
     done = subprocess.run(
-        ["sh", "-c", *container["args"]], env=env, capture_output=True, text=True, timeout=60, check=False
+        ["sh", "-c", *container["args"]], env=env, capture_output=True, text=True, timeout=HANG_SECONDS, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "image stream tag trainer:latest is there" in done.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,10 @@ from typing import Any
 import pytest
 
 from support.clusters import Finished, Sandbox, argosy, kubectl, sandbox
+from support.deadlines import HANG_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
+PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
 ADDONS = "argocd_operator,simulators"
 
 
@@ -30,7 +31,7 @@ def run(simulated: Sandbox, request: pytest.FixtureRequest) -> Callable[..., str
     kubectl(simulated.kubeconfig, "create", "namespace", namespace)
 
     def runs(*words: object, given: str | None = None) -> str:
-        done: Finished = kubectl(simulated.kubeconfig, "-n", namespace, *words, input=given, timeout=60)
+        done: Finished = kubectl(simulated.kubeconfig, "-n", namespace, *words, input=given)
         assert done.code == 0, done.err
         return done.out
 
@@ -39,55 +40,62 @@ def run(simulated: Sandbox, request: pytest.FixtureRequest) -> Callable[..., str
 
 def test_rollout_status_ends_when_all_pods_are_ready(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:1", "--replicas", 3)
-    assert "successfully rolled out" in run("rollout", "status", "deployment", "web", "--timeout", "20s")
+    assert "successfully rolled out" in run("rollout", "status", "deployment", "web", PATIENT)
     assert run("get", "deployment", "web", "--no-headers").split()[1:4] == ["3/3", "3", "3"]
     assert [line.split()[1:3] for line in run("get", "pods", "--no-headers").splitlines()] == [["1/1", "Running"]] * 3
     assert "simulated by argosy" in run("describe", "pods")
 
 
+@pytest.mark.tier("all")
 def test_scale_and_delete_do_what_they_say(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:1")
     run("scale", "deployment", "web", "--replicas", 4)
-    run("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=4", "--timeout", "20s")
+    run("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=4", PATIENT)
     run("scale", "deployment", "web", "--replicas", 1)
-    run("wait", "deployment", "web", "--for=jsonpath={.status.replicas}=1", "--timeout", "20s")
+    run("wait", "deployment", "web", "--for=jsonpath={.status.replicas}=1", PATIENT)
     run("delete", "deployment", "web")
-    within(20, lambda: run("get", "pods,replicasets", "-o", "name") == "")
+    wait_until(lambda: run("get", "pods,replicasets", "-o", "name") == "")
 
 
+@pytest.mark.tier("all")
 def test_rollout_undo_history_and_restart_work(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:1")
-    run("rollout", "status", "deployment", "web", "--timeout", "20s")
+    run("rollout", "status", "deployment", "web", PATIENT)
     run("set", "image", "deployment/web", "example=example:2")
-    run("rollout", "status", "deployment", "web", "--timeout", "20s")
+    run("rollout", "status", "deployment", "web", PATIENT)
     assert [line.split()[0] for line in run("rollout", "history", "deployment", "web").splitlines()[2:4]] == ["1", "2"]
     run("rollout", "undo", "deployment", "web")
-    run("rollout", "status", "deployment", "web", "--timeout", "20s")
+    run("rollout", "status", "deployment", "web", PATIENT)
     assert run("get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}") == "example:1"
     run("rollout", "restart", "deployment", "web")
-    assert "successfully rolled out" in run("rollout", "status", "deployment", "web", "--timeout", "20s")
+    assert "successfully rolled out" in run("rollout", "status", "deployment", "web", PATIENT)
 
 
 @pytest.mark.parametrize(
     ("fault", "shown"),
-    [("ImagePull", "ImagePullBackOff"), ("CrashLoop", "CrashLoopBackOff"), ("Unschedulable", "Pending")],
+    [
+        ("ImagePull", "ImagePullBackOff"),
+        pytest.param("CrashLoop", "CrashLoopBackOff", marks=pytest.mark.tier("all")),
+        pytest.param("Unschedulable", "Pending", marks=pytest.mark.tier("all")),
+    ],
 )
 def test_a_fault_is_seen_in_get_pods(run: Callable[..., str], fault: str, shown: str) -> None:
     annotations = json.dumps({"metadata": {"annotations": {"sandbox.argosy.dev/fail": fault}}})
     run("run", "broken", "--image", "example:1", "--overrides", annotations)
-    within(20, lambda: run("get", "pod", "broken", "--no-headers").split()[2] == shown)
+    wait_until(lambda: run("get", "pod", "broken", "--no-headers").split()[2] == shown)
 
 
 def test_a_job_is_waited_for(run: Callable[..., str]) -> None:
     run("create", "job", "once", "--image", "example:1")
-    run("wait", "job", "once", "--for=condition=complete", "--timeout", "20s")
+    run("wait", "job", "once", "--for=condition=complete", PATIENT)
     assert run("get", "job", "once", "--no-headers").split()[1:3] == ["Complete", "1/1"]
     assert run("get", "pods", "-l", "job-name=once", "--no-headers").split()[2] == "Completed"
 
 
+@pytest.mark.tier("all")
 def test_a_stateful_set_has_its_pods_and_claims(run: Callable[..., str]) -> None:
     run("apply", "-f", "-", given=json.dumps(STATEFUL_SET))
-    assert "complete" in run("rollout", "status", "statefulset", "db", "--timeout", "20s")
+    assert "complete" in run("rollout", "status", "statefulset", "db", PATIENT)
     assert run("get", "pods", "-o", "name").split() == ["pod/db-0", "pod/db-1"]
     claims = [line.split()[:2] for line in run("get", "pvc", "--no-headers").splitlines()]
     assert claims == [["data-db-0", "Bound"], ["data-db-1", "Bound"]]
@@ -95,77 +103,85 @@ def test_a_stateful_set_has_its_pods_and_claims(run: Callable[..., str]) -> None
 
 def test_logs_say_that_nothing_runs(run: Callable[..., str]) -> None:
     run("run", "talks", "--image", "example:1")
-    run("wait", "pod", "talks", "--for=condition=ready", "--timeout", "20s")
+    run("wait", "pod", "talks", "--for=condition=ready", PATIENT)
     said = run("logs", "talks")
     assert "simulated by argosy" in said and "example:1" in said
     assert len(run("logs", "talks", "--tail", 1).splitlines()) == 1
 
 
+@pytest.mark.tier("all")
 def test_describe_tells_the_story_of_a_pod_in_its_order(run: Callable[..., str]) -> None:
     run("run", "talks", "--image", "example:1")
-    run("wait", "pod", "talks", "--for=condition=ready", "--timeout", "20s")
-    within(20, lambda: "Started container talks (simulated by argosy)" in run("describe", "pod", "talks"))
+    run("wait", "pod", "talks", "--for=condition=ready", PATIENT)
+    wait_until(lambda: "Started container talks (simulated by argosy)" in run("describe", "pod", "talks"))
     told = run("describe", "pod", "talks").partition("Events:")[2]
     words = [line.split()[1] for line in told.splitlines()[3:] if line.strip()]
     assert words == ["Scheduled", "Pulling", "Pulled", "Created", "Started"]
 
 
+@pytest.mark.tier("all")
 def test_an_image_that_does_not_exist_is_told_with_no_annotation(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:does-not-exist")
-    within(20, lambda: run("get", "pods", "--no-headers").split()[2:3] == ["ImagePullBackOff"])
-    within(20, lambda: "Error: ImagePullBackOff" in run("get", "events"))
+    wait_until(lambda: run("get", "pods", "--no-headers").split()[2:3] == ["ImagePullBackOff"])
+    wait_until(lambda: "Error: ImagePullBackOff" in run("get", "events"))
 
 
+@pytest.mark.tier("all")
 def test_a_pod_that_asks_for_too_much_says_how_many_nodes_refused_it(run: Callable[..., str]) -> None:
     big = {"spec": {"containers": [{"name": "big", "image": "example:1", "resources": {"requests": {"cpu": "900"}}}]}}
     run("run", "big", "--image", "example:1", "--overrides", json.dumps(big))
-    within(20, lambda: "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had" in run("describe", "pod", "big"))
+    wait_until(lambda: "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had" in run("describe", "pod", "big"))
 
 
+@pytest.mark.tier("all")
 def test_a_daemon_set_rolls_out_and_back(run: Callable[..., str]) -> None:
     daemon = {**STATEFUL_SET, "kind": "DaemonSet", "metadata": {"name": "agent"}}
     daemon["spec"] = {name: STATEFUL_SET["spec"][name] for name in ("selector", "template")}
     run("apply", "-f", "-", given=json.dumps(daemon))
-    assert "successfully rolled out" in run("rollout", "status", "daemonset", "agent", "--timeout", "20s")
+    assert "successfully rolled out" in run("rollout", "status", "daemonset", "agent", PATIENT)
     run("set", "image", "daemonset/agent", "db=example:2")
-    run("rollout", "status", "daemonset", "agent", "--timeout", "20s")
+    run("rollout", "status", "daemonset", "agent", PATIENT)
     run("rollout", "undo", "daemonset", "agent")
-    run("rollout", "status", "daemonset", "agent", "--timeout", "20s")
+    run("rollout", "status", "daemonset", "agent", PATIENT)
     assert run("get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}") == "example:1"
     assert run("get", "daemonset", "agent", "--no-headers").split()[1:6] == ["1", "1", "1", "1", "1"]
 
 
+@pytest.mark.tier("all")
 def test_a_cron_job_can_be_started_by_hand(run: Callable[..., str]) -> None:
     run("create", "cronjob", "nightly", "--image", "example:1", "--schedule", "0 3 * * *")
     run("create", "job", "now", "--from", "cronjob/nightly")
-    run("wait", "job", "now", "--for=condition=complete", "--timeout", "20s")
-    within(20, lambda: run("get", "cronjob", "nightly", "-o", "jsonpath={.status.lastSuccessfulTime}"))
+    run("wait", "job", "now", "--for=condition=complete", PATIENT)
+    wait_until(lambda: run("get", "cronjob", "nightly", "-o", "jsonpath={.status.lastSuccessfulTime}"))
 
 
+@pytest.mark.tier("all")
 def test_a_service_leads_to_the_pods_of_a_deployment(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:1", "--replicas", 2)
     run("expose", "deployment", "web", "--port", 80, "--target-port", 8080, "--type", "LoadBalancer")
-    run("wait", "service", "web", "--for=jsonpath={.status.loadBalancer.ingress}", "--timeout", "20s")
+    run("wait", "service", "web", "--for=jsonpath={.status.loadBalancer.ingress}", PATIENT)
     assert run("get", "service", "web", "--no-headers").split()[3].startswith("203.0.113.")
-    within(20, lambda: run("get", "endpoints", "web", "--no-headers").split()[1].count(":8080") == 2)
+    wait_until(lambda: run("get", "endpoints", "web", "--no-headers").split()[1].count(":8080") == 2)
     assert len(run("get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", "name").split()) == 1
 
 
+@pytest.mark.tier("all")
 def test_an_autoscaler_follows_the_annotation(run: Callable[..., str]) -> None:
     run("create", "deployment", "web", "--image", "example:1")
     run("set", "resources", "deployment", "web", "--requests", "cpu=100m")
     run("autoscale", "deployment", "web", "--min", 1, "--max", 5, "--cpu-percent", 50)
     run("annotate", "hpa", "web", "sandbox.argosy.dev/metrics=cpu=140")
-    run("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=3", "--timeout", "20s")
-    within(20, lambda: "cpu: 47%/50%" in run("get", "hpa", "web", "--no-headers"))
+    run("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=3", PATIENT)
+    wait_until(lambda: "cpu: 47%/50%" in run("get", "hpa", "web", "--no-headers"))
 
 
+@pytest.mark.tier("all")
 def test_a_quota_holds_a_deployment_back(run: Callable[..., str]) -> None:
     run("create", "quota", "small", "--hard", "pods=1")
     run("create", "deployment", "web", "--image", "example:1", "--replicas", 2)
-    run("wait", "deployment", "web", "--for=condition=ReplicaFailure", "--timeout", "20s")
+    run("wait", "deployment", "web", "--for=condition=ReplicaFailure", PATIENT)
     assert "exceeded quota: small, requested: pods=1" in run("describe", "replicaset")
-    within(20, lambda: run("get", "quota", "small", "-o", "jsonpath={.status.used.pods}") == "1")
+    wait_until(lambda: run("get", "quota", "small", "-o", "jsonpath={.status.used.pods}") == "1")
 
 
 def test_version_says_which_simulators_run(simulated: Sandbox) -> None:
@@ -174,39 +190,43 @@ def test_version_says_which_simulators_run(simulated: Sandbox) -> None:
     assert "CronJob" in told and "HorizontalPodAutoscaler" in told
 
 
+@pytest.mark.tier("all")
 def test_a_namespace_with_all_of_it_goes_away(simulated: Sandbox) -> None:
     kube = simulated.kubeconfig
     kubectl(kube, "create", "namespace", "full")
     for words in (("create", "deployment", "web"), ("create", "job", "once"), ("run", "pod")):
         assert kubectl(kube, "-n", "full", *words, "--image", "example:1").code == 0
     assert kubectl(kube, "-n", "full", "apply", "-f", "-", input=json.dumps(STATEFUL_SET)).code == 0
-    assert kubectl(kube, "-n", "full", "rollout", "status", "statefulset", "db", "--timeout", "20s").code == 0
-    done = kubectl(kube, "delete", "namespace", "full", "--timeout", "20s")
+    assert kubectl(kube, "-n", "full", "rollout", "status", "statefulset", "db", PATIENT).code == 0
+    done = kubectl(kube, "delete", "namespace", "full", PATIENT)
     assert done.code == 0, done.err
 
 
+@pytest.mark.tier("all")
 def test_a_restart_of_the_sandbox_goes_on_with_what_there_was(tmp_path: Path) -> None:
     flags = ("--port", "0", "--addons", "simulators")
     with sandbox(tmp_path / "data", *flags) as started:
         kube = started.kubeconfig
         assert kubectl(kube, "create", "deployment", "web", "--image", "example:1", "--replicas", 2).code == 0
-        assert kubectl(kube, "rollout", "status", "deployment", "web", "--timeout", "20s").code == 0
+        assert kubectl(kube, "rollout", "status", "deployment", "web", PATIENT).code == 0
         before = kubectl(kube, "get", "pods", "-o", "name").out
         started.kill()
     with sandbox(tmp_path / "data", *flags) as started:
         assert kubectl(started.kubeconfig, "get", "pods", "-o", "name").out == before
         kubectl(started.kubeconfig, "scale", "deployment", "web", "--replicas", 3)
-        wait = ("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=3", "--timeout", "20s")
+        wait = ("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=3", PATIENT)
         assert kubectl(started.kubeconfig, *wait).code == 0
         assert set(before.split()) < set(kubectl(started.kubeconfig, "get", "pods", "-o", "name").out.split())
 
 
+@pytest.mark.tier("all")
 def test_what_the_stand_in_for_argo_cd_plays_is_left_to_it(simulated: Sandbox) -> None:
     kube = simulated.kubeconfig
     gitops = ("-n", "openshift-gitops")
-    done = kubectl(kube, *gitops, "wait", "argocd/openshift-gitops", "--for=jsonpath={.status.phase}=Available")
+    available = "--for=jsonpath={.status.phase}=Available"
+    done = kubectl(kube, *gitops, "wait", "argocd/openshift-gitops", available, PATIENT)
     assert done.code == 0, done.err
-    wait = ("wait", "deployment", "openshift-gitops-server", "--for=condition=Available", "--timeout", "20s")
+    wait = ("wait", "deployment", "openshift-gitops-server", "--for=condition=Available", PATIENT)
     assert kubectl(kube, *gitops, *wait).code == 0
     assert kubectl(kube, *gitops, "get", "replicasets", "-o", "name").out == ""
 
@@ -214,13 +234,7 @@ def test_what_the_stand_in_for_argo_cd_plays_is_left_to_it(simulated: Sandbox) -
         listed = kubectl(kube, *gitops, "get", "deployments,statefulsets,pods", "-o", "json").out
         return [each["metadata"]["resourceVersion"] for each in json.loads(listed)["items"]]
 
-    within(20, lambda: versions() == versions())
-
-
-def within(seconds: float, is_so: Callable[[], object]) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, f"not so within {seconds:g} s"
+    wait_until(lambda: versions() == versions())
 
 
 STATEFUL_SET = {

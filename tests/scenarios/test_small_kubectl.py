@@ -13,8 +13,10 @@ import pytest
 from argosy.app.demo.tools import put_tools
 from argosy.desk.kubectl.programs import real_kubectl, script
 from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
+from support.deadlines import HANG_SECONDS
 from support.forked_commands import run
 
+PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
 CONTENT = """
 apiVersion: v1
 kind: Namespace
@@ -49,35 +51,38 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     with sandbox(folder / "data", "--port", "0", "--addons", "simulators") as started:
         done = oc(started, "apply", "-f", "-", given=CONTENT)
         assert done.out.splitlines()[1] == "deployment.apps/web created", done
+        assert oc(started, "wait", "deploy", "web", "-n", "small", "--for=condition=available", PATIENT).code == 0
         yield started
 
 
 def oc(cluster: Sandbox, *words: str, given: str = "", program: str = "oc", **environment: str) -> Finished:
     """Without a kubectl, unless the environment says otherwise."""
     own = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "ARGOSY_KUBECTL": "none", **environment}
-    return Finished(*run([program, *words], env=own, input=given, timeout=60), 0.0)
+    return Finished(*run([program, *words], env=own, input=given, timeout=HANG_SECONDS), 0.0)
+
+
+LATER = pytest.mark.tier("all")
 
 
 @pytest.mark.usefixtures("needs_kubectl")
 @pytest.mark.parametrize(
     "words",
     [
-        "get namespaces -o name",
+        pytest.param("get namespaces -o name", marks=LATER),
         "get deployment web -n small -o name",
-        "get deploy,cm -n small -o name",
-        "get deployment web -n small -o jsonpath={.metadata.labels.app}",
+        pytest.param("get deploy,cm -n small -o name", marks=LATER),
+        pytest.param("get deployment web -n small -o jsonpath={.metadata.labels.app}", marks=LATER),
         "get deployment.apps web -n small -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app,NO:.x",
         "get pod nobody -n small",
-        "get deployment/web -n small -o json",
-        "get nodes --no-headers -o custom-columns=NAME:.metadata.name",
-        "wait deployment/web -n small --for=condition=Available --timeout=30s",
-        "get cm kube-root-ca.crt -n small -o jsonpath={.metadata.name}{'\\n'}",
-        "get secrets -n small",
-        "wait pod/nobody -n small --for=delete",
+        pytest.param("get deployment/web -n small -o json", marks=LATER),
+        pytest.param("get nodes --no-headers -o custom-columns=NAME:.metadata.name", marks=LATER),
+        pytest.param("wait deployment/web -n small --for=condition=Available --timeout=30s", marks=LATER),
+        pytest.param("get cm kube-root-ca.crt -n small -o jsonpath={.metadata.name}{'\\n'}", marks=LATER),
+        pytest.param("get secrets -n small", marks=LATER),
+        pytest.param("wait pod/nobody -n small --for=delete", marks=LATER),
     ],
 )
 def test_the_small_kubectl_answers_as_the_real_one_does(cluster: Sandbox, words: str) -> None:
-    assert oc(cluster, "wait", "deploy", "web", "-n", "small", "--for=condition=available").code == 0
     real, small = kubectl(cluster.kubeconfig, *words.split()), oc(cluster, *words.split(), program="kubectl")
     assert (small.code, small.out, small.err) == (real.code, real.out, real.err)
 
@@ -111,7 +116,7 @@ def test_what_people_change_is_changed(cluster: Sandbox) -> None:
 def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
     started = oc(cluster, "start-build", "model", "-n", "small", "--wait")
     assert started.out == "build.build.openshift.io/model-1 started\n", started
-    waited = oc(cluster, "wait", "imagestreamtag/model:latest", "-n", "small", "--for=create", "--timeout=20s")
+    waited = oc(cluster, "wait", "imagestreamtag/model:latest", "-n", "small", "--for=create", PATIENT)
     assert waited.out == "imagestreamtag.image.openshift.io/model:latest condition met\n", waited
     assert "not found" in oc(cluster, "start-build", "other", "-n", "small").err
     for which in ("bc/model", "build/model-1"):
@@ -119,6 +124,7 @@ def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
     assert oc(cluster, "tag", "a", "b").err.startswith("error: oc tag is not known: this oc is kubectl, with whoami")
 
 
+@pytest.mark.tier("all")
 @pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 def test_a_build_is_started_by_the_request_that_oc_sends(cluster: Sandbox) -> None:
     path = "/apis/build.openshift.io/v1/namespaces/small/buildconfigs/model/instantiate"
@@ -127,13 +133,14 @@ def test_a_build_is_started_by_the_request_that_oc_sends(cluster: Sandbox) -> No
     assert made.code == 0 and json.loads(made.out)["spec"]["triggeredBy"] == [{"message": "Manually triggered"}], made
     name = json.loads(made.out)["metadata"]["name"]
     complete = "--for=jsonpath={.status.phase}=Complete"
-    done = kubectl(cluster.kubeconfig, "wait", complete, f"build/{name}", "-n", "small")
+    done = kubectl(cluster.kubeconfig, "wait", complete, f"build/{name}", "-n", "small", PATIENT)
     assert done.code == 0, done
     listed = kubectl(cluster.kubeconfig, "get", "--raw", "/apis/build.openshift.io/v1").out
     parts = {each["name"]: each for each in json.loads(listed)["resources"]}
     assert parts["buildconfigs/instantiate"]["kind"] == "BuildRequest"
 
 
+@pytest.mark.tier("all")
 def test_oc_tells_who_asks_and_takes_secrets_apart(cluster: Sandbox, tmp_path: Path) -> None:
     assert oc(cluster, "whoami").out == "admin\n"
     assert oc(cluster, "whoami", "--show-server").out == f"{cluster.address}\n"

@@ -65,6 +65,7 @@ def test_three_of_eight_are_synced_all_are_healthy_and_there_are_two_errors(show
     assert "8 applications, all healthy, and 3 of them synced" in shown.printed
 
 
+@pytest.mark.tier("all")
 def test_an_operator_rewrites_the_gateway_that_has_no_rule_and_the_other_one_is_no_drift(shown: Demo) -> None:
     found = fields(shown, "stage00-datasciencecluster")
     assert set(found) == {
@@ -106,6 +107,7 @@ def test_a_selector_that_labels_leaked_into_is_a_sync_error_and_its_line_is_in_t
     assert (scaled["kind"], scaled["manager"]) == ("OtherController", "docling-operator")
 
 
+@pytest.mark.tier("all")
 def test_the_root_differs_by_one_switch_that_a_person_turned(shown: Demo) -> None:
     [(path, cause)] = fields(shown, "private-ai-demo-root").items()
     assert path == "Application/stage00-gpu-infrastructure /spec/syncPolicy/automated/selfHeal"
@@ -140,11 +142,13 @@ def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(sh
     assert len(lines) == 7 and "stage00-operators          ... Synced/Healthy" in lines
 
 
+@pytest.mark.tier("all")
 def test_accidents_of_another_example_are_not_staged_here(shown: Demo) -> None:
     told = shown.argosy_said("demo", "break", "model", code=2)
     assert "the demo of stages has no accidents to stage" in told
 
 
+@pytest.mark.tier("all")
 def test_the_branch_main_of_the_demo_is_the_folder_of_the_example(shown: Demo, tmp_path: Path) -> None:
     shown.git("clone", "-q", shown.where["repository"], str(tmp_path / "work"))
     work, ours = tmp_path / "work" / "gitops", ROOT / "examples" / "stages" / "gitops"
@@ -164,6 +168,7 @@ def reader(shown: Demo) -> Reader:
     return found
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("block", ALIGNING_BLOCKS, ids=lambda each: each.id)
 def test_a_block_of_the_guide_does_what_it_says(reader: Reader, block: Block) -> None:
     typed = reader.type(PAGE, text_of(block, ALIGNING_BLOCKS, blocks_of(PAGE)))
@@ -178,6 +183,7 @@ def test_every_block_of_the_guide_has_a_verdict_and_a_row() -> None:
     assert [row for each in ALIGNING_BLOCKS if (row := f"| {each.id} | {each.told} | {TEST} |") not in rows] == []
 
 
+@pytest.mark.tier("all")
 def test_then_eight_of_eight_are_synced_and_healthy_without_an_error(shown: Demo) -> None:
     after = {name: told(app) for name, app in shown.apps().items()}
     good = dict.fromkeys(FOUND, ("Synced", "Healthy", ()))
@@ -186,6 +192,7 @@ def test_then_eight_of_eight_are_synced_and_healthy_without_an_error(shown: Demo
     assert refs == {"main"}
 
 
+@pytest.mark.tier("all")
 def test_the_operators_go_on_writing_and_nothing_is_drift(shown: Demo) -> None:
     at = ("-n", "private-ai-demo", "-o", "jsonpath={.spec.replicas}")
     assert shown.kubectl("get", "doclingserve", "docling", *at) == "2"
@@ -207,6 +214,7 @@ spec:
 """
 
 
+@pytest.mark.tier("all")
 def test_a_ninth_application_changes_every_figure(shown: Demo, tmp_path: Path) -> None:
     (tmp_path / "ninth.yaml").write_text(NINTH)
     shown.kubectl("apply", "-f", str(tmp_path / "ninth.yaml"))

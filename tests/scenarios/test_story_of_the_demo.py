@@ -6,8 +6,7 @@ The tests tell it in their order; each begins where the one before has ended.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,14 +17,16 @@ from support.demo_on_real_server import demo_elsewhere
 from support.message_servers import http_inbox
 from support.real_server import REAL
 
-pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+pytestmark = [
+    pytest.mark.tier("all"),
+    pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)"),
+]
 OVERLAYS = "llmops-via-argocd/deploy_model/overlays"
 NAMES = {"dev": "llmops-dev", "staging": "llmops-staging", "production": "llmops-prod"}
 PREFIX = {"dev": "dev-", "staging": "staging-", "production": "prod-"}
 LIMIT = "limits/cpu\n        value: "
 TEN = "sed -i '/ limits:$/,/ memory:/s/ cpu: .*/ cpu: \"10\"/'"
 GOOD, DRIFTED = ("Synced", "Healthy"), ("OutOfSync", "Healthy")
-HANG = 20.0
 
 
 @pytest.fixture(scope="module", params=["demo", REAL])
@@ -175,9 +176,7 @@ def test_what_leaves_git_is_pruned_in_dev_and_stays_elsewhere_until_somebody_pru
     shown.until(lambda: shown.words("llmops-staging") == GOOD)
 
 
-def test_production_goes_back_to_an_older_entry_and_is_then_behind_main(
-    shown: Demo, work: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_production_goes_back_to_an_older_entry_and_is_then_behind_main(shown: Demo, work: Path) -> None:
     edit(work, "production", f'{LIMIT}"4"', f'{LIMIT}"6"')
     push(shown, work, "production: six CPUs")
     shown.until(lambda: shown.words("llmops-production")[0] == "OutOfSync")
@@ -185,13 +184,8 @@ def test_production_goes_back_to_an_older_entry_and_is_then_behind_main(
     shown.until(lambda: shown.words("llmops-production") == GOOD)
     entries = history(shown, "llmops-production")
     assert all(each["revision"] and each["deployedAt"] for each in entries)
-    began = time.monotonic()
     shown.argosy("app", "rollback", "llmops-production", str(entries[0]["id"]))
-    seconds = time.monotonic() - began
     assert cpus(shown, "production") == "4"
-    print(f"rollback of production: {seconds:.1f} s")
-    record_property("seconds", seconds)
-    assert seconds < HANG
     shown.until(lambda: shown.words("llmops-production") == DRIFTED)
     assert len(history(shown, "llmops-production")) == len(entries) + 1
 

@@ -26,6 +26,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.sync import retry
 from argosy.sync.terms import SyncSettings
 from support.crashing_client import CrashingCluster
+from support.deadlines import HANG_SECONDS
 from support.sync_operations import (
     LISTED,
     NAMESPACE,
@@ -653,7 +654,7 @@ async def test_what_is_pruned_is_gone_where_its_kind_is(cluster: Cluster) -> Non
         assert answer.state.message == "waiting for deletion of example.com/Widget/w"
     await cluster.patch(key(WIDGET, "w"), {"metadata": {"finalizers": None}})
     await cluster.delete(DEFINITION)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while WIDGET in await cluster.kinds():
             await asyncio.sleep(0.001)
     assert ends(await again.finish()) == ALL_RUN

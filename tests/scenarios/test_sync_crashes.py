@@ -125,7 +125,23 @@ class Outcome:
 Engine = Callable[[Cluster], CrashingCluster]
 
 
-async def played(scene: Scene, engine: Engine, *, lags: bool = False, lives_again: Engine | None = None) -> Outcome:
+def remembers(stage: Stage) -> None:
+    """What an engine knows after a crash: all that was written."""
+
+
+def forgets(stage: Stage) -> None:
+    """A bug to be found: what was begun is begun once more."""
+    stage.begin("2026-01-01T02:00:00Z")
+
+
+async def played(
+    scene: Scene,
+    engine: Engine,
+    *,
+    lags: bool = False,
+    lives_again: Engine | None = None,
+    knows: Callable[[Stage], None] = remembers,
+) -> Outcome:
     """`lives_again` is how the engine sees the cluster after a crash; without it, it lives from then on."""
     async with EmbeddedCluster.open() as cluster:
         if "CreateNamespace=true" not in (scene.more or {}).get("options", ()):
@@ -145,6 +161,7 @@ async def played(scene: Scene, engine: Engine, *, lags: bool = False, lives_agai
                 again = lives_again(cluster) if lives_again else CrashingCluster(cluster)
                 again.created = first.created
                 stage.engine, stage.seen = again, None
+                knows(stage)
             except TransientError:
                 pass
         return Outcome(
@@ -161,7 +178,9 @@ def _run(made: Manifest) -> str:
     return f"{made['metadata']['name']} {mark}" if mark else ""
 
 
-async def check_every_point(name: str, *, is_fatal: bool, lags: bool) -> None:
+async def check_every_point(
+    name: str, *, is_fatal: bool, lags: bool, knows: Callable[[Stage], None] = remembers
+) -> None:
     scene = SCENES[name]
     whole = await played(scene, CrashingCluster, lags=lags)
     assert whole.progress is scene.progress
@@ -170,7 +189,7 @@ async def check_every_point(name: str, *, is_fatal: bool, lags: bool) -> None:
         # Here each call is met once, in turn before it and after it; in `make prove` both.
         for after in (False, True) if is_full() else (point % 2 == is_fatal,):
             engine = partial(CrashingCluster, point=point, after=after, is_fatal=is_fatal)
-            found = await played(scene, engine, lags=lags)
+            found = await played(scene, engine, lags=lags, knows=knows)
             where = f"{name}: {'after' if after else 'before'} call {point}"
             assert found.progress is whole.progress, where
             assert found.runs == whole.runs, where
@@ -178,19 +197,31 @@ async def check_every_point(name: str, *, is_fatal: bool, lags: bool) -> None:
             assert found.standing == whole.standing, where
 
 
+def rows(*now: str, tiers: tuple[str, ...] = ("all",)) -> list[Any]:
+    """All scenes; those that are not named are for other tiers than `make test`."""
+    later = pytest.mark.tier(*tiers)
+    return [pytest.param(name, id=name, marks=[] if name in now else [later]) for name in SCENES]
+
+
 @pytest.mark.tier("test", "prove")
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", rows("phases", "two phases", "prunes", tiers=("all", "prove")))
 async def test_a_sync_ends_as_if_nothing_had_happened_wherever_it_is_killed(name: str) -> None:
     await check_every_point(name, is_fatal=True, lags=False)
 
 
 @pytest.mark.tier("test", "prove")
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", rows("failure", tiers=("all", "prove")))
 async def test_a_lost_connection_and_old_news_of_the_cluster_repeat_nothing(name: str) -> None:
     await check_every_point(name, is_fatal=False, lags=True)
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.tier("test", "prove")
+async def test_an_engine_that_begins_anew_after_a_crash_is_found_out() -> None:
+    with pytest.raises(AssertionError, match=r"^phases: (before|after) call \d+"):
+        await check_every_point("phases", is_fatal=True, lags=False, knows=forgets)
+
+
+@pytest.mark.parametrize("name", rows("namespace", "tidied up"))
 async def test_a_sync_ends_however_often_it_is_killed(name: str) -> None:
     scene = SCENES[name]
     whole = await played(scene, CrashingCluster)

@@ -63,6 +63,7 @@ async def test_the_line_and_the_commit_of_an_address_are_told_and_the_answer_is_
     assert len(found["models"][0]["written"]["commit"]) == 40
 
 
+@pytest.mark.tier("all")
 async def test_an_address_that_git_does_not_have_is_no_answer_to_rely_on(desk: Scene) -> None:
     edited = {"spec": {"predictor": {"model": {"storageUri": "oci://example.com/models/fraud:2"}}}}
     await desk.cluster.patch(FRAUD, edited, manager="kubectl-edit")
@@ -70,6 +71,7 @@ async def test_an_address_that_git_does_not_have_is_no_answer_to_rely_on(desk: S
     assert said.code == 1 and "Git asks for another one" in said.out, said
 
 
+@pytest.mark.tier("all")
 async def test_a_model_of_no_application_is_of_unknown_origin_as_before(desk: Scene) -> None:
     made = {"apiVersion": f"{SERVING}/v1beta1", "kind": "InferenceService"}
     spec = {"predictor": {"model": {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/other"}}}

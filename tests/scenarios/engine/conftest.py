@@ -12,7 +12,7 @@ from support.engine import FLAVOURS, Room, engine_room
 from support.real_server import REAL
 
 HERE = Path(__file__).parent
-ONE_OF = 6  # that run over the wire in `make test`: which, is decided by the name
+ONE_OF = 12  # that run over the wire in `make test`: which, is decided by the name
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

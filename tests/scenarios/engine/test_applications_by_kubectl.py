@@ -14,11 +14,11 @@ import pytest
 
 from argosy.model.manifest import dump
 from support.clusters import ARGOSY, Sandbox, kubectl
+from support.deadlines import HANG_SECONDS, wait_until
 from support.demo import own
 from support.engine import Repository, config_map
 
 NAMESPACE = "openshift-gitops"
-PATIENCE = 60.0
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 
 
@@ -37,9 +37,10 @@ def controlling(running: Sandbox, home: Path) -> Iterator[None]:
             yield
         finally:
             process.terminate()
-            process.wait(PATIENCE)
+            process.wait(HANG_SECONDS)
 
 
+@pytest.mark.tier("all")
 def test_kubectl_lists_refreshes_and_syncs_applications(running: Sandbox, home: Path) -> None:
     def run(*arguments: str, input: str | None = None) -> str:
         done = kubectl(running.kubeconfig, *arguments, input=input)
@@ -47,7 +48,7 @@ def test_kubectl_lists_refreshes_and_syncs_applications(running: Sandbox, home: 
         return done.out
 
     def until(holds: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + HANG_SECONDS
         while time.monotonic() < end:
             app: dict[str, Any] = json.loads(run("get", "application", "models", "-n", NAMESPACE, "-o", "json"))
             if "status" in app and holds(app):
@@ -58,9 +59,7 @@ def test_kubectl_lists_refreshes_and_syncs_applications(running: Sandbox, home: 
     repository.push({"app/settings.yaml": config_map(a="one")})
     run("create", "namespace", "ml")
     with controlling(running, home):  # which brings the kinds and the namespace of settings
-        end = time.monotonic() + PATIENCE
-        while kubectl(running.kubeconfig, "get", "namespace", NAMESPACE).code and time.monotonic() < end:
-            pass
+        wait_until(lambda: kubectl(running.kubeconfig, "get", "namespace", NAMESPACE).code == 0)
         run("create", "configmap", "argosy-cm", "-n", NAMESPACE, f"--from-literal=source.local.roots={home}")
         app = {
             "apiVersion": "argoproj.io/v1alpha1",

@@ -17,6 +17,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.policy.engines import Deliverer
 from support.crashing_client import CrashingCluster
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.simulated_argocd import MANAGER, at_work, controller, pod, scale
 
@@ -30,14 +31,14 @@ def annotated(**annotations: str) -> dict[str, Any]:
 
 
 async def until_engines(room: Room, *, runs: bool) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while bool(room.engine.beside.engines.argocd) is not runs:
             await asyncio.sleep(0.01)
 
 
 async def until_leaving(room: Room) -> None:
     """It is not seen any more; it still counts."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while not room.engine.beside.is_leaving:
             await asyncio.sleep(0.01)
     assert room.engine.beside.engines.argocd
@@ -147,7 +148,7 @@ async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_and_is_to
     await scale(room.cluster, 0)
     await until_leaving(room)
     room.clock.leap(SETTLING)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
     said = [each.getMessage() for each in caplog.records if each.name == "argosy.app.engine"]
@@ -176,7 +177,7 @@ async def test_one_whose_pod_runs_on_without_its_stateful_set_counts(room: Room)
     await until_engines(room, runs=True)
     key = ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"])
     await room.cluster.delete(key, propagation=Propagation.ORPHAN)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while room.engine.beside.engines.argocd != (f"Pod {CONTROL}/{MANAGER}-0",):
             await asyncio.sleep(0.01)
     room.clock.leap(SETTLING)
@@ -239,7 +240,7 @@ async def test_an_argo_cd_that_looks_elsewhere_keeps_nobody_from_delivering(
     await room.cluster.create(pod("tenant"))
     await until_engines(room, runs=True)
     await room.change(a="by hand")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
     assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOSY
@@ -278,7 +279,7 @@ async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, ca
     await until_leaving(room)
     assert room.engine.beside.engines.over(CONTROL)
     room.clock.leap(SETTLING)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while room.engine.beside.engines.over(CONTROL):
             await asyncio.sleep(0.01)
     assert room.engine.beside.engines.over("other")

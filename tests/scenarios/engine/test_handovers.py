@@ -13,6 +13,7 @@ import pytest
 from argosy.model.manifest import key_of
 from argosy.runtime.members import Members, Standing
 from argosy.runtime.rendezvous import owner
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.simulated_argocd import MANAGER, at_work
 
@@ -38,7 +39,7 @@ def delivered_by_another(revision: str, room: Room) -> dict[str, Any]:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while not is_so():
             await asyncio.sleep(0.02)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.deadlines import HANG_SECONDS
 from support.engine import Repository, Room, config_map
 
 pytestmark = pytest.mark.anyio
@@ -89,11 +90,11 @@ async def test_an_application_elsewhere_needs_a_project_that_lets_it_and_tracks_
     await room.cluster.create({**kind, "metadata": metadata, "spec": spec})
     barred = {**kind, "metadata": {**metadata, "name": "barred"}, "spec": {**spec, "project": "default"}}
     await room.cluster.create(barred)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while (found := await room.get("ConfigMap", "settings")) is None:
             await asyncio.sleep(0.02)
     assert found["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] == "ml_models:/ConfigMap:ml/settings"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while not (status := (await room.get("argoproj.io/Application", "barred") or {}).get("status")):
             await asyncio.sleep(0.02)
     assert "sourceNamespaces" in status["conditions"][0]["message"]
