@@ -12,6 +12,7 @@ from support.demo import Demo, demo
 from support.full_site import World, world
 
 Opens = Callable[..., Any]
+pytestmark = pytest.mark.tier("all")  # test_apps_pages.py looks at one page with axe-core in every run
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 APP = "/apps/openshift-gitops/llmops-staging"
@@ -86,7 +87,7 @@ def signed_in(staged: Demo, chromium: Any) -> dict[str, Any]:
     return {"base_url": found[1], "storage_state": state}
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.tier("all")) for part in range(1, PARTS))])
+@pytest.mark.parametrize("part", range(PARTS))
 def test_nobody_is_kept_out(open_page: Opens, signed_in: dict[str, Any], axe: Any, part: int) -> None:
     """Many pages in one window: each window costs more than its pages."""
     page = open_page(**signed_in)

@@ -137,6 +137,7 @@ def _grow(page: Any, place: str) -> None:
     page.eval_on_selector_all(place, "found => found.forEach(it => it.textContent = 'a1b2c3d4'.repeat(30))")
 
 
+@pytest.mark.tier("all")
 def test_the_difference_can_be_to_another_ref(page: Any, site: World) -> None:
     page.goto("/apps/argocd/fraud/diff")
     page.fill("#with", "main~1")
@@ -161,6 +162,7 @@ async def _first(room: Room) -> str:
     return str(history[0]["revision"])
 
 
+@pytest.mark.tier("all")
 def test_a_ref_that_cannot_be_rendered_is_told_with_its_file(page: Any) -> None:
     page.goto("/apps/argocd/broken/diff")
     assert "missing.yaml" in page.inner_text("main")
@@ -181,6 +183,7 @@ def test_the_operation_pins_what_it_waits_for_and_goes_on_before_the_eyes(site: 
         assert each.locator("#blocker").count() == 0
 
 
+@pytest.mark.tier("all")
 def test_events_of_objects_and_syncs_are_one_story(page: Any, site: World) -> None:
     page.goto(f"{WEB}/events")
     assert "OperationCompleted" in page.inner_text("#moments")
@@ -274,6 +277,7 @@ def test_replace_is_refused_without_its_word(page: Any) -> None:
     assert "type the word replace" in page.inner_text("main")
 
 
+@pytest.mark.tier("all")
 def test_a_rollback_shows_its_plan_and_holds(page: Any, site: World) -> None:
     site.room.repository.push({"docs/settings.yaml": config_map("docs", theme="dark")}, "Go dark")
     page.goto("/apps/argocd/docs")
@@ -362,6 +366,7 @@ def test_who_may_only_read_is_refused_what_changes(site: World, open_page: OpenP
 # -- for everybody -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("all")
 def test_every_page_is_read_without_a_script(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, java_script_enabled=False)
     for tab in OBJECT_TABS:
@@ -393,6 +398,7 @@ def test_what_has_colours_of_its_own_is_accessible_by_night(site: World, open_pa
         axe(page, path)
 
 
+@pytest.mark.tier("all")
 def test_what_is_wide_fits_a_phone(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, viewport={"width": 320, "height": 700})
     for path in (f"{WEB}/logs", "/apps/argocd/fraud/diff", f"{OBJECT}?tab=fields", f"{OBJECT}?tab=health"):
@@ -421,6 +427,7 @@ def test_argo_cds_addresses_lead_here(page: Any) -> None:
     assert page.url.endswith("/apps")
 
 
+@pytest.mark.tier("all")
 def test_the_head_says_who_delivers_beside_an_argo_cd(page: Any, site: World) -> None:
     site.do(_argocd_comes)
     shows(page, WEB, "#app-head", "argosy observes")

@@ -13,6 +13,7 @@ from support.full_site import World, world
 from support.sample_applications import bulk, furnish
 
 OpenPage = Callable[..., Any]
+pytestmark = pytest.mark.tier("all")  # but for what says otherwise below
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,7 @@ def names(page: Any) -> list[str]:
     return [each.strip() for each in page.locator("#rows .name").all_inner_texts()]
 
 
+@pytest.mark.tier("test")
 def test_each_row_says_how_it_is_and_why(page: Any) -> None:
     page.goto("/apps")
     assert names(page) == ["broken", "bulk-one", "bulk-two", "docs", "fraud", "ranker", "web"]
@@ -71,6 +73,7 @@ def test_a_row_is_refreshed_where_it_stands(page: Any) -> None:
     assert "Refresh asked for" in page.inner_text("#said")
 
 
+@pytest.mark.tier("test")
 def test_filters_are_in_the_address_and_can_be_taken_away(page: Any) -> None:
     page.goto("/apps")
     page.locator("#facet-health summary").click()
@@ -137,6 +140,7 @@ def test_favourites_are_this_browsers_own(page: Any, site: World, open_page: Ope
     assert "No application fits" in other.inner_text("main")
 
 
+@pytest.mark.tier("test")
 def test_several_are_synced_after_a_plan(page: Any, site: World) -> None:
     page.goto("/apps")
     for name in ("bulk-one", "bulk-two", "ranker"):
@@ -151,6 +155,7 @@ def test_several_are_synced_after_a_plan(page: Any, site: World) -> None:
     page.wait_for_selector("#a-argocd-bulk-one:has-text('Synced')")
 
 
+@pytest.mark.tier("test")
 def test_two_windows_follow_a_change_at_once(site: World, open_page: OpenPage) -> None:
     """Of docs, which is held: web would put back by itself what somebody changes."""
     site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "Synced", "docs"))
@@ -181,6 +186,7 @@ async def _gone(room: Room, name: str) -> None:
     await room.cluster.delete(key_of(await room.app(name)))
 
 
+@pytest.mark.tier("test")
 def test_the_list_is_read_and_narrowed_without_a_script(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, java_script_enabled=False)
     page.goto("/apps")
@@ -197,6 +203,7 @@ def test_who_may_see_nothing_is_told_how_to_begin(site: World, open_page: OpenPa
     assert page.locator(".command").count() == 3
 
 
+@pytest.mark.tier("test")
 def test_who_may_only_read_finds_no_button_to_sync(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, "rita")
     page.goto("/apps/argocd/fraud")
@@ -206,6 +213,7 @@ def test_who_may_only_read_finds_no_button_to_sync(site: World, open_page: OpenP
     assert "You may not sync this application" in page.inner_text("main")
 
 
+@pytest.mark.tier("test")
 def test_a_list_of_all_states_is_accessible_and_fits_a_phone(page: Any, axe: Any) -> None:
     page.goto("/apps?sort=-sync")
     axe(page)

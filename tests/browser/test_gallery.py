@@ -27,7 +27,7 @@ def live(tab: Any, gallery_site: Gallery) -> Any:
     return tab
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.tier("all"))])
 @pytest.mark.parametrize("width", [1280, pytest.param(320, marks=pytest.mark.tier("all"))])
 def test_nobody_is_kept_out(open_page: Opens, gallery_site: Gallery, axe: Any, theme: str, width: int) -> None:
     page = open_page(viewport={"width": width, "height": 900})
@@ -173,6 +173,7 @@ def test_a_closed_choice_takes_no_room_on_a_phone(open_page: Opens, gallery_site
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
+@pytest.mark.tier("all")
 def test_of_many_pages_in_the_background_one_stays_live(open_page: Opens, gallery_site: Gallery) -> None:
     """A browser has six connections to one place: the seventh page would wait for ever."""
     gallery_site.drop()

@@ -242,6 +242,7 @@ def test_pages_that_are_open_run_nothing_of_what_they_show(trap: Trap) -> None:
         assert trap.ran() == [], path
 
 
+@pytest.mark.tier("all")
 def test_what_a_model_answers_and_what_is_found_run_as_little(trap: Trap, served: Served) -> None:
     for question, told in (("[[1]]", "model-answer~"), ('{"instances": ["refuse"]}', "model-refusal~")):
         trap.page.goto("/models/team-a/thing-a")
@@ -271,6 +272,7 @@ def test_what_comes_later_runs_as_little(trap: Trap, served: Served) -> None:
     assert trap.ran() == []
 
 
+@pytest.mark.tier("all")
 def test_lines_of_logs_run_as_little(trap: Trap, served: Served) -> None:
     trap.page.goto(f"/apps/{CONTROL}/{APP}/logs?follow=1")
     assert "log~" in (trap.page.text_content("#log") or "")  # what is below the fold has no inner text

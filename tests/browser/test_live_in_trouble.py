@@ -47,6 +47,7 @@ async def _deleted(room: Room) -> None:
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
 
 
+@pytest.mark.tier("all")
 def test_a_session_that_was_renewed_elsewhere_goes_on(site: World, open_page: OpenPage) -> None:
     page = opened(site, open_page)
     site.people.past.add("ann")  # of the token that the stream was opened with

@@ -11,6 +11,7 @@ from argosy.model.names import ResourceKey
 from support import model_manifests
 from support.model_site import MachinesWorld, machines_world
 
+pytestmark = pytest.mark.tier("all")  # but for what says otherwise below
 PAGES = (
     "/models", "/models/ml/fraud", "/notebooks", "/notebooks/ml/train", "/notebooks/ml/train/runs/1", "/environments",
     "/environments/staging/promote", "/activity", "/activity?kind=sync&q=web", "/doctor",
@@ -46,6 +47,7 @@ def test_the_list_of_models_tells_who_trained_each_and_what_serves_it(visit: Cal
     assert row.page.url.endswith("/notebooks/ml/train/runs/2")
 
 
+@pytest.mark.tier("test")
 def test_a_model_is_asked_and_answers_with_how_long_it_took(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_label("What to ask").fill("[[3, 4]]")
@@ -92,6 +94,7 @@ def test_what_somebody_may_not_see_is_nowhere(visit: Callable[..., Any]) -> None
     assert "nothing here" in page.title()
 
 
+@pytest.mark.tier("test")
 def test_a_model_that_fails_shows_it_in_two_windows_at_once(visit: Callable[..., Any], site: MachinesWorld) -> None:
     one, other = visit("/models/ml/fraud"), visit("/models")
     for page in (one, other):
@@ -111,6 +114,7 @@ def test_a_model_that_fails_shows_it_in_two_windows_at_once(visit: Callable[...,
 # -- notebooks --
 
 
+@pytest.mark.tier("test")
 def test_cells_have_sources_outputs_and_html_behind_bars(visit: Callable[..., Any]) -> None:
     page = visit("/notebooks/ml/train")
     text = page.locator("#nbcells").inner_text()
@@ -179,6 +183,7 @@ def test_no_attack_of_a_notebook_a_model_or_a_message_runs(visit: Callable[..., 
     assert page.locator("text={{ 7 * 7 }}").count() == 0 and "49" not in page.locator("main").inner_text()
 
 
+@pytest.mark.tier("test")
 def test_html_of_an_output_has_no_origin_even_when_it_is_opened_alone(
     visit: Callable[..., Any], site: MachinesWorld
 ) -> None:
@@ -217,6 +222,7 @@ def test_a_release_goes_from_dev_to_production_with_an_approval(visit: Callable[
     assert history.count("promote") == 2 and "approve" in history and "it is good" in history and "page" in history
 
 
+@pytest.mark.tier("test")
 def test_an_environment_is_held_and_resumed(visit: Callable[..., Any]) -> None:
     page = visit("/environments")
     page.locator("#e-production").get_by_role("button", name="Hold").click()
@@ -248,6 +254,7 @@ def test_who_may_only_look_at_environments_has_no_buttons(visit: Callable[..., A
 # -- everywhere --
 
 
+@pytest.mark.tier("test")
 def test_activity_is_filtered_by_its_address(visit: Callable[..., Any]) -> None:
     page = visit("/activity?kind=sync")
     assert set(page.locator("#happenings .source .tag").all_inner_texts()) == {"sync"}
@@ -285,9 +292,7 @@ def test_what_is_denied_is_told_nowhere_though_all_else_is_allowed(
         assert page.locator('a[href*="/ml/train"], a[href*="/ml/fraud"]').count() == 0, path
 
 
-@pytest.mark.parametrize(
-    "path", [*PAGES[::2], *(pytest.param(path, marks=pytest.mark.tier("all")) for path in PAGES[1::2])]
-)
+@pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_accessible_in_both_themes_and_fits_a_phone(
     path: str, visit: Callable[..., Any], axe: Callable[..., None]
 ) -> None:

@@ -14,6 +14,7 @@ from support.full_site import World, world
 from support.sample_applications import CONTROL, bulk, event, furnish
 
 OpenPage = Callable[..., Any]
+pytestmark = pytest.mark.tier("all")  # what is done most is in test_app_pages.py and test_apps_pages.py
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 SHUT = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
 MANY = 52
@@ -230,7 +231,6 @@ def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) 
     assert asked["retry"]["limit"] == 2 and "Replace=true" in asked["sync"]["syncOptions"]
 
 
-@pytest.mark.tier("all")
 def test_the_doctor_looks_closely(page: Any) -> None:
     page.goto("/doctor")
     page.get_by_role("link", name="Look closely").click()
@@ -258,7 +258,6 @@ def test_keys_lead_to_the_doctor_and_wide_lines_are_not_wrapped(page: Any) -> No
 # -- several windows ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.tier("all")
 def test_every_kind_of_page_follows_in_several_windows(site: World, open_page: OpenPage) -> None:
     """One change for all of them: a commit that web takes up by itself."""
     places = {

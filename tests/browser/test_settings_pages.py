@@ -14,6 +14,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from support.git_server import git_host
 from support.model_site import MachinesWorld, machines_world
 
+pytestmark = pytest.mark.tier("all")  # but for what says otherwise below
 PAGES = (
     "/settings", "/settings/projects", "/settings/projects/default", "/settings/repositories", "/settings/clusters",
     "/settings/health", "/settings/accounts", "/settings/appearance", "/doctor?deep=true",
@@ -40,6 +41,7 @@ def visit(site: MachinesWorld, open_page: Callable[..., Any]) -> Callable[..., A
     return go
 
 
+@pytest.mark.tier("test")
 def test_settings_lead_to_every_section(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/settings")
     addresses = page.locator(".sections a").evaluate_all("all => all.map(each => each.getAttribute('href'))")
@@ -112,6 +114,7 @@ def test_a_repository_that_cannot_be_reached_is_not_taken_and_its_credentials_ar
     assert CANARY not in page.content() and page.get_by_label("Password or token").input_value() == ""
 
 
+@pytest.mark.tier("test")
 def test_a_repository_is_added_with_credentials_and_reached_by_them(
     visit: Callable[..., Any], site: MachinesWorld, tmp_path: Path
 ) -> None:
@@ -146,6 +149,7 @@ def test_a_repository_is_removed(visit: Callable[..., Any], site: MachinesWorld)
     assert "argocd.argoproj.io/secret-type" not in (left["metadata"].get("labels") or {})
 
 
+@pytest.mark.tier("test")
 def test_a_token_is_shown_once_and_can_be_revoked(visit: Callable[..., Any], site: MachinesWorld) -> None:
     site.run(_prepared(site))
     page = visit("/settings/accounts")
@@ -188,9 +192,7 @@ def test_every_page_can_be_read_without_a_script(visit: Callable[..., Any], site
         assert page.locator("h1").count() == 1 and len(page.locator("main").inner_text()) > 40, path
 
 
-@pytest.mark.parametrize(
-    "path", [*PAGES[::2], *(pytest.param(path, marks=pytest.mark.tier("all")) for path in PAGES[1::2])]
-)
+@pytest.mark.parametrize("path", PAGES)
 def test_a_page_of_settings_is_accessible_in_both_themes_and_fits_a_phone(
     path: str, visit: Callable[..., Any], axe: Callable[..., None]
 ) -> None:

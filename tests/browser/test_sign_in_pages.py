@@ -28,7 +28,7 @@ def signed_in(page: Any, world: SignedInWorld, password: str = PASSWORD, path: s
     page.get_by_role("button", name="Sign in").click()
 
 
-@pytest.mark.parametrize("has_script", [True, False])
+@pytest.mark.parametrize("has_script", [True, pytest.param(False, marks=pytest.mark.tier("all"))])
 def test_a_password_leads_to_the_page_that_was_wanted_and_sign_out_leads_back(
     world: SignedInWorld, open_page: Callable[..., Any], has_script: bool
 ) -> None:
@@ -49,6 +49,7 @@ def test_a_password_leads_to_the_page_that_was_wanted_and_sign_out_leads_back(
     assert "/login" in page.url
 
 
+@pytest.mark.tier("all")
 def test_the_page_to_sign_in_has_no_grave_fault(world: SignedInWorld, tab: Any, axe: Callable[..., None]) -> None:
     tab.goto(f"{world.url}/login?error=refused")
     axe(tab)
@@ -67,6 +68,7 @@ def test_a_code_of_this_machine_opens_the_page_also_by_a_link_on_another_sites_p
     page.locator("main").get_by_text("admin").first.wait_for()
 
 
+@pytest.mark.tier("all")
 def test_an_identity_provider_leads_in_to_the_page_that_was_wanted(
     world: SignedInWorld, open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
