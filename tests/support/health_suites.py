@@ -1,27 +1,26 @@
-"""Run a suite as the command does: confined, and several batches at once."""
+"""Run a suite as the command does: confined, and several batches at once.
+
+A file that uses it has `close_pool = POOL.fixture()`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-from argosy.confine import Pool
 from argosy.health.suite import Outcome, Suite, collect, run
+from support.file_pools import FilePool
 from support.paths import DATA
 
 TREES = DATA / "health-tree"
 
 
-def outcomes_of(suite: Suite | Path, **how) -> list[Outcome]:
-    async def scene():
-        pool = Pool(workers=2)
-        try:
-            found = collect(suite) if isinstance(suite, Path) else suite
-            return await run(found, pool, together=asyncio.gather, **how)
-        finally:
-            await pool.close()
+POOL = FilePool(workers=2)
 
-    return asyncio.run(scene())
+
+def outcomes_of(suite: Suite | Path, **how) -> list[Outcome]:
+    found = collect(suite) if isinstance(suite, Path) else suite
+    return POOL.run(lambda pool: run(found, pool, together=asyncio.gather, **how))
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:

@@ -5,7 +5,7 @@ In: texts by path. Out: what our render of them gives. Never: fetches anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -29,6 +29,28 @@ _LIBRARY = pytest.param(
     "library", marks=pytest.mark.skipif(not has_library(), reason="helm-python-sdk is not installed (make install)")
 )
 both_engines = pytest.mark.parametrize("engine", [_PROGRAM, _LIBRARY])
+
+
+def _later(engine: Any) -> Any:
+    return pytest.param(*engine.values, marks=[*engine.marks, pytest.mark.tier("all")])
+
+
+# Where both do the same, one of them is enough for `make test`; the tests take turns.
+program_first = pytest.mark.parametrize("engine", [_PROGRAM, _later(_LIBRARY)])
+library_first = pytest.mark.parametrize("engine", [_later(_PROGRAM), _LIBRARY])
+
+
+def engines_in_turn(name: str, cases: Iterable[Any]) -> Any:
+    """Every case with both engines, in `make test` with one of them."""
+    turns = ([_PROGRAM, _later(_LIBRARY)], [_later(_PROGRAM), _LIBRARY])
+    rows = [
+        pytest.param(*engine.values, case, marks=engine.marks, id=f"{engine.values[0]}-{case}")
+        for number, case in enumerate(cases)
+        for engine in turns[number % 2]
+    ]
+    return pytest.mark.parametrize(("engine", name), rows)
+
+
 needs_both = pytest.mark.skipif(not (find_program() and has_library()), reason="helm or helm-python-sdk is missing")
 needs_one = pytest.mark.skipif(not (find_program() or has_library()), reason="helm and helm-python-sdk are missing")
 

@@ -18,6 +18,7 @@ from argosy.confine import Crew, OverLimit
 from argosy.model.errors import Conflict, LimitError, RenderError, TransientError, UnknownRef
 from argosy.model.names import ResourceKey
 from support import crew_functions
+from support.deadlines import HANG_SECONDS, wait_until
 from support.paths import TESTS
 from support.processes import children, descriptors, is_running, soon
 
@@ -36,31 +37,41 @@ def play(scene, *, runner=asyncio.run, **options):
         finally:
             await crew.close()
 
-    before = set(children(os.getpid()))
     answer = runner(whole())
-    assert set(children(os.getpid())) <= before
+    wait_until(lambda: not workers(), "no worker is left")
     return answer
+
+
+def workers() -> set[int]:
+    """The workers of crews that this process has, and what is left of ended ones."""
+    return {pid for pid in children(os.getpid()) if "crew" in _command(pid)}
+
+
+def _command(pid: int) -> str:
+    try:
+        name = Path(f"/proc/{pid}/comm").read_text()
+        return Path(f"/proc/{pid}/cmdline").read_text() or f"crew? {name}"  # a zombie's is empty
+    except OSError:
+        return ""
 
 
 def test_a_worker_that_was_begun_takes_the_first_call_with_its_modules_imported():
     async def scene(crew):
-        before = set(children(os.getpid()))
         crew.begin()
         crew.begin()
-        (begun,) = set(children(os.getpid())) - before
+        (begun,) = workers()
         assert await crew.run(crew_functions.whoami) == begun
         assert await crew.run(crew_functions.is_imported, "colorsys")
         crew.begin()
-        assert set(children(os.getpid())) - before == {begun}
+        assert workers() == {begun}
 
     play(scene, modules=["colorsys"])
 
 
 def test_a_worker_that_was_begun_and_never_needed_ends_with_the_crew():
     async def scene(crew):
-        before = set(children(os.getpid()))
         crew.begin()
-        assert set(children(os.getpid())) - before
+        assert workers()
 
     play(scene)
 
@@ -74,7 +85,7 @@ def test_a_worker_that_cannot_import_what_it_should_is_told_of_by_the_first_call
     play(scene, modules=["there_is_no_such_module"])
 
 
-@pytest.mark.parametrize("runner", [asyncio.run, uvloop.run])
+@pytest.mark.parametrize("runner", [asyncio.run, pytest.param(uvloop.run, marks=pytest.mark.tier("all"))])
 def test_a_function_runs_elsewhere_and_its_value_comes_back(runner):
     async def scene(crew):
         assert await crew.run(crew_functions.add, 1, 2) == 3
@@ -87,18 +98,17 @@ def test_a_function_runs_elsewhere_and_its_value_comes_back(runner):
 
 def test_no_process_is_started_before_it_is_needed_and_never_more_than_asked_for():
     async def scene(crew):
-        before = set(children(os.getpid()))
         sums = await asyncio.gather(*(crew.run(crew_functions.add, number, 1) for number in range(30)))
         assert sums == [*range(1, 31)]
-        return len(set(children(os.getpid())) - before)
+        return len(workers())
 
-    before = len(children(os.getpid()))
     crew = Crew(workers=2)
-    assert len(children(os.getpid())) == before
+    assert not workers()
     asyncio.run(crew.close())
     assert play(scene, workers=2) == 2
 
 
+@pytest.mark.tier("all")
 def test_a_worker_remembers_what_it_learned_in_earlier_calls():
     async def scene(crew):
         await crew.run(crew_functions.learn, "one")
@@ -143,7 +153,10 @@ def test_a_mistake_of_ours_comes_back_with_the_place_where_it_happened():
     play(scene)
 
 
-@pytest.mark.parametrize("function", [crew_functions.spin, partial(crew_functions.wait_at, os.devnull)])
+@pytest.mark.parametrize(
+    "function",
+    [crew_functions.spin, pytest.param(partial(crew_functions.wait_at, os.devnull), marks=pytest.mark.tier("all"))],
+)
 def test_a_deadline_ends_that_worker_only(function):
     async def scene(crew):
         first, second = await asyncio.gather(crew.run(crew_functions.whoami), crew.run(crew_functions.whoami))
@@ -167,6 +180,7 @@ def test_more_memory_than_allowed_is_a_limit_error_and_the_crew_goes_on():
     play(scene, memory=64 * MIB)
 
 
+@pytest.mark.tier("all")
 def test_what_earlier_calls_left_in_memory_is_not_held_against_a_later_one():
     async def scene(crew):
         full = await crew.run(crew_functions.keep, 28 * MIB)
@@ -180,7 +194,7 @@ def test_what_earlier_calls_left_in_memory_is_not_held_against_a_later_one():
 @pytest.mark.parametrize(
     ("function", "argument", "said"),
     [
-        (crew_functions.leave, 0, "code 0"),
+        pytest.param(crew_functions.leave, 0, "code 0", marks=pytest.mark.tier("all")),
         (crew_functions.leave, 7, "code 7"),
         (crew_functions.end_by, signal.SIGKILL, "SIGKILL"),
     ],
@@ -218,6 +232,7 @@ def test_cancelling_a_call_kills_its_worker_and_frees_its_place(tmp_path):
     play(scene, workers=1)
 
 
+@pytest.mark.tier("all")
 def test_cancelling_at_any_moment_leaves_neither_process_nor_descriptor():
     async def scene(crew):
         await crew.run(crew_functions.add, 1, 1)
@@ -231,13 +246,13 @@ def test_cancelling_at_any_moment_leaves_neither_process_nor_descriptor():
 
     before = descriptors()
     play(scene, workers=2)
-    assert descriptors() <= before
+    wait_until(lambda: descriptors() <= before, "as few descriptors as before")
 
 
 def test_close_ends_calls_on_their_way_and_those_to_come(tmp_path):
     async def scene(crew):
         file = tmp_path / "pid"
-        calls = [asyncio.create_task(crew.run(crew_functions.wait_at, file, seconds=20)) for _ in range(2)]
+        calls = [asyncio.create_task(crew.run(crew_functions.wait_at, file, seconds=HANG_SECONDS)) for _ in range(2)]
         assert await soon(lambda: file.exists() and file.read_text() != "")
         await crew.close()
         ends = await asyncio.gather(*calls, return_exceptions=True)
@@ -249,6 +264,7 @@ def test_close_ends_calls_on_their_way_and_those_to_come(tmp_path):
     play(scene, workers=1)
 
 
+@pytest.mark.tier("all")
 def test_a_worker_has_no_terminal_and_is_deaf_to_its_interrupt():
     async def scene(crew):
         stdin, has_own_session, ignores_interrupt = await crew.run(crew_functions.surroundings)
@@ -271,8 +287,8 @@ def test_a_crew_follows_when_its_event_loop_was_closed_and_refuses_two_at_once()
     assert asyncio.run(again()) == first
 
 
+@pytest.mark.tier("all")
 def test_a_crew_can_be_closed_by_another_event_loop_than_the_one_that_used_it():
-    before = set(children(os.getpid()))
     crew = Crew(workers=2)
 
     async def use():
@@ -282,7 +298,7 @@ def test_a_crew_can_be_closed_by_another_event_loop_than_the_one_that_used_it():
 
     asyncio.run(use())
     asyncio.run(crew.close())
-    assert set(children(os.getpid())) <= before
+    wait_until(lambda: not workers(), "no worker is left")
 
 
 PARENT = """
@@ -307,10 +323,10 @@ asyncio.run(main())
 def test_a_parent_that_gets_sigkill_leaves_no_worker():
     command = [sys.executable, "-c", PARENT.format(path=PATH)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
-        workers = {int(pid) for pid in parent.stdout.readline().split()} | set(children(parent.pid))
-        assert len(workers) == 2 and all(is_running(pid) for pid in workers)
+        family = {int(pid) for pid in parent.stdout.readline().split()} | set(children(parent.pid))
+        assert len(family) == 2 and all(is_running(pid) for pid in family)
         parent.kill()
-    assert asyncio.run(soon(lambda: not any(is_running(pid) for pid in workers)))
+    wait_until(lambda: not any(is_running(pid) for pid in family))
 
 
 def test_a_crew_without_workers_time_or_memory_is_refused():

@@ -11,9 +11,15 @@ from argosy.health.suite.collect import MOST_CASES
 from argosy.health.suite.files import MOST_BYTES, MOST_SCRIPT_BYTES
 from argosy.health.suite.tree import is_for
 from argosy.model.errors import LimitError, UserError
-from support.health_suites import RULE, TREES, outcomes_of, row, rule_of, write
+from support.health_suites import POOL, RULE, TREES, outcomes_of, row, rule_of, write
 
+close_pool = POOL.fixture()
 KIND = "kind: Thing\napiVersion: toys.example.com/v1\n"
+
+
+@pytest.fixture(scope="module")
+def whole() -> set[str]:
+    return {outcome.case.name for outcome in outcomes_of(TREES / "good")}
 
 
 @pytest.mark.parametrize(
@@ -32,11 +38,10 @@ KIND = "kind: Thing\napiVersion: toys.example.com/v1\n"
         ("gifts.example.com", 1),
     ],
 )
-def test_a_part_of_a_tree_is_judged_as_in_the_whole_tree(part, cases):
+def test_a_part_of_a_tree_is_judged_as_in_the_whole_tree(part, cases, whole):
     found = outcomes_of(TREES / "good" / part)
     assert [line(outcome) for outcome in found if not outcome.ok] == []
     assert len(found) == cases
-    whole = {outcome.case.name for outcome in outcomes_of(TREES / "good")}
     assert {outcome.case.name for outcome in found} <= whole
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from argosy.confine import OverLimit
 from argosy.health.suite import collect, line, run, script_cases
 from argosy.health.suite.run import BATCH, PATIENCE
-from support.health_suites import TREES, outcomes_of, row, rule_of, write
+from support.health_suites import POOL, TREES, outcomes_of, row, rule_of, write
 
 HANGS = "while obj.spec == nil do end return {status = 'Healthy', message = 'ended'}"
 THING = {"apiVersion": "toys.example.com/v1", "kind": "Thing", "metadata": {"name": "one"}}
@@ -30,6 +30,9 @@ class Counting:
         self.under_way -= 1
         said = [{"status": "Healthy", "message": payload["manifest"]["kind"]} for payload in payloads]
         return [{"type": "table", "value": value} for value in said]
+
+
+close_pool = POOL.fixture()
 
 
 def many(folder, cases):

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.health.bundled import PROFILES, RULES
 from argosy.health.suite import line, report
-from support.health_suites import TREES, outcomes_of
+from support.health_suites import POOL, TREES, outcomes_of
 
 ORDER = "shop.example.com/Order"
 # suite, folder, name → what must be told of it
@@ -75,6 +75,7 @@ BROKEN = {
     ): '{"spec.address":[]}}, got {"shop.example.com/v1 Order books":{"spec.addr',
     ("action", "apps/Deployment", "scale/testdata/server.yaml"): '{"spec.replicas":2}',
 }
+close_pool = POOL.fixture()
 
 
 def place(outcome):

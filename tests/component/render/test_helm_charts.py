@@ -15,7 +15,19 @@ from argosy.render import helm
 from support import helm_charts
 from support.file_trees import TextTree
 from support.helm_charts import needs_helm
-from support.helm_engines import APP, CHART, SHOWN, a_chart, both_engines, needs_both, needs_one, render, the_engine
+from support.helm_engines import (
+    APP,
+    CHART,
+    SHOWN,
+    a_chart,
+    both_engines,
+    library_first,
+    needs_both,
+    needs_one,
+    program_first,
+    render,
+    the_engine,
+)
 
 RELEASE = """apiVersion: v1
 kind: ConfigMap
@@ -68,7 +80,7 @@ def test_a_release_is_called_as_the_application_and_goes_where_that_goes(engine:
     }
 
 
-@both_engines
+@library_first
 def test_options_overrule_name_namespace_and_capabilities(engine: str) -> None:
     options = HelmOptions(
         release_name="till", namespace="cellar", kube_version="v1.29.3+k3s1",
@@ -79,7 +91,7 @@ def test_options_overrule_name_namespace_and_capabilities(engine: str) -> None:
     assert (data["name"], data["namespace"], data["kube"], data["gateways"]) == ("till", "cellar", "v1.29.3", "true")
 
 
-@both_engines
+@program_first
 def test_values_come_after_files_and_parameters_after_values(engine: str) -> None:
     files = {"values.yaml": "a: chart\nb: chart\nc: chart\nd: chart\nmap: {x: 1, z: 2}\n",
              "more.yaml": "b: file\nc: file\nd: file\nmap: {z: 3}\n", "templates/a.yaml": SHOWN}  # fmt: skip
@@ -90,14 +102,14 @@ def test_values_come_after_files_and_parameters_after_values(engine: str) -> Non
     assert found == {"a": "chart", "b": "file", "c": "inline", "d": "parameter", "map": {"x": 1, "z": 3}}
 
 
-@both_engines
+@library_first
 def test_the_object_wins_over_the_text_even_where_it_is_empty(engine: str) -> None:
     tree = a_chart({"templates/a.yaml": SHOWN})
     assert shown(render(engine, tree, HelmOptions(values="a: 1", values_object={"b": {"c": [1]}}))) == {"b": {"c": [1]}}
     assert shown(render(engine, tree, HelmOptions(values="a: 1", values_object={}))) == {}
 
 
-@both_engines
+@program_first
 def test_a_null_takes_a_default_away(engine: str) -> None:
     tree = a_chart({"values.yaml": "a: 1\nmap: {x: 1, z: 2}\n", "templates/a.yaml": SHOWN})
     assert shown(render(engine, tree, HelmOptions(values="a: null\nmap: {x: null}"))) == {"map": {"z": 2}}
@@ -125,7 +137,7 @@ def test_parameters_are_read_as_helm_reads_them(engine: str) -> None:
     }  # fmt: skip
 
 
-@both_engines
+@program_first
 def test_a_file_parameter_is_the_text_of_a_file(engine: str) -> None:
     from argosy.model.application import FileParameter
 
@@ -134,14 +146,14 @@ def test_a_file_parameter_is_the_text_of_a_file(engine: str) -> None:
     assert shown(render(engine, tree, options)) == {"a": {"ini": "x=1,2\ny={3}\n"}, "b": "s"}
 
 
-@both_engines
+@library_first
 def test_custom_resource_definitions_come_first_unless_they_are_skipped(engine: str) -> None:
     tree = a_chart({"crds/cart.yaml": CRD, "templates/a.yaml": config("a")})
     assert names(render(engine, tree)) == ["carts.shop.example.com", "a"]
     assert names(render(engine, tree, HelmOptions(skip_crds=True))) == ["a"]
 
 
-@both_engines
+@program_first
 def test_hooks_are_kept_with_their_annotations_after_all_else(engine: str) -> None:
     tree = a_chart(
         {
@@ -157,7 +169,7 @@ def test_hooks_are_kept_with_their_annotations_after_all_else(engine: str) -> No
     assert names(render(engine, tree, HelmOptions(skip_tests=True))) == ["plain", "before"]
 
 
-@both_engines
+@library_first
 def test_notes_partials_and_empty_documents_give_nothing(engine: str) -> None:
     tree = a_chart(
         {
@@ -169,7 +181,7 @@ def test_notes_partials_and_empty_documents_give_nothing(engine: str) -> None:
     assert names(render(engine, tree)) == ["part"]
 
 
-@both_engines
+@program_first
 def test_a_vendored_chart_is_rendered_where_its_condition_holds(engine: str) -> None:
     chart = CHART + "dependencies:\n- {name: cart, version: 1.0.0, condition: cart.enabled}\n"
     chart += "- {name: cart, version: 1.0.0, alias: basket, tags: [more]}\n"
@@ -195,7 +207,7 @@ def test_a_vendored_chart_is_rendered_where_its_condition_holds(engine: str) -> 
     assert origin and origin.file == "charts/shop/charts/cart/templates/a.yaml"
 
 
-@both_engines
+@library_first
 def test_a_chart_of_the_same_repository_is_taken_as_it_is(engine: str) -> None:
     chart = CHART + "dependencies:\n- {name: lib, version: 1.x.x, repository: 'file://../../libs/lib'}\n"
     tree = a_chart(
@@ -221,13 +233,13 @@ def test_a_chart_of_the_same_repository_is_taken_as_it_is(engine: str) -> None:
         render(engine, tree)
 
 
-@both_engines
+@program_first
 def test_a_chart_at_the_root_of_the_repository_is_rendered(engine: str) -> None:
     tree = TextTree({"Chart.yaml": CHART, "templates/a.yaml": SHOWN, "values.yaml": "a: 1\n", "prod.yaml": "a: 2\n"})
     assert shown(render(engine, tree, HelmOptions(value_files=("prod.yaml",)), path="")) == {"a": 2}
 
 
-@both_engines
+@library_first
 def test_links_within_the_repository_are_followed(engine: str) -> None:
     tree = a_chart(
         {
@@ -241,7 +253,7 @@ def test_links_within_the_repository_are_followed(engine: str) -> None:
     assert names(render(engine, tree, path="app")) == ["shared", "x"]
 
 
-@both_engines
+@program_first
 def test_a_schema_is_kept_unless_it_is_skipped(engine: str) -> None:
     schema = '{"type": "object", "properties": {"size": {"type": "integer"}}}'
     tree = a_chart({"values.schema.json": schema, "templates/a.yaml": SHOWN})
@@ -270,7 +282,7 @@ def test_a_kustomization_can_inflate_a_chart(engine: str) -> None:
     assert (found[2]["data"]["name"], found[2]["data"]["namespace"]) == ("r", "attic")
 
 
-@both_engines
+@program_first
 def test_kinds_come_in_the_order_in_which_helm_installs_them(engine: str) -> None:
     kinds = ["Zebra", "Service", "Deployment", "Ape", "Namespace", "Secret", "APIService", "Ingress", "ClusterRole"]
     documents = [f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: a{place}}}\n" for place, kind in enumerate(kinds)]

@@ -21,6 +21,7 @@ from support.file_trees import TextTree
 from support.helm_engines import APP, CHART, SHOWN, a_chart, both_engines, needs_one, render, the_engine
 
 SECRET = "canary-5f2d91"
+LOOP = "{{ range until 9999 }}{{ range until 9999 }}{{ end }}{{ end }}"
 TOP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 
 
@@ -126,8 +127,8 @@ def test_a_chart_sees_no_environment(engine: str, function: str) -> None:
 @pytest.mark.parametrize(
     ("template", "limits"),
     [
-        ("{{ range until 9999 }}{{ range until 9999 }}{{ end }}{{ end }}", ProgramLimits(wall=2.0)),
-        ("{{ range until 9999 }}{{ range until 9999 }}{{ end }}{{ end }}", ProgramLimits(cpu=1.0)),
+        pytest.param(LOOP, ProgramLimits(wall=2.0), marks=pytest.mark.tier("all")),
+        pytest.param(LOOP, ProgramLimits(cpu=1.0), marks=pytest.mark.tier("all")),
         ('{{ repeat 2000000000 "x" }}', ProgramLimits(memory=256 << 20)),
         ('data: {x: {{ repeat 3000000 "x" }}}', ProgramLimits(output=1 << 20)),
     ],

@@ -8,7 +8,7 @@ from argosy.model.application import HelmOptions, Parameter
 from argosy.model.errors import RenderError
 from argosy.render.helm import engines
 from support.file_trees import TextTree
-from support.helm_engines import CHART, a_chart, both_engines, render
+from support.helm_engines import CHART, a_chart, both_engines, engines_in_turn, render
 
 TOP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 SCHEMA = '{"type": "object", "properties": {"size": {"type": "integer"}}}'
@@ -246,8 +246,7 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
 }
 
 
-@both_engines
-@pytest.mark.parametrize("case", BROKEN)
+@engines_in_turn("case", BROKEN)
 def test_an_error_names_file_line_and_cause(engine: str, case: str) -> None:
     files, options, where, line, said = BROKEN[case]
     with pytest.raises(RenderError) as refused:

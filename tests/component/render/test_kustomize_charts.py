@@ -157,14 +157,29 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("kustomization", CASES.values(), ids=CASES.keys())
+AT_ONCE = {"crds, namespace", "override", "nulls under values", "a generator", "two charts and a patch"}
+later = pytest.mark.tier("all")
+
+
+@pytest.mark.parametrize(
+    "kustomization",
+    [pytest.param(text, id=name, marks=() if name in AT_ONCE else later) for name, text in CASES.items()],
+)
 def test_charts_give_what_they_give_kubectl(kustomization: str, tmp_path: Path) -> None:
     files = {**FILES, "kustomization.yaml": kustomization}
     expected = by_kubectl(files, tmp_path)
     assert build(TextTree(files), "", settings=HELM_ON, inflate=ByHelm(tmp_path)) == expected
 
 
-@pytest.mark.parametrize("case", ["no name of a release", "override", "nulls of a file", "two charts and a patch"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param("no name of a release", marks=later),
+        "override",
+        pytest.param("nulls of a file", marks=later),
+        pytest.param("two charts and a patch", marks=later),
+    ],
+)
 def test_charts_give_the_same_through_our_own_helm(case: str, tmp_path: Path) -> None:
     files = {**FILES, "kustomization.yaml": CASES[case]}
     expected = by_kubectl(files, tmp_path)

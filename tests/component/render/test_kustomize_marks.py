@@ -13,6 +13,7 @@ from argosy.render.kustomize import build
 from support.file_trees import TextTree
 
 KUBECTL = Path(__file__).parents[3] / ".venv" / "kubectl-1.32" / "kubectl"
+needs_kubectl = pytest.mark.skipif(not KUBECTL.is_file(), reason="kubectl 1.32 is not here: make install")
 HEAD = "apiVersion: v1\nkind: ConfigMap\n"
 PLAIN = f"{HEAD}metadata: {{name: a, labels: {{q: w, r: s}}, annotations: {{c: d, e: f}}}}\n"
 OWN = "resources: [a.yaml]\n"
@@ -89,40 +90,65 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("resource", "kustomization", "expected"), CASES.values(), ids=CASES.keys())
 def test_what_is_written_counts_where_kustomize_counts_it(
-    resource: str, kustomization: str, expected: dict[str, Any], tmp_path: Path
+    resource: str, kustomization: str, expected: dict[str, Any]
 ) -> None:
-    files = {"a.yaml": resource, "kustomization.yaml": kustomization}
-    found = build(TextTree(files), "")
+    found = build(TextTree({"a.yaml": resource, "kustomization.yaml": kustomization}), "")
     assert found == [{"apiVersion": "v1", "kind": "ConfigMap", **expected}]
-    if KUBECTL.is_file():
-        for path, text in files.items():
-            (tmp_path / path).write_text(text)
-        done = subprocess.run([KUBECTL, "kustomize", tmp_path], capture_output=True, check=True)
-        assert found == load_all(done.stdout, profile=Profile.KUSTOMIZE)
+
+
+@needs_kubectl
+@pytest.mark.parametrize(
+    ("resource", "kustomization", "expected"),
+    [
+        pytest.param(*case, id=name, marks=pytest.mark.tier("all") if number > 1 else ())
+        for number, (name, case) in enumerate(CASES.items())
+    ],
+)
+def test_kubectl_gives_the_same(resource: str, kustomization: str, expected: dict[str, Any], tmp_path: Path) -> None:
+    found = by_kubectl({"a.yaml": resource, "kustomization.yaml": kustomization}, tmp_path)
+    assert found == [{"apiVersion": "v1", "kind": "ConfigMap", **expected}]
+
+
+def by_kubectl(files: dict[str, str], folder: Path) -> list[Any]:
+    for path, text in files.items():
+        (folder / path).write_text(text)
+    done = subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, check=True)
+    return load_all(done.stdout, profile=Profile.KUSTOMIZE)
 
 
 def pod(fields: str) -> str:
     return f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: c, {fields}}}]}}\n"
 
 
-@pytest.mark.parametrize(
-    ("own", "patch", "expected"),
-    [
-        ("env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}]", "image: x", "A=2 B"),
-        ("env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}]", "env: [{name: A, value: '9'}]", "A=2 B"),
-        ("env: [{name: A}, {name: B, value: '1'}, {name: B, value: '2'}]", "env: [{name: B, value: '9'}]", "B=2 A"),
-        ("env: [{name: A, value: '1'}, {name: A, value: '2'}]", "env: [{name: A, $patch: delete}]", ""),
-        ("env: [{name: A, value: '0'}]", "env: [{name: A, value: '1'}, {name: A, value: '2'}]", "A=1"),
-        ("image: x", "env: [{name: A, value: '1'}, {name: A, value: '2'}]", "A=2"),
-    ],
-)
-def test_a_patch_leaves_one_element_of_a_key(own: str, patch: str, expected: str, tmp_path: Path) -> None:
-    files = {"a.yaml": pod(own), "p.yaml": pod(patch), "kustomization.yaml": f"{OWN}patches: [{{path: p.yaml}}]\n"}
-    [found] = build(TextTree(files), "")
+REPEATED = [
+    ("env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}]", "image: x", "A=2 B"),
+    ("env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}]", "env: [{name: A, value: '9'}]", "A=2 B"),
+    ("env: [{name: A}, {name: B, value: '1'}, {name: B, value: '2'}]", "env: [{name: B, value: '9'}]", "B=2 A"),
+    ("env: [{name: A, value: '1'}, {name: A, value: '2'}]", "env: [{name: A, $patch: delete}]", ""),
+    ("env: [{name: A, value: '0'}]", "env: [{name: A, value: '1'}, {name: A, value: '2'}]", "A=1"),
+    ("image: x", "env: [{name: A, value: '1'}, {name: A, value: '2'}]", "A=2"),
+]
+
+
+def repeated(own: str, patch: str) -> dict[str, str]:
+    return {"a.yaml": pod(own), "p.yaml": pod(patch), "kustomization.yaml": f"{OWN}patches: [{{path: p.yaml}}]\n"}
+
+
+@pytest.mark.parametrize(("own", "patch", "expected"), REPEATED)
+def test_a_patch_leaves_one_element_of_a_key(own: str, patch: str, expected: str) -> None:
+    [found] = build(TextTree(repeated(own, patch)), "")
     env = found["spec"]["containers"][0]["env"]
     assert " ".join(each["name"] + (f"={each['value']}" if "value" in each else "") for each in env) == expected
-    if KUBECTL.is_file():
-        for path, text in files.items():
-            (tmp_path / path).write_text(text)
-        done = subprocess.run([KUBECTL, "kustomize", tmp_path], capture_output=True, check=True)
-        assert [found] == load_all(done.stdout, profile=Profile.KUSTOMIZE)
+
+
+@needs_kubectl
+@pytest.mark.parametrize(
+    ("own", "patch"),
+    [
+        pytest.param(own, patch, marks=pytest.mark.tier("all") if number else ())
+        for number, (own, patch, _) in enumerate(REPEATED)
+    ],
+)
+def test_kubectl_leaves_the_same_element_of_a_key(own: str, patch: str, tmp_path: Path) -> None:
+    files = repeated(own, patch)
+    assert by_kubectl(files, tmp_path) == build(TextTree(files), "")

@@ -13,6 +13,7 @@ import pytest
 from argosy.app.initializing import initialize
 from argosy.model.errors import UserError
 from argosy.testing.repository import Repo
+from support.deadlines import HANG_SECONDS
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "pytest.md"
@@ -126,7 +127,8 @@ def ran(folder: Path, *words: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:argosy", "-p", PLUGIN, *words]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     env["HOME"] = str(folder.parent)
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+    options = {"cwd": folder, "env": env, "timeout": HANG_SECONDS}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -155,11 +157,13 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> str:
     return ran(repository, "--argosy", "-v", code=1)
 
 
+@pytest.mark.tier("all")
 def test_the_tests_of_the_page_pass_in_a_new_repository(sound: str) -> None:
     assert len(re.findall(r"^tests/test_page\.py::\S+ PASSED", sound, re.MULTILINE)) == 6
     assert len(re.findall(r"^tests/test_used\.py::\S+ PASSED", sound, re.MULTILINE)) == 4
 
 
+@pytest.mark.tier("all")
 def test_every_application_is_tested_without_a_line_of_python(sound: str) -> None:
     for name in ("dev", "staging", "production"):
         found = re.findall(rf"^argocd-apps/{name}-application\.yaml::llmops-{name}::(\w+) PASSED", sound, re.MULTILINE)
@@ -183,6 +187,7 @@ def test_what_is_wrong_in_git_fails_where_it_is(wrong: str) -> None:
     assert f"{STAGING}:" in wrong and "AGY151" in wrong and "AGY601" in wrong
 
 
+@pytest.mark.tier("all")
 def test_a_run_that_uses_nothing_of_it_is_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "test_strangers.py").write_text(STRANGERS)
@@ -190,6 +195,7 @@ def test_a_run_that_uses_nothing_of_it_is_as_it_was(tmp_path: Path) -> None:
     assert "4 passed" in ran(tmp_path / "run", "-q")
 
 
+@pytest.mark.tier("all")
 def test_a_repository_without_applications_and_a_path_that_is_none_are_told(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "test_each.py").write_text("def test_each(argosy_app): pass\n")
@@ -199,6 +205,7 @@ def test_a_repository_without_applications_and_a_path_that_is_none_are_told(tmp_
         Repo(tmp_path / "nowhere")
 
 
+@pytest.mark.tier("all")
 def test_what_does_not_render_is_judged_no_further(tmp_path: Path) -> None:
     folder = begun(tmp_path)
     (folder / "deploy_model" / "overlays" / "dev" / "kustomization.yaml").write_text("resources: [../gone]\n")

@@ -21,6 +21,8 @@ from argosy.apiserver.store import Retention, Store
 from argosy.apiserver.store import database as database_module
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.model.errors import Gone, UserError
+from support.deadlines import HANG_SECONDS
+from support.proof_scale import is_full
 
 T = TypeVar("T")
 B, SECRETS = "core/configmaps", "core/secrets"
@@ -35,7 +37,7 @@ def with_store(path: Path, scenario: Callable[[Store], Awaitable[T]], **options:
     async def main() -> T:
         store = await Store.open(path, **options)  # type: ignore[arg-type]
         try:
-            return await asyncio.wait_for(scenario(store), 20)
+            return await asyncio.wait_for(scenario(store), HANG_SECONDS)
         finally:
             await store.close()
 
@@ -175,10 +177,8 @@ def test_a_second_opener_is_refused_at_once_with_the_owner_and_what_to_do(path: 
         )
         assert f"process {os.getpid()} has this store open; stop it first" in ran.stderr
         assert str(path) in ran.stderr
-        started = time.monotonic()
         with pytest.raises(UserError, match="stop it first"):
             await Store.open(path)
-        assert time.monotonic() - started < 10
         after = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
         assert after == before
 
@@ -193,7 +193,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_its_dead_parent(path: Path) ->
         child = os.fork()
         if child == 0:
             os.write(writing, b"x")
-            time.sleep(20)
+            time.sleep(HANG_SECONDS)
             os._exit(0)
         os.read(reading, 1)
         os.close(reading)
@@ -213,10 +213,15 @@ def test_a_lock_that_is_let_go_a_moment_later_is_waited_for(path: Path) -> None:
     path.parent.mkdir()
     with open(f"{path}.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        threading.Timer(0.1, fcntl.flock, (held, fcntl.LOCK_UN)).start()
-        started = time.monotonic()
+        let_go: list[bool] = []
+
+        def let_it_go() -> None:
+            let_go.append(True)
+            fcntl.flock(held, fcntl.LOCK_UN)
+
+        threading.Timer(0.1, let_it_go).start()
         assert with_store(path, nothing) == 0
-        assert time.monotonic() - started >= 0.05
+        assert let_go, "it was open before the lock was let go"
 
 
 def test_files_that_are_no_store_are_refused_and_left_alone(tmp_path: Path) -> None:
@@ -299,9 +304,10 @@ def test_a_reader_in_the_way_of_a_checkpoint_stops_nothing(path: Path, monkeypat
     with_store(path, scenario)
 
 
+@pytest.mark.tier("test", "prove")
 def test_the_file_stays_bounded_under_many_writes_over_few_objects(path: Path) -> None:
     async def scenario(store: Store) -> None:
-        for _ in range(200):
+        for _ in range(200 if is_full() else 30):
             commits = [store.put(B, "ns", f"k{number}", lambda r: b"x" * 2_000) for number in range(100)]
             await asyncio.gather(*commits)
         while store.compacted < store.revision - 1_100:
@@ -309,7 +315,7 @@ def test_the_file_stays_bounded_under_many_writes_over_few_objects(path: Path) -
 
     with_store(path, scenario, retention=Retention(revisions=1_000))
     with_store(path, scenario, retention=Retention(revisions=1_000))
-    # 40,000 writes of 2 kB were 80 MB; 100 objects and 1,000 revisions of history are 2.2 MB.
+    # 40,000 writes of 2 kB were 80 MB, and 6,000 are 12 MB; 100 objects and 1,000 revisions of history are 2.2 MB.
     assert path.stat().st_size < 8 * 1024 * 1024
 
 
