@@ -199,7 +199,7 @@ async def test_nothing_that_leaves_has_a_canary(
     caplog.set_level(logging.DEBUG)
     entry, headers = world.entry(TABLE), dict(world.callers["admin"].headers)
     everything = paths(canaries)
-    asked = rng.sample(everything, min(len(everything), size(20 * len(everything), test=len(everything) // 4)))
+    asked = rng.sample(everything, min(len(everything), size(20 * len(everything), test=len(everything) // 8)))
     leaks, marks = [], 0
     with arguments_started() as started:
         for path in asked:

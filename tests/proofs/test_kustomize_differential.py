@@ -40,11 +40,11 @@ def differences(rng: random.Random, count: int, folder: Path) -> Iterator[str]:
 
 
 def test_what_nobody_wrote_gives_what_kubectl_gives(
-    rng: random.Random, size: Callable[[int], int], memory_path: Path
+    rng: random.Random, size: Callable[..., int], memory_path: Path
 ) -> None:
-    count = size(FULL)
+    count = size(FULL, test=3)
     found = list(differences(rng, count, memory_path))
-    assert len(found) <= max(3, count * MOST_DIFFERENT), "\n".join(found)
+    assert len(found) <= max(min(3, count // 10), count * MOST_DIFFERENT), "\n".join(found)
 
 
 def test_the_proof_notices_references_that_do_not_follow(

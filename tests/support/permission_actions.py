@@ -31,11 +31,12 @@ def configmap(name: str, **annotations: str) -> Manifest:
 
 
 async def _synced(scene: Scene, name: str) -> bool:
+    """Whether it is as the newest commit asks; Git is asked only where all else is so."""
     status = (await scene.get("argoproj.io/Application", name) or {}).get("status") or {}
     state = status.get("operationState") or {}
     sync = status.get("sync") or {}
-    is_newest = sync.get("revision") == scene.repository.head
-    return is_newest and sync.get("status") == "Synced" and state.get("phase") == "Succeeded"
+    is_done = sync.get("status") == "Synced" and state.get("phase") == "Succeeded"
+    return is_done and sync.get("revision") == scene.repository.head
 
 
 async def _deliver(scene: Scene, files: dict[str, Manifest | None]) -> str:
