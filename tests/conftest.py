@@ -6,7 +6,9 @@ at the end; each file's own order is kept. Never: leaves one out.
 
 from __future__ import annotations
 
+import os
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,17 @@ for number in (signal.SIGINT, signal.SIGQUIT):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _leave_home(config)
     settings.load_profile("prove" if config.getoption("--tier") == "prove" else "test")
+
+
+def _leave_home(config: pytest.Config) -> None:
+    """No test reads or writes the settings of the person who runs it; commands get a home of their own besides."""
+    home = tempfile.TemporaryDirectory(prefix="argosy-test-home-")
+    config.add_cleanup(home.cleanup)
+    os.environ["HOME"] = home.name
+    for name in ("KUBECONFIG", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "ARGOSY_CONTEXT"):
+        os.environ.pop(name, None)
 
 
 @pytest.fixture

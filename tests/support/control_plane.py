@@ -12,6 +12,7 @@ import datetime
 import ipaddress
 import json
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -32,7 +33,8 @@ from cryptography.x509.oid import NameOID
 from support.deadlines import HANG_SECONDS
 from support.failure_report import record_log
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "argosy" / "realcluster"
+# Not by HOME, which tests change.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache") / "argosy" / "realcluster"
 ETCD_NAMES = ("etcd", "v3", "server")  # `go build` names a program after the last part of its module's path
 ADMIN_TOKEN = "admin-of-a-test"  # good for one temporary server on loopback
 
