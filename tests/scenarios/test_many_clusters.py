@@ -324,6 +324,7 @@ async def test_an_operation_says_what_it_waits_for_and_can_be_ended(room: Room, 
     assert app["status"]["operationState"]["phase"] == "Succeeded" and await far.get("ConfigMap", "settings")
 
 
+@pytest.mark.tier("all")
 async def test_a_program_prints_what_lets_in(
     room: Room, far: Far, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

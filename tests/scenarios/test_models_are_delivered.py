@@ -90,6 +90,7 @@ async def test_a_drift_is_healed_and_the_webhook_keeps_its_fields(room: Room) ->
     assert live["spec"]["predictor"]["automountServiceAccountToken"] is False
 
 
+@pytest.mark.tier("all")
 async def test_a_model_that_is_not_there_is_degraded_with_the_reason_and_the_old_one_serves(room: Room) -> None:
     await deliver(room, "dev", "llmops-dev", AUTOMATED)
     await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")

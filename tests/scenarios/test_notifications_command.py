@@ -66,7 +66,8 @@ def test_messages_are_listed_tried_sent_and_traced(home: Path) -> None:
     with http_inbox() as inbox, sandbox(home / "data", "--port", "0", "--addons", "notifications") as running:
         load(running, home, APPLICATION.replace("INBOX", inbox.url))
         wait_until(lambda: inbox.letters)
-        wait_until(lambda: history(running))
+        wait_until(lambda: b"NotificationSent" in running.request("GET", "/api/v1/events").body)
+        assert history(running)
         listed = typed(running, "notifications", "triggers")
         assert "on-drift" in listed.stdout and "notebook-validation-failed" in listed.stdout
         assert "app-drift" in typed(running, "notifications", "templates").stdout
@@ -113,11 +114,12 @@ def history_rows(letters: list[Letter]) -> list[tuple[str, str, str]]:
     return [(each.method, each.path, each.headers["authorization"]) for each in letters]
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(
     "answers",
     [
         pytest.param(True, id="before the answer is noted"),
-        pytest.param(False, id="before the answer", marks=pytest.mark.tier("all")),
+        pytest.param(False, id="before the answer"),
     ],
 )
 def test_a_message_is_not_sent_twice_by_a_process_that_was_killed_while_it_sent(home: Path, answers: bool) -> None:

@@ -185,6 +185,7 @@ def test_init_containers_come_first_and_missing_settings_are_waited_for(run: Run
     assert ended(run, "two", "Succeeded") == "ready\nhere\n"
 
 
+@pytest.mark.tier("all")
 def test_a_pod_acts_with_the_rights_of_its_account_and_no_more(run: Run, namespace: str) -> None:
     run("create", "serviceaccount", "reader")
     run("create", "role", "reads", "--verb=get,list", "--resource=configmaps")

@@ -205,6 +205,7 @@ def test_a_skip_with_a_reason_still_passes_the_gates_and_is_told_in_the_history(
     assert "Argosy-Skipped: staging" in web.git("log", "-1", "--format=%B")
 
 
+@pytest.mark.tier("all")
 def test_production_waits_for_somebody_of_the_role_and_a_new_release_waits_again(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     refused = web.argosy("run", "--to", "production", code=1)

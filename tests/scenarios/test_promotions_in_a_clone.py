@@ -68,6 +68,7 @@ def test_in_a_shallow_clone_nothing_is_written_and_the_status_says_why(origin: S
     assert "Approve r2 for production" in shelf.git("log", "-1", "--format=%s")
 
 
+@pytest.mark.tier("all")
 def test_on_a_branch_that_is_behind_nothing_is_written(clone: Shelf) -> None:
     clone.git("reset", "-q", "--hard", "HEAD~1")
     before = clone.git("rev-parse", "HEAD")

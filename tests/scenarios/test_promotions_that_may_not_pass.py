@@ -99,6 +99,7 @@ def test_an_approval_does_not_cover_parameters_that_came_after_it(web: Shelf) ->
     assert "nobody approved it yet" in refused.err and "-unsafe" not in web.images("production")
 
 
+@pytest.mark.tier("all")
 def test_a_version_that_is_written_by_hand_has_not_been_before_and_needs_a_reason(web: Shelf) -> None:
     web.write("argosy.yaml", DELIVERY.replace("    gates:\n      - approval: leads\n", ""))
     web.commit("no approval")

@@ -179,6 +179,7 @@ def test_a_revision_is_rendered_instead_of_the_working_tree(desk: Desk, models: 
     assert (desk.home / ".cache" / "argosy" / "mirrors").is_dir()
 
 
+@pytest.mark.tier("all")
 def test_a_further_working_tree_has_a_head_of_its_own(desk: Desk, models: Path) -> None:
     desk.git(models, "worktree", "add", "-q", "-b", "other", "../other")
     other = desk.home / "other"
@@ -188,6 +189,7 @@ def test_a_further_working_tree_has_a_head_of_its_own(desk: Desk, models: Path) 
     assert names(desk.render(models, "overlays/prod", "--revision", "HEAD")) == ["prod-model"]
 
 
+@pytest.mark.tier("all")
 def test_another_repository_is_rendered_by_its_path(desk: Desk, models: Path) -> None:
     assert names(desk.render(desk.home, "overlays/prod", "--repo", models)) == ["prod-model"]
     assert names(desk.render(desk.home, "overlays/prod", "--repo", f"file://{models}")) == ["prod-model"]
@@ -198,6 +200,7 @@ def test_another_repository_is_rendered_by_its_path(desk: Desk, models: Path) ->
         assert (done.returncode, done.stdout) == (2, ""), words
 
 
+@pytest.mark.tier("all")
 def test_a_local_repository_that_an_application_names_needs_a_root(desk: Desk, models: Path) -> None:
     file = desk.home / "elsewhere.yaml"
     file.write_text(APPLICATION.replace(ADDRESS, f"file://{models}"))
@@ -268,6 +271,7 @@ def test_plain_files_are_read_as_flags_say(desk: Desk, models: Path) -> None:
     assert names(desk.render(models, "plain", "--directory-recurse", "--directory-exclude", "config.yaml")) == ["more"]
 
 
+@pytest.mark.tier("all")
 def test_who_stops_reading_ends_nothing_badly(desk: Desk, models: Path) -> None:
     command = f"{ARGOSY} render {'overlays/prod ' * 300} -o jsonl | head -1"
     done = subprocess.run(

@@ -107,6 +107,7 @@ def test_a_source_that_says_too_little_is_an_error(
     assert said in done.stderr and "next: " in done.stderr
 
 
+@pytest.mark.tier("all")
 def test_the_working_tree_has_the_commit_that_is_checked_out(desk: Desk, models: Path) -> None:
     (models / "overlays/dev/.argocd-source.yaml").write_text(
         "kustomize: {commonAnnotationsEnvsubst: true, commonAnnotations: {rev: $ARGOCD_APP_REVISION}}\n"
@@ -122,6 +123,7 @@ def test_the_working_tree_has_the_commit_that_is_checked_out(desk: Desk, models:
     assert commit in desk.render(desk.home / "other", "overlays/dev").stdout
 
 
+@pytest.mark.tier("all")
 def test_a_working_tree_in_the_place_of_another_revision_is_told(desk: Desk, models: Path) -> None:
     desk.git(models, "tag", "v1.0.0")
     for ref, is_told in (("v1.0.0", False), ("v0.9", True), ("main", False), ("HEAD", False), ("other", True)):
@@ -207,6 +209,7 @@ def test_a_file_is_named_as_it_is_seen_from_the_current_folder(desk: Desk, model
     assert line["error"]["file"] == "overlays/broken/kustomization.yaml"
 
 
+@pytest.mark.tier("all")
 def test_every_value_that_does_not_fit_the_schema_is_told_at_once(desk: Desk, models: Path) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
     (models / "chart/values.schema.json").write_text(json.dumps(schema))
@@ -219,6 +222,7 @@ def test_every_value_that_does_not_fit_the_schema_is_told_at_once(desk: Desk, mo
     assert second == "next: correct the values, or the schema"
 
 
+@pytest.mark.tier("all")
 def test_an_argument_that_a_program_wants_is_told_with_its_flag(desk: Desk) -> None:
     text = "function(namespace) {apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: std.extVar('app')}}"
     folder = desk.repository("jsonnet", {"team/app.jsonnet": text})

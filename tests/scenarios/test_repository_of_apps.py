@@ -72,6 +72,7 @@ def test_files_that_appear_where_they_were_looked_for_and_folders_that_move_are_
     assert none == []
 
 
+@pytest.mark.tier("all")
 def test_a_crew_renders_the_same_from_a_mirror_as_this_process(bench, tmp_path: Path) -> None:
     async def scene() -> None:
         served = bench.Served(tmp_path / "served.git")

@@ -66,6 +66,7 @@ def test_a_new_user_is_forbidden_until_bound(guarded: Sandbox) -> None:
     assert alice.request("GET", "/api/v1/namespaces/kube-system/configmaps").code == 403
 
 
+@pytest.mark.tier("all")
 def test_a_group_that_is_bound_lets_its_users_in(guarded: Sandbox) -> None:
     bind(guarded, "for-devs", {"kind": "Group", "name": "devs"})
     bob = Endpoint.of_kubeconfig(add(guarded, "bob", "devs", "others"))
@@ -82,6 +83,7 @@ def test_adding_a_user_again_ends_the_old_token(shared: Sandbox) -> None:
     assert new.request("GET", CONFIGMAPS).code == 200
 
 
+@pytest.mark.tier("all")
 def test_users_and_their_tokens_outlive_a_restart(home: Path) -> None:
     with sandbox(home / "data", "--port", "0", "--rbac") as first:
         erin = Endpoint.of_kubeconfig(add(first, "erin"))
@@ -206,6 +208,7 @@ def test_the_printed_kubeconfig_works_with_kubectl(guarded: Sandbox, tmp_path: P
     assert "cannot impersonate" in kubectl(file, "get", "configmaps", "--as", "admin").err
 
 
+@pytest.mark.tier("all")
 @pytest.mark.usefixtures("needs_kubectl")
 def test_kubectl_as_asks_with_the_others_rights(guarded: Sandbox) -> None:
     bind(guarded, "for-niaj", {"kind": "User", "name": "niaj"})

@@ -89,6 +89,7 @@ async def test_the_printed_address_lets_its_owner_in_once(plane: Any, tmp_path: 
         assert "set-cookie" not in (await asked(found.url, entrance))[1]
 
 
+@pytest.mark.tier("all")
 async def test_two_pages_at_once_do_not_share_a_session(plane: Any, tmp_path: Path) -> None:
     async with (
         await open_page(plane, tmp_path / "one") as first,
@@ -101,6 +102,7 @@ async def test_two_pages_at_once_do_not_share_a_session(plane: Any, tmp_path: Pa
         assert (await asked(second.url, "/api/openapi.json", Cookie=cookie))[0] == 401
 
 
+@pytest.mark.tier("all")
 async def test_a_port_that_is_taken_is_told_and_another_one_found(
     plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +133,7 @@ async def test_beyond_this_machine_there_is_tls_with_a_fingerprint_and_no_code(p
         assert again.fingerprint == found.fingerprint
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(("has_ipv6", "by"), [(True, ("::1", "127.0.0.1")), (False, ("127.0.0.1",))])
 async def test_every_address_is_one_of_either_kind(
     plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_ipv6: bool, by: tuple[str, ...]

@@ -190,6 +190,7 @@ def test_an_argo_cd_without_an_operator_gets_its_settings_right_into_its_config_
     assert get(plain, f"{place}/argocd-rbac-cm")["data"]["policy.csv"] == "g, my-own-group, role:admin\n"
 
 
+@pytest.mark.tier("all")
 def test_a_password_reaches_the_secret_and_nothing_that_is_printed(openshift: Sandbox, home: Path) -> None:
     (home / "token").write_text("hunter2-of-a-test\n")
     credentials = ", credentials: {username: ada, passwordFrom: {file: token}}"

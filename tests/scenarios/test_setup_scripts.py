@@ -132,6 +132,7 @@ def test_apps_says_created_updated_or_unchanged_and_lists_them(openshift: Sandbo
     assert re.search(r"^URL: https://openshift-gitops-server", third.out, re.MULTILINE)
 
 
+@pytest.mark.tier("all")
 def test_apps_tells_of_an_address_that_nobody_replaced(openshift: Sandbox, home: Path) -> None:
     apps = write_applications(home / "apps", "untouched")
     assert "repoURL is still" not in setup(openshift, "apps", apps).out

@@ -15,7 +15,7 @@ from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 
 PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
-pytestmark = pytest.mark.usefixtures("needs_kubectl")
+pytestmark = [pytest.mark.tier("all"), pytest.mark.usefixtures("needs_kubectl")]
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
 ADDONS = "argocd_operator,simulators"
 
@@ -55,7 +55,6 @@ def test_a_model_that_is_applied_again_is_unchanged_though_the_webhook_completed
     assert "inferenceservice.serving.kserve.io/dev-qwen25-05b-instruct unchanged" in again
 
 
-@pytest.mark.tier("all")
 def test_the_script_that_waits_for_an_image_sees_the_one_that_was_built(played: Sandbox, tmp_path: Path) -> None:
     stream = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream"}
     config = {"apiVersion": "build.openshift.io/v1", "kind": "BuildConfig"}

@@ -113,6 +113,7 @@ def test_what_people_change_is_changed(cluster: Sandbox) -> None:
     assert refused.code == 1 and "--overwrite" in refused.err
 
 
+@pytest.mark.tier("all")
 def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
     started = oc(cluster, "start-build", "model", "-n", "small", "--wait")
     assert started.out == "build.build.openshift.io/model-1 started\n", started

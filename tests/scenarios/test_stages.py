@@ -96,6 +96,7 @@ def test_a_branch_without_the_files_is_a_comparison_error_that_names_file_and_li
     assert "mistral-24b" in shown.kubectl("get", "isvc", "-n", "private-ai-demo")  # what runs goes on running
 
 
+@pytest.mark.tier("all")
 def test_a_selector_that_labels_leaked_into_is_a_sync_error_and_its_line_is_in_the_kustomization(shown: Demo) -> None:
     app = shown.apps()["stage02-model-alignment"]
     assert app["spec"]["source"]["targetRevision"] == "feature/stage2-implementation"
@@ -114,6 +115,7 @@ def test_the_root_differs_by_one_switch_that_a_person_turned(shown: Demo) -> Non
     assert cause["manager"] == "kubectl-edit" and "by hand" in cause["text"]
 
 
+@pytest.mark.tier("all")
 def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(shown: Demo) -> None:
     found = json.loads(shown.argosy("doctor", "-o", "json", "--timeout", "60", code=1))
     assert {each["state"] for each in found["checks"]} == {"ok"}

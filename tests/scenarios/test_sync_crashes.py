@@ -204,7 +204,7 @@ def rows(*now: str, tiers: tuple[str, ...] = ("all",)) -> list[Any]:
 
 
 @pytest.mark.tier("test", "prove")
-@pytest.mark.parametrize("name", rows("phases", "two phases", "prunes", tiers=("all", "prove")))
+@pytest.mark.parametrize("name", rows("phases", tiers=("all", "prove")))
 async def test_a_sync_ends_as_if_nothing_had_happened_wherever_it_is_killed(name: str) -> None:
     await check_every_point(name, is_fatal=True, lags=False)
 
@@ -221,7 +221,7 @@ async def test_an_engine_that_begins_anew_after_a_crash_is_found_out() -> None:
         await check_every_point("phases", is_fatal=True, lags=False, knows=forgets)
 
 
-@pytest.mark.parametrize("name", rows("namespace", "tidied up"))
+@pytest.mark.parametrize("name", rows("tidied up"))
 async def test_a_sync_ends_however_often_it_is_killed(name: str) -> None:
     scene = SCENES[name]
     whole = await played(scene, CrashingCluster)

@@ -53,6 +53,7 @@ async def test_the_whole_status_of_a_synced_application_is_as_argo_cd_writes_it(
     assert entry["deployStartedAt"] <= entry["deployedAt"]
 
 
+@pytest.mark.tier("all")
 async def test_resources_come_in_the_order_of_group_kind_and_name(room: Room) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"}, "rules": []}
@@ -109,6 +110,7 @@ async def test_health_of_each_resource_is_written_where_that_is_asked_for(room: 
     assert app["status"]["health"]["status"] == "Progressing"
 
 
+@pytest.mark.tier("all")
 async def test_images_are_those_of_pods_far_below_what_is_managed(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver()
@@ -159,6 +161,7 @@ async def test_a_condition_keeps_its_time_while_it_holds_and_vanishes_with_its_r
     await room.until(lambda status: "conditions" not in status)
 
 
+@pytest.mark.tier("all")
 async def test_changed_metadata_of_the_namespace_is_out_of_sync_until_it_is_synced(room: Room) -> None:
     room.repository.push(ONE)
     policy = {"syncOptions": ["CreateNamespace=true"], "managedNamespaceMetadata": {"labels": {"team": "ml"}}}

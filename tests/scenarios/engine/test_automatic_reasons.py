@@ -8,6 +8,7 @@ import pytest
 
 from support.engine import Room, conditions, config_map
 
+LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
 
@@ -33,7 +34,9 @@ async def test_an_automated_sync_says_what_it_is_and_what_it_is_for(room: Room) 
     assert "operation" not in app
 
 
-@pytest.mark.parametrize("policy", [{}, automated(enabled=False)], ids=["none", "switched off"])
+@pytest.mark.parametrize(
+    "policy", [pytest.param({}, marks=LATER), automated(enabled=False)], ids=["none", "switched off"]
+)
 async def test_without_automation_nothing_begins_by_itself(room: Room, policy: dict[str, Any]) -> None:
     room.repository.push(ONE)
     await room.deliver(syncPolicy=policy)
@@ -43,6 +46,7 @@ async def test_without_automation_nothing_begins_by_itself(room: Room, policy: d
     assert await room.get("ConfigMap", "settings") is None
 
 
+@pytest.mark.tier("all")
 async def test_automation_that_says_nothing_of_being_on_is_on(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver(syncPolicy=automated(enabled=None))
@@ -58,6 +62,7 @@ async def test_an_application_that_is_skipped_is_left_alone(room: Room) -> None:
     assert "status" not in await room.app()
 
 
+@pytest.mark.tier("all")
 async def test_what_is_unknown_is_not_synced(room: Room) -> None:
     room.repository.push({"app/broken.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [a\n"})
     await room.deliver(syncPolicy=automated())
@@ -130,6 +135,7 @@ async def test_a_heal_takes_only_what_drifted_and_waits_longer_each_time(room: R
     assert len(app["status"]["history"]) == 1
 
 
+@pytest.mark.tier("all")
 async def test_the_count_of_heals_begins_anew_with_a_revision(room: Room) -> None:
     room.repository.push(ONE)
     await room.deliver(syncPolicy=automated(selfHeal=True))
@@ -185,6 +191,7 @@ async def test_a_retry_ends_after_its_limit_and_tells_the_next_attempt_before(ro
     assert app["status"]["operationState"]["retryCount"] == 2
 
 
+@pytest.mark.tier("all")
 async def test_a_retry_takes_the_newest_revision_where_that_is_asked_for(room: Room) -> None:
     room.repository.push({"app/broken.yaml": broken()})
     retry = {"limit": 5, "refresh": True, "backoff": {"duration": "10s"}}

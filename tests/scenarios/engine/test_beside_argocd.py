@@ -97,6 +97,7 @@ async def test_an_engine_that_observes_sends_no_write_at_all(tmp_path: Path) -> 
         assert watched[0].calls and not watched[0].writes
 
 
+@pytest.mark.tier("all")
 async def test_one_that_cannot_be_read_is_not_written_either_while_it_is_observed(room: Room) -> None:
     async with at_work(room.cluster):
         await until_engines(room, runs=True)
@@ -156,6 +157,7 @@ async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_and_is_to
     assert said[-1].startswith("no Argo CD delivers here: all Applications are delivered")
 
 
+@pytest.mark.tier("all")
 async def test_one_that_ends_counts_until_its_last_pod_is_gone(room: Room) -> None:
     made = await room.cluster.create(controller())
     key = ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"])
@@ -170,6 +172,7 @@ async def test_one_that_ends_counts_until_its_last_pod_is_gone(room: Room) -> No
     await until_engines(room, runs=False)
 
 
+@pytest.mark.tier("all")
 async def test_one_whose_pod_runs_on_without_its_stateful_set_counts(room: Room) -> None:
     made = await room.cluster.create(controller())
     with contextlib.suppress(Conflict):  # a real server's own controller may be faster
@@ -189,6 +192,7 @@ async def test_one_whose_pod_runs_on_without_its_stateful_set_counts(room: Room)
     await until_engines(room, runs=False)
 
 
+@pytest.mark.tier("all")
 async def test_one_that_is_deleted_and_created_anew_counts_all_the_while(
     room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -215,6 +219,7 @@ async def test_what_only_plays_an_argo_cd_keeps_nobody_from_delivering(room: Roo
     assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOSY
 
 
+@pytest.mark.tier("all")
 async def test_a_deployment_in_another_namespace_counts_there_whatever_an_operator_calls_it(room: Room) -> None:
     await room.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-gitops"}})
     made: dict[str, Any] = dict(controller("openshift-gitops"))
@@ -302,6 +307,7 @@ async def test_an_operation_that_argo_cd_has_begun_is_not_taken_over(room: Room)
         await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
 
 
+@pytest.mark.tier("all")
 async def test_an_operation_that_nobody_goes_on_with_can_be_ended(room: Room) -> None:
     room.repository.push(ONE)
     async with at_work(room.cluster):

@@ -12,6 +12,7 @@ from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map
 from support.sync_operations import finish_jobs, job
 
+LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
@@ -36,7 +37,9 @@ async def test_without_a_finalizer_all_that_it_delivered_stays(room: Room) -> No
     assert await room.get("ConfigMap", "settings") is not None
 
 
-@pytest.mark.parametrize("word", ["", "/foreground", "/background"])
+@pytest.mark.parametrize(
+    "word", ["", *(pytest.param(each, marks=LATER) for each in ("/foreground", "/background"))]
+)
 async def test_with_a_finalizer_all_that_it_delivered_goes_first(room: Room, word: str) -> None:
     await delivered(room, ONE, (FINALIZER + word,))
     await room.cluster.delete(APP)
@@ -120,6 +123,7 @@ async def test_the_highest_wave_is_gone_before_a_lower_one_begins_to_go(room: Ro
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
 
 
+@pytest.mark.tier("all")
 async def test_an_application_of_an_unknown_cluster_just_goes(room: Room) -> None:
     room.repository.push(ONE)
     destination = {"name": "mars", "namespace": "ml"}
@@ -129,6 +133,7 @@ async def test_an_application_of_an_unknown_cluster_just_goes(room: Room) -> Non
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
 
 
+@pytest.mark.tier("all")
 async def test_no_hook_of_a_deletion_is_passed_over_because_its_source_is_away(room: Room) -> None:
     before = job("before", hook="PreDelete")
     await delivered(room, {**ONE, "app/before.yaml": {**before, "metadata": {**before["metadata"], "namespace": "ml"}}})
@@ -146,6 +151,7 @@ async def test_no_hook_of_a_deletion_is_passed_over_because_its_source_is_away(r
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
 
 
+@pytest.mark.tier("all")
 async def test_of_an_application_whose_source_is_gone_what_it_delivered_still_goes(room: Room) -> None:
     await delivered(room, ONE)
     await room.patch_app({"spec": {"source": {"targetRevision": "nowhere"}, "syncPolicy": None}})

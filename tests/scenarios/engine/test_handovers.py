@@ -82,6 +82,7 @@ async def test_who_takes_over_delivers_nothing_older_than_who_had_it(tmp_path: P
         assert 1 <= asked.count("ls-remote") <= 3, "many that were taken over at once share an answer"
 
 
+@pytest.mark.tier("all")
 async def test_nor_does_who_adopts_what_an_argo_cd_had(tmp_path: Path) -> None:
     async with engine_room(tmp_path) as room, at_work(room.cluster):
         await until(lambda: bool(room.engine.beside.engines.argocd))
@@ -114,6 +115,7 @@ async def test_an_operation_that_a_member_began_on_what_an_argo_cd_had_goes_on(t
         assert (await room.until_over(name))["status"]["operationState"]["phase"] == "Succeeded"
 
 
+@pytest.mark.tier("all")
 async def test_one_that_argo_cd_began_does_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with engine_room(tmp_path, member="one") as room, at_work(room.cluster):
         name = await handed_over_with_an_operation(room, MANAGER)

@@ -28,7 +28,8 @@ WAYS: dict[str, tuple[list[str], str]] = {  # options of a sync, and how to comp
 }
 LAST = list(WAYS)[-1]
 CASES = [
-    *(("embedded", way) for way in WAYS),
+    ("embedded", "client"),
+    *(pytest.param("embedded", way, marks=pytest.mark.tier("all")) for way in WAYS if way != "client"),
     ("wire", LAST),  # it asks the most of a server
     *(pytest.param("real", way, marks=REAL.marks) for way in WAYS),
 ]

@@ -11,6 +11,7 @@ import pytest
 from support.deadlines import HANG_SECONDS
 from support.engine import Repository, Room, config_map
 
+LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
 AUTOMATED = {"automated": {"prune": True}}
@@ -20,7 +21,11 @@ AUTOMATED = {"automated": {"prune": True}}
     ("rule", "words"),
     [
         ({"sourceRepos": ["https://git.example.com/*"]}, "application repo"),
-        ({"destinations": [{"server": "*", "namespace": "other"}]}, "do not match any of the allowed destinations"),
+        pytest.param(
+            {"destinations": [{"server": "*", "namespace": "other"}]},
+            "do not match any of the allowed destinations",
+            marks=LATER,
+        ),
         (
             {"destinations": [{"server": "*", "namespace": "*"}, {"server": "*", "namespace": "!ml"}]},
             "do not match any of the allowed destinations",

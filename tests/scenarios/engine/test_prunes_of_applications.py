@@ -8,6 +8,7 @@ import pytest
 
 from support.engine import Room, config_map
 
+LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
 PRUNING = {"automated": {"prune": True}}
@@ -29,6 +30,7 @@ async def test_an_object_that_is_never_to_be_pruned_stays_and_is_told(room: Room
     assert await room.get("ConfigMap", "kept") is not None
 
 
+@pytest.mark.tier("all")
 async def test_an_objects_own_option_wins_over_its_applications(room: Room) -> None:
     goes = optioned("goes", "Prune=true")
     room.repository.push({**ONE, "app/goes.yaml": goes, "app/stays.yaml": config_map("stays")})
@@ -56,6 +58,7 @@ async def test_a_mass_deletion_by_itself_asks_first(room: Room) -> None:
     await room.until_synced()
 
 
+@pytest.mark.tier("all")
 async def test_an_extra_object_that_asks_to_be_ignored_leaves_the_application_synced(room: Room) -> None:
     annotations = {"argocd.argoproj.io/compare-options": "IgnoreExtraneous"}
     extra = {**config_map("extra"), "metadata": {"name": "extra", "annotations": annotations}}
@@ -82,7 +85,9 @@ async def test_a_copy_that_carries_the_tracking_of_another_is_neither_drift_nor_
     assert await room.get("ConfigMap", "copy") is not None
 
 
-@pytest.mark.parametrize("method", ["label", "annotation+label", "annotation"])
+@pytest.mark.parametrize(
+    "method", ["label", *(pytest.param(each, marks=LATER) for each in ("annotation+label", "annotation"))]
+)
 async def test_a_sync_after_a_change_of_tracking_marks_anew_and_loses_nothing(room: Room, method: str) -> None:
     first = "annotation" if method != "annotation" else "label"
     await room.configure({"application.resourceTrackingMethod": first})

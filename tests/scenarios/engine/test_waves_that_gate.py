@@ -17,6 +17,7 @@ from argosy.schema.definitions import definition
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 
+LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 WAVE = "argocd.argoproj.io/sync-wave"
 NOTEBOOK = ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ml", "train")
@@ -108,6 +109,7 @@ async def test_what_follows_a_notebook_comes_only_after_it_succeeded(room: Room,
     assert (await room.get("ConfigMap", "model") is not None) == (end == "Succeeded")
 
 
+@pytest.mark.tier("all")
 async def test_without_a_check_what_follows_a_notebook_does_not_wait_for_it(room: Room) -> None:
     """As under an Argo CD that nobody told of the kind: that it was created is enough."""
     await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
@@ -138,7 +140,7 @@ def waits_for_notebook(status: dict[str, Any]) -> bool:
     return bool(status["operationState"]["message"].startswith(said))
 
 
-@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+@pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=LATER), "Failed"])
 async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(room: Room, end: str) -> None:
     await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
     await served(room.cluster, NOTEBOOK.group_kind)
@@ -159,7 +161,7 @@ async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(
         assert said in app["status"]["operationState"]["message"]
 
 
-@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+@pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=LATER), "Failed"])
 async def test_a_wave_of_another_application_waits_for_the_notebook_too(room: Room, end: str) -> None:
     await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
     await served(room.cluster, NOTEBOOK.group_kind)

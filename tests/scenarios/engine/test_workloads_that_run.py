@@ -47,6 +47,7 @@ def born(manifest: Manifest) -> str:
     return str(manifest["metadata"]["creationTimestamp"])
 
 
+@pytest.mark.tier("all")
 async def test_hooks_run_around_waves_that_wait_for_workloads_to_come_up(played: Room) -> None:
     storage = {"storageClassName": "standard-wait", "resources": {"requests": {"storage": "1024Mi"}}}
     claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], **storage}}]
