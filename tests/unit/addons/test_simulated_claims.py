@@ -10,6 +10,7 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.simulators import CLAIM, POD, VOLUME, condition, health, key, made, pod, simulated
 
 pytestmark = pytest.mark.anyio
@@ -96,7 +97,7 @@ async def test_what_becomes_of_a_volume_is_its_own_policy(
         name = ResourceKey("", "PersistentVolume", "", live["spec"]["volumeName"])
         await cluster.patch(name, {"spec": {"persistentVolumeReclaimPolicy": policy}})
         await cluster.delete(key(CLAIM, "web"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while [each["status"]["phase"] for each in await world.all(VOLUME)] != left:
                 await asyncio.sleep(0.01)
 
@@ -114,7 +115,7 @@ async def test_a_claim_that_a_pod_uses_goes_with_the_pod(cluster: EmbeddedCluste
         late = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["status"] == "False", "late")
         assert 'persistentvolumeclaim "web" is being deleted' in condition(late, "PodScheduled")["message"]
         await cluster.delete(key(POD, "web"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while await cluster.get(key(CLAIM, "web")) or await world.all(VOLUME):
                 await asyncio.sleep(0.01)
 

@@ -12,6 +12,7 @@ from argosy.addons.simulators.cron_times import due
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
+from support.deadlines import HANG_SECONDS
 from support.simulators import CRON_JOB, JOB, World, condition, fail, leaping, made, simulated, template
 
 
@@ -28,7 +29,7 @@ async def jobs_become(world: World, count: int, done: int) -> list[Manifest]:
     def is_so(found: list[Manifest]) -> bool:
         return len(found) == count and sum(1 for it in found if condition(it, "Complete")["status"]) == done
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while not is_so(found := await jobs(world)):
             await asyncio.sleep(0.01)
     return found

@@ -11,6 +11,7 @@ from argosy.addons.simulators import nodes
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.simulators import DAEMON_SET, POD, World, condition, fail, health, leaping, made, simulated, template
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +80,7 @@ async def test_a_new_template_rolls_one_node_at_a_time(cluster: EmbeddedCluster)
         containers = [{"name": "main", "image": "example:2"}]
         await world.patch(DAEMON_SET, {"spec": {"template": {"spec": {"containers": containers}}}})
         fewest = 3
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while await images(world) != ["example:2"] * 3:
                 ready = [each for each in await world.pods() if condition(each, "Ready")["status"] == "True"]
                 fewest = min(fewest, len(ready))

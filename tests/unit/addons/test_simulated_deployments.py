@@ -10,6 +10,7 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Propagation
 from argosy.model.manifest import Manifest
+from support.deadlines import HANG_SECONDS
 from support.simulators import (
     DEPLOYMENT,
     POD,
@@ -71,7 +72,7 @@ async def test_a_rolling_update_keeps_its_bounds_and_the_old_replica_set(cluster
 async def _sizes_until_done(world: World) -> list[tuple[int, int]]:
     """How many Pods there were, and how many of them were ready, at every moment that was seen."""
     seen = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             pods = [each for each in await world.pods() if not each["metadata"].get("deletionTimestamp")]
             ready = [each for each in pods if condition(each, "Ready")["status"] == "True"]
@@ -87,7 +88,7 @@ async def test_recreate_ends_all_old_pods_before_the_first_new_one(cluster: Embe
         await cluster.create(deployment(2, strategy={"type": "Recreate"}))
         await world.becomes(DEPLOYMENT, is_done)
         await world.patch(DEPLOYMENT, image("example:2"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             images: set[str] = set()
             while images != {"example:2"}:
                 images = {each["spec"]["containers"][0]["image"] for each in await world.pods()}
@@ -205,7 +206,7 @@ async def test_a_new_deployment_takes_in_what_an_old_one_left(cluster: EmbeddedC
         await world.becomes(DEPLOYMENT, is_done)
         before = {each["metadata"]["uid"] for each in await world.pods()}
         await cluster.delete(key(DEPLOYMENT, "web"), propagation=Propagation.ORPHAN)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while (await world.all(REPLICA_SET))[0]["metadata"].get("ownerReferences"):
                 await asyncio.sleep(0.01)
         await world.becomes(DEPLOYMENT, lambda it: "uid" not in it["metadata"])
@@ -222,7 +223,7 @@ async def test_controllers_that_end_at_any_time_go_on_where_they_were(cluster: E
         async with simulated(cluster):
             await asyncio.sleep(0)
             seen = cluster.plane.store.revision
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(HANG_SECONDS):
                 while cluster.plane.store.revision < seen + 2 and not is_seen(await world.get(DEPLOYMENT)):
                     await asyncio.sleep(0)
     async with simulated(cluster):

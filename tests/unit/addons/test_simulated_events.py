@@ -11,6 +11,7 @@ from argosy.addons.simulators import images
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.simulators import (
     CLAIM,
     DEPLOYMENT,
@@ -160,7 +161,7 @@ async def test_what_happens_again_is_counted(cluster: EmbeddedCluster) -> None:
         for count in (2, 3):
             clock.leap(60)
             await world.becomes(POD, lambda it, count=count: container(it)["restartCount"] == count)  # type: ignore[misc]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while True:
                 started = [each for each in await world.all_events() if each["reason"] == "Created"]
                 if [each["count"] for each in started] == [4]:

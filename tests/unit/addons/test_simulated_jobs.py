@@ -9,6 +9,7 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
+from support.deadlines import HANG_SECONDS
 from support.simulators import JOB, POD, condition, fail, health, key, made, simulated, template
 
 pytestmark = pytest.mark.anyio
@@ -93,7 +94,7 @@ async def test_never_more_pods_at_a_time_than_asked_for(cluster: EmbeddedCluster
     most = 0
     async with simulated(cluster) as world:
         await cluster.create(job({"sandbox.argosy.dev/run-for": "50ms"}, completions=5, parallelism=2))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while not ended(live := await world.get(JOB)):
                 alive = [each for each in await world.pods() if each["status"]["phase"] in ("Pending", "Running")]
                 most = max(most, len(alive))
@@ -128,7 +129,7 @@ async def test_a_suspended_job_has_no_pods_until_it_is_resumed(cluster: Embedded
 async def test_a_finished_job_is_removed_when_its_time_has_come(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job(ttlSecondsAfterFinished=0))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while await cluster.get(key(JOB, "web")) or await world.pods():
                 await asyncio.sleep(0.01)
 

@@ -13,6 +13,7 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import Forbidden
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.serving_manifests import (
     MODEL_KINDS,
     ROUTE,
@@ -359,7 +360,7 @@ async def test_everything_goes_with_the_model(cluster: EmbeddedCluster) -> None:
         await ready(world, runtime(), model())
         await cluster.delete(key(SERVICE, "web"))
         for kind in (DEPLOYMENT, ROUTE, POD):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG_SECONDS):
                 while await world.all(kind):
                     await asyncio.sleep(0.01)
 

@@ -11,6 +11,7 @@ from argosy.addons.simulators import WHOLE, WITH_AI, make
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.simulators import DEPLOYMENT, NAMESPACE, fail, simulated
 
 pytestmark = pytest.mark.anyio
@@ -106,7 +107,7 @@ def test_only_the_variant_ai_has_these_operators() -> None:
 
 
 async def _becomes(cluster: EmbeddedCluster, phase: str) -> Manifest:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             live = await cluster.get(OURS) or {}
             if (live.get("status") or {}).get("phase") == phase:

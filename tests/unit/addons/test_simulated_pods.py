@@ -10,6 +10,7 @@ from argosy.addons.simulators import make
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.simulators import CLAIM, POD, condition, fail, health, made, pod, simulated
 
 pytestmark = pytest.mark.anyio
@@ -171,7 +172,7 @@ async def test_a_node_that_a_control_plane_gave_up_is_ready_again(cluster: Embed
         lost = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
         other = {"type": "MemoryPressure", "status": "Unknown"}
         await cluster.patch(node, {"status": {"conditions": [lost, other]}}, subresource="status")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while condition(found := await cluster.get(node) or {}, "Ready")["status"] != "True":
                 await asyncio.sleep(0.01)
     assert condition(found, "Ready")["lastHeartbeatTime"] and condition(found, "MemoryPressure")["status"] == "Unknown"

@@ -10,6 +10,7 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
+from support.deadlines import HANG_SECONDS
 from support.simulators import CLAIM, STATEFUL_SET, condition, fail, health, key, made, simulated, template
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +49,7 @@ async def test_pods_come_one_after_another_with_claims_of_their_own(cluster: Emb
     async with simulated(cluster) as world:
         slow = {"sandbox.argosy.dev/ready-after": "60ms"}
         await cluster.create(stateful_set(3, slow, volumeClaimTemplates=CLAIMS))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while len(pods := await world.pods()) < 3:
                 ready = [each for each in pods if condition(each, "Ready")["status"] == "True"]
                 assert len(pods) <= len(ready) + 1
@@ -68,7 +69,7 @@ async def test_an_update_goes_from_the_last_pod_to_the_first(cluster: EmbeddedCl
         await cluster.create(stateful_set(3))
         await world.becomes(STATEFUL_SET, is_done)
         await world.patch(STATEFUL_SET, image("example:2"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while (seen := images(await world.pods())) != ["example:2"] * 3:
                 assert seen == sorted(seen)
                 await asyncio.sleep(0.002)
@@ -115,11 +116,11 @@ async def test_claims_go_where_the_policy_says_so(cluster: EmbeddedCluster) -> N
         await cluster.create(wanted)
         await world.becomes(STATEFUL_SET, is_done)
         await world.patch(STATEFUL_SET, {"spec": {"replicas": 1}})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while [each["metadata"]["name"] for each in await world.all(CLAIM)] != ["data-web-0"]:
                 await asyncio.sleep(0.01)
         await cluster.delete(key(STATEFUL_SET, "web"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while await world.all(CLAIM) or await world.all(GroupKind("", "PersistentVolume")):
                 await asyncio.sleep(0.01)
 

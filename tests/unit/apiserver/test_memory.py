@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
+import pytest
+
 from argosy.apiserver.embedded import EmbeddedCluster
 
 COUNT = 200
@@ -18,6 +20,7 @@ async def create(cluster: EmbeddedCluster, prefix: str) -> None:
         await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
+@pytest.mark.tier("all")  # counting memory makes everything slow
 async def test_a_small_object_costs_less_than_four_times_its_bytes() -> None:
     async with EmbeddedCluster.open() as cluster:
         await create(cluster, "first")

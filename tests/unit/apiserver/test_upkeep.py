@@ -28,6 +28,7 @@ from support.api_client import (
     pod,
     widget,
 )
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 NAMESPACES = "/api/v1/namespaces"
@@ -237,7 +238,7 @@ async def test_a_keeper_goes_on_after_any_failure_and_tries_again(
     for key in (*failures, "fine"):
         made.add(key)
     task = asyncio.create_task(made.run())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while len(made.kept) < 4:
             await asyncio.sleep(0.002)
     task.cancel()

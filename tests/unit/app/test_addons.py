@@ -16,6 +16,7 @@ from argosy.model.errors import UserError
 from argosy.model.manifest import key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import AddOn, Context, Watch, itself
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 THING: dict[str, Any] = {
@@ -96,7 +97,7 @@ async def test_a_wrong_name_is_told_with_what_to_do(chosen: str, said: str) -> N
 
 async def test_kinds_and_first_objects_are_there_before_the_controllers_run() -> None:
     async with EmbeddedCluster.open() as cluster, running(load_addons("things"), cluster, on_failure=lambda: None):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while "seen" not in (await cluster.get(key_of(FIRST)) or {}):
                 await asyncio.sleep(0.01)
 
@@ -120,4 +121,4 @@ async def test_controllers_that_end_are_noticed(monkeypatch: pytest.MonkeyPatch)
     async with EmbeddedCluster.open() as cluster:
         with pytest.raises(RuntimeError, match="the machine stopped"):
             async with running(load_addons("things"), cluster, on_failure=noticed.set):
-                await asyncio.wait_for(noticed.wait(), 30)
+                await asyncio.wait_for(noticed.wait(), HANG_SECONDS)

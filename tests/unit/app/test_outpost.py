@@ -20,6 +20,7 @@ from argosy.policy.clusters import KnownCluster
 from argosy.runtime import Cache, Clock
 from argosy.runtime.clock import SYSTEM_CLOCK
 from argosy.runtime.pulse import LONGEST, Pulse
+from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 
 
@@ -59,7 +60,7 @@ def made(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> outpost.Outpost:
 async def test_a_cache_that_nobody_fills_any_more_is_no_ground() -> None:
     async with Plane.open() as plane:
         with pytest.raises(KeyError, match="rules"):
-            await asyncio.wait_for(made()._hold(EmbeddedCluster(plane)), 30)
+            await asyncio.wait_for(made()._hold(EmbeddedCluster(plane)), HANG_SECONDS)
 
 
 async def test_a_cluster_without_its_store_does_not_answer() -> None:
@@ -67,7 +68,7 @@ async def test_a_cluster_without_its_store_does_not_answer() -> None:
     async with Plane.open() as plane:
         post, cluster = made(clock=clock), Halved(plane)
         holding = asyncio.create_task(post._hold(cluster))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while not post.said and not holding.done():
                 await asyncio.sleep(0.01)
                 clock.leap(LONGEST)
@@ -82,7 +83,7 @@ async def test_an_account_that_may_not_read_from_the_store_is_answered_all_the_s
     async with Plane.open() as plane:
         cluster = Halved(plane, cluster_error({"code": code}))
         with pytest.raises(KeyError, match="rules"):  # it is being filled
-            await asyncio.wait_for(made("ml", "other")._hold(cluster), 30)
+            await asyncio.wait_for(made("ml", "other")._hold(cluster), HANG_SECONDS)
         assert cluster.asked == "ml"
 
 
@@ -93,7 +94,7 @@ async def test_a_cluster_that_nobody_asks_any_more_is_opened_anew(monkeypatch: p
     monkeypatch.setattr(Pulse, "run", ends)
     post = made()
     running = asyncio.create_task(post.run())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while not post.said:
             await asyncio.sleep(0.01)
     running.cancel()

@@ -11,6 +11,7 @@ import pytest
 
 from argosy.app.part_logs import MOST_LINES, PartLogs
 from argosy.model.manifest import Manifest
+from support.deadlines import HANG_SECONDS
 
 NOTEBOOKS = "jupyter-notebook-validator-operator-controller-manager"
 CONTROLLER = "openshift-gitops-application-controller"
@@ -86,7 +87,7 @@ async def test_who_follows_hears_what_comes_once() -> None:
     with logs.listening():
         log.info("first")
         following = logs.lines(pod(CONTROLLER), container="", follow=True, tail=1)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             assert (await anext(following)).endswith('"first"')
             log.info("second")
             assert (await anext(following)).endswith('"second"')

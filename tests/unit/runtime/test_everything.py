@@ -20,6 +20,7 @@ from argosy.runtime.about import about, fields
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import Backoff
 from argosy.runtime.everything import Everything
+from support.deadlines import HANG_SECONDS
 from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio
@@ -81,7 +82,7 @@ async def following(cluster: Any, **settings: Any) -> AsyncIterator[Following]:
     found = Following(cluster, **settings)
     task = asyncio.create_task(found.all.run())
     try:
-        await asyncio.wait_for(found.all.synced(), 20)
+        await asyncio.wait_for(found.all.synced(), HANG_SECONDS)
         yield found
     finally:
         task.cancel()
@@ -248,7 +249,7 @@ async def test_a_server_that_is_away_is_waited_for(cluster: Cluster, eventually:
     await eventually(lambda: selective.lists > 20 * module.ALONE * len(found.all.kinds) > 0)
     assert not synced.done()
     selective.error = None
-    await asyncio.wait_for(synced, 10)
+    await asyncio.wait_for(synced, HANG_SECONDS)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

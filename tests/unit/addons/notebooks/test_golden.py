@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import struct
-import time
 import zlib
 from typing import Any
 
@@ -338,10 +337,9 @@ def test_cells_within_the_tolerance_are_counted() -> None:
 
 @pytest.mark.parametrize("noise", ["1" * 20_000, "took" + " " * 20_000, "url(#" * 4_000, "[1" * 10_000, "a" * 20_000])
 def test_outputs_made_to_be_slow_are_not(noise: str) -> None:
-    begun = time.perf_counter()
-    says(noise, noise + "x")
-    says(result(text__html=noise), result(text__html=noise + "x"))
-    assert time.perf_counter() - begun < 60  # a hang, not a speed
+    """An expression that tries all ways would not end."""
+    assert says(noise, noise + "x")
+    assert says(result(text__html=noise), result(text__html=noise + "x"))
 
 
 def test_all_differences_are_counted_and_some_are_told() -> None:

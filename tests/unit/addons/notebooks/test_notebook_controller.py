@@ -19,6 +19,7 @@ from argosy.model.errors import TransientError, UnknownRef
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context
+from support.deadlines import HANG_SECONDS
 from support.notebook_controller import (
     BAD,
     FAILED,
@@ -51,7 +52,7 @@ def claim(name: str = "models") -> Manifest:
 
 
 async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while not is_so():
             await asyncio.sleep(0.01)
 

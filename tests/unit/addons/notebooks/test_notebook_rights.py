@@ -18,6 +18,7 @@ from argosy.model.manifest import Manifest, dump, load_all
 from argosy.model.names import ResourceKey
 from argosy.runtime import run
 from argosy.schema.definitions import definition, definitions
+from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job
 from support.recording_client import RecordedCluster, Right
 
@@ -64,7 +65,7 @@ async def operator(cluster: EmbeddedCluster, used: set[Right], *kinds: str) -> A
 
 
 async def appears(cluster: EmbeddedCluster, key: ResourceKey, is_so: Callable[[Manifest], bool]) -> Manifest:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while (live := await cluster.get(key)) is None or not is_so(live):
             await asyncio.sleep(0.01)
     return live
@@ -163,7 +164,7 @@ async def sets_off(cluster: EmbeddedCluster, used: set[Right]) -> None:
         await at.apply(job(annotations={"mlops.dev/on-success-trigger": dump(entries)}))
         await passes(cluster, "1-1")
         await at.becomes(lambda status: all(each["status"] != "Pending" for each in status["triggers"]))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while await cluster.get(web) is not None:
                 await asyncio.sleep(0.01)
         found = [(each.get("status"), each.get("message")) for each in (await at.status())["triggers"]]

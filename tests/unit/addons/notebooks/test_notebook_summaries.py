@@ -19,6 +19,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime import run
 from argosy.schema.definitions import definition
+from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 from support.notebook_controller import job
 
@@ -129,7 +130,7 @@ class World:
         return found
 
     async def comes(self, said: str, **where: str) -> dict[str, Any]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while (found := await self.said(**where)).get(SUMMARY) != said:
                 await asyncio.sleep(0.01)
         counts: dict[str, Any] = json.loads(found[STATUS])
@@ -209,7 +210,7 @@ async def test_mere_progress_waits_for_a_minute(cluster: EmbeddedCluster) -> Non
 
 
 async def has(world: World, is_so: Callable[[dict[str, Any]], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while not is_so(json.loads((await world.said())[STATUS])):
             await asyncio.sleep(0.01)
 

@@ -11,6 +11,7 @@ from argosy.addons.notebooks import waves
 from argosy.addons.notebooks.job import KIND
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.names import ResourceKey
+from support.deadlines import HANG_SECONDS
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, World, job, world
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +27,7 @@ async def said(cluster: EmbeddedCluster) -> dict[str, str]:
 
 
 async def comes(cluster: EmbeddedCluster, *names: str) -> dict[str, str]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while not set(names) <= set(found := await said(cluster)):
             await asyncio.sleep(0.01)
     return found

@@ -20,6 +20,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import Cache, Context
 from argosy.runtime.clock import SystemClock
+from support.deadlines import HANG_SECONDS
 from support.notebook_controller import RUN, World, job, made, world
 
 pytestmark = pytest.mark.anyio
@@ -196,7 +197,7 @@ async def kubelet(cluster: EmbeddedCluster, status: dict[str, Any]) -> None:
 
 
 async def appears(at: World, key: ResourceKey, mark: str = "") -> Manifest:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             live = await at.cluster.get(key)
             if live is not None and (live["metadata"].get("annotations") or {}).get("mlops.dev/run", "").endswith(mark):

@@ -28,11 +28,14 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.runtime import AddOn
 from argosy.schema.definitions import definition
+from support.deadlines import HANG_SECONDS
 from support.notebook_controller import BAD, FAILED, GOOD, PASSED, RUNNING, ToldRuns, World, job
+from support.simulators import CORE
 
 pytestmark = pytest.mark.anyio
 POD = ResourceKey("", "Pod", "default", "train-validation")
 NAME = "train-validation"
+NEEDED = ("ArgoCD", "AppProject", "Route", "OperatorGroup", "Subscription", "ClusterServiceVersion")
 GOING, PASSES, FAILS = (replace(each, pod=NAME) for each in (RUNNING, PASSED, FAILED))
 
 
@@ -44,15 +47,18 @@ async def shown(cluster: EmbeddedCluster, folder: Path) -> AsyncIterator[World]:
     controller = Notebooks(told, builds=ImageBuilds(), models=ModelsAsked())
     notebooks = AddOn("notebooks", controllers=[controller, pods], definitions=[definition(DEFINITION)],
                       beside=local.beside)  # fmt: skip
-    players = simulators("")
+    players = simulators(CORE)
     assert players.pod_logs is not None
     cluster.plane.actions.pod_logs = FirstWhoKnows([pods], PartLogs(players.pod_logs))
-    async with running([operator(""), players, notebooks], cluster, on_failure=lambda: None, folder=folder):
+    gitops = operator("")
+    needed = [each for each in gitops.definitions if each["spec"]["names"]["kind"] in NEEDED]
+    addons = [replace(gitops, definitions=needed), players, notebooks]
+    async with running(addons, cluster, on_failure=lambda: None, folder=folder):
         yield World(cluster, told, controller)
 
 
 async def becomes(cluster: EmbeddedCluster, is_so: Callable[[Any], Any], key: ResourceKey = POD) -> Any:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while True:
             found = await cluster.get(key)
             with contextlib.suppress(KeyError, TypeError):
@@ -98,7 +104,7 @@ async def test_a_run_is_shown_as_a_pod_that_nobody_else_plays(cluster: EmbeddedC
 async def test_who_follows_the_log_hears_each_cell_once_and_how_it_ended(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    async with shown(cluster, tmp_path) as at, asyncio.timeout(30):
+    async with shown(cluster, tmp_path) as at, asyncio.timeout(HANG_SECONDS):
         await at.apply(job())
         await at.becomes(lambda status: status["results"])
         await becomes(cluster, phase("Running"))

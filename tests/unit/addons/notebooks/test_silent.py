@@ -142,6 +142,7 @@ ORDINARY = (
 )
 
 
+@pytest.mark.tier("all")  # to import scikit-learn takes seconds
 def test_an_ordinary_notebook_is_let_alone_at_every_level_but_production(shell: Any) -> None:
     pytest.importorskip("sklearn")
     judge = played(shell, *ORDINARY)

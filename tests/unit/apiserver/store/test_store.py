@@ -11,6 +11,7 @@ import pytest
 from argosy.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event, Retention, Store
 from argosy.apiserver.store import window as window_module
 from argosy.model.errors import Gone, TransientError
+from support.deadlines import HANG_SECONDS
 
 B = "core/configmaps"
 Scenario = Callable[[Store], Awaitable[None]]
@@ -28,7 +29,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Scenario], 
         async def main() -> None:
             store = await Store.open(None if request.param == "memory" else tmp_path / "argosy.db")
             try:
-                await asyncio.wait_for(scenario(store), 20)
+                await asyncio.wait_for(scenario(store), HANG_SECONDS)
             finally:
                 await store.close()
 

@@ -113,7 +113,7 @@ def many(count: int, pods: int = 0, **window: object) -> tuple[Tree, Group]:
     return found, group
 
 
-@pytest.mark.parametrize("pods", [0, 3, 40])
+@pytest.mark.parametrize("pods", [0, 3, pytest.param(40, marks=pytest.mark.tier("all"))])
 def test_of_very_many_a_part_is_sent_and_the_others_are_a_link_away(pods: int) -> None:
     found, group = many(250, pods)
     assert (group.first, group.count, group.start, group.is_open) == (0, 250, "", False)
