@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from argosy.runtime.member_leases import SharedTerms
+from support.deadlines import HANG_SECONDS
 from support.sharded_controllers import Change, SharedWork, shared_work
 
 pytestmark = pytest.mark.tier("prove")
@@ -58,7 +59,7 @@ class Handover:
 
     def after(self) -> None:
         """Who died is replaced at once, as a cluster does; who sleeps wakes when all it had is taken."""
-        limit = 60 + len(self.work.apps) / 5
+        limit = HANG_SECONDS + len(self.work.apps) / 5
         if self.number is not signal.SIGSTOP:
             self.work.start()
         self.work.until(limit, lambda: self.is_over, "what it had is another's")
@@ -66,7 +67,7 @@ class Handover:
         self.stolen = stolen / whole if whole else 0.0
         if self.number is signal.SIGSTOP:
             self.one.go_on()
-        self.work.until(60, self.work.three_agree, "three members agree")
+        self.work.until(HANG_SECONDS, self.work.three_agree, "three members agree")
 
 
 def machine_time() -> tuple[int, int]:
@@ -127,7 +128,7 @@ def test_many_controllers_many_kills(
             print(f"{time.monotonic() - began:.0f} s: {said}", flush=True)
         work.proxy.trouble = 0.0
         head = work.push("last")
-        seconds = work.until(60 + applications, lambda: work.are_synced(head), "every application converges")
+        seconds = work.until(HANG_SECONDS + applications, lambda: work.are_synced(head), "every application converges")
         changes, faults = len(work.proxy.changes), dict(work.proxy.struck)
         print(f"{kills} kills, faults {faults}, {changes} changes; converged after {seconds:.0f} s")
         for number in IN_TIME:

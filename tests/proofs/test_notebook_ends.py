@@ -23,7 +23,7 @@ import pytest
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.runs import RunKey, Standing
-from support.deadlines import wait_until_async
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.notebook_jobs import NAMESPACE, URL, Desk, desk, marked, notebook
 
 pytest.importorskip("nbclient")
@@ -42,10 +42,11 @@ for _ in range(3):
         os.execvp('sleep', ['sleep', MARKER])
 """
 FILES = {
-    "busy.ipynb": notebook(f"MARKER = '{MARKER}'", HIDES, "open('/tmp/file', 'w').write('x')", "time.sleep(300)"),
+    "busy.ipynb": notebook(f"MARKER = '{MARKER}'", HIDES, "open('/tmp/file', 'w').write('x')", "time.sleep(3600)"),
     "spins.ipynb": notebook(f"MARKER = '{MARKER}'", HIDES, "while True: pass"),
 }
 LEARNING = {"level": "learning"}
+ENOUGH = f"{2 * HANG_SECONDS:.0f}s"
 MOMENTS: tuple[Callable[[Standing], bool], ...] = (
     lambda standing: True,
     lambda standing: standing.state == "running",
@@ -68,7 +69,7 @@ async def one(at: Desk, number: int, rng: random.Random) -> None:
     """Cancel it at some moment, or let it meet its deadline."""
     path = rng.choice(sorted(FILES))
     is_cancelled = rng.random() < 0.7
-    spec = {"validationConfig": LEARNING, "timeout": "100s" if is_cancelled else f"{rng.randint(50, 3000)}ms"}
+    spec = {"validationConfig": LEARNING, "timeout": ENOUGH if is_cancelled else f"{rng.randint(50, 3000)}ms"}
     job = at.job(path, f"job-{number}", **spec)
     run = await at.begin(job)
     if is_cancelled:
@@ -82,15 +83,14 @@ async def one(at: Desk, number: int, rng: random.Random) -> None:
 
 async def cancel_many(folder: Path, seed: int, count: int) -> None:
     """In a process of its own, whose descriptors nobody else opens or closes."""
-    rng = random.Random(seed)
     async with desk(folder, FILES, parallel="3") as at:
         numbers = iter(range(count))
 
         async def some() -> None:
             for number in numbers:
-                await one(at, number, rng)
+                await one(at, number, random.Random(seed + number))
 
-        first = at.job("busy.ipynb", "first", validationConfig=LEARNING)
+        first = at.job("busy.ipynb", "first", validationConfig=LEARNING, timeout=ENOUGH)
         await at.becomes(first, await at.begin(first), lambda standing: bool(standing.cells))
         await at.end(first)
         before = descriptors()
@@ -104,7 +104,7 @@ async def cancel_many(folder: Path, seed: int, count: int) -> None:
 async def victim(folder: Path) -> None:
     """What is killed while it runs two notebooks."""
     async with desk(folder, FILES, parallel="2") as at:
-        jobs = [at.job(path, path.partition(".")[0], validationConfig=LEARNING) for path in FILES]
+        jobs = [at.job(path, path.partition(".")[0], validationConfig=LEARNING, timeout=ENOUGH) for path in FILES]
         runs = [await at.begin(job) for job in jobs]
         for job, run in zip(jobs, runs):
             await at.becomes(job, run, lambda standing: len(standing.cells) >= 2)
@@ -138,7 +138,7 @@ def place() -> Iterator[Path]:
 async def test_what_is_cancelled_or_late_leaves_nothing(
     size: Callable[..., int], rng: random.Random, tmp_path: Path, place: Path
 ) -> None:
-    with started(cancel_many, place, tmp_path, rng.getrandbits(32), size(200, test=3)) as process:
+    with started(cancel_many, place, tmp_path, rng.getrandbits(32), size(200, test=2)) as process:
         await asyncio.to_thread(process.communicate)
     assert process.returncode == 0, "see what it printed"
     assert list(place.iterdir()) == []

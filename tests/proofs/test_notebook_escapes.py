@@ -27,6 +27,7 @@ from argosy.addons.notebooks.runner import executing
 from argosy.addons.notebooks.runner.events import Events
 from argosy.addons.notebooks.runner.order import Order
 from argosy.confine.jail import NOBODY
+from support.deadlines import HANG_SECONDS
 from support.notebook_attacks import OPENING, QUIET, VIOLENT, cell
 from support.notebook_jobs import NAMESPACE, Desk, desk, marked, notebook
 
@@ -41,6 +42,7 @@ pytestmark = [
 TOGETHER = 25  # quiet attacks in a notebook
 SHARED = 0x41524759
 MOST_KEPT = 16 << 20
+ENOUGH = f"{HANG_SECONDS:.0f}s"
 VALIDATION = {"level": "learning", "detectSilentFailures": False}
 POD = {
     "volumes": [
@@ -89,8 +91,10 @@ class Machine:
         self._packets = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._packets.bind(("127.0.0.1", 0))
         self._packets.setblocking(False)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._listens = free.getsockname()[1]
+        self._kept_free = socket.socket()  # so that no other program gets the port, and nobody listens on it
+        self._kept_free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._kept_free.bind(("127.0.0.1", 0))
+        self._listens = self._kept_free.getsockname()[1]
         self._stop = threading.Event()
         self._caller = threading.Thread(target=self._call)
         self._caller.start()
@@ -110,7 +114,7 @@ class Machine:
         """Somebody outside, who tries a port that a notebook listens on."""
         while not self._stop.wait(0.1):
             with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", self._listens), 1).close()
+                socket.create_connection(("127.0.0.1", self._listens)).close()
                 self.reached.append("a notebook was called from outside")
 
     def facts(self) -> dict[str, Any]:
@@ -141,7 +145,7 @@ class Machine:
         del os.environ["ARGOSY_TEST_CANARY"]
         self.sleeper.kill()
         self.sleeper.wait()
-        for door in (*self._sockets, self._packets):
+        for door in (*self._sockets, self._packets, self._kept_free):
             door.close()
 
 
@@ -183,7 +187,7 @@ async def test_no_quiet_attack_gets_out(size: Callable[[int], int], rng: random.
     code = _code()
     async with at_desk(tmp_path, files) as (at, machine):
         for number, names in enumerate(sheets):
-            job = at.job(f"{number}.ipynb", f"quiet-{number}", podConfig=POD,
+            job = at.job(f"{number}.ipynb", f"quiet-{number}", podConfig=POD, timeout=ENOUGH,
                          validationConfig=VALIDATION, parameters={"HOST": machine.facts()})  # fmt: skip
             outcome = await at.outcome(job)
             cells = outcome.results["cells"]
@@ -209,7 +213,7 @@ async def test_no_violent_attack_outlives_its_run(
     async with at_desk(tmp_path, files) as (at, machine):
         for number, name in enumerate(chosen):
             fills = name.startswith(("a disk", "memory", "one endless"))
-            job = at.job(f"{number}.ipynb", f"violent-{number}", podConfig=POD, timeout="60s" if fills else "15s",
+            job = at.job(f"{number}.ipynb", f"violent-{number}", podConfig=POD, timeout=ENOUGH if fills else "15s",
                          validationConfig=VALIDATION, parameters={"HOST": machine.facts()})  # fmt: skip
             outcome = await at.outcome(job)
             print(f"{name}: {outcome.message}")

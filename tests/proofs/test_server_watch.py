@@ -64,18 +64,21 @@ class Record:
         self.events.extend(ours)
 
     def expected(self, chosen: str, after: int, upto: int) -> list[Seen]:
-        begin, end = (bisect_right(self.events, at, key=lambda event: event.revision) for at in (after, upto))
-        seen = (as_seen(event, chosen) for event in self.events[begin:end])
+        seen = (as_seen(event, chosen) for event in self.events[self._count(after) : self._count(upto)])
         return [each for each in seen if each]
 
     def state(self, chosen: str, at: int) -> dict[str, int]:
-        state: dict[str, int] = {}
-        for event in self.events:
-            if event.revision <= at:
-                state.pop(event.name, None)
-                if event.type is not DELETED and (not chosen or colour(event.body) == chosen):
-                    state[event.name] = event.revision
-        return state
+        """The last event of each name decides."""
+        last: dict[str, Event] = {}
+        for place in range(self._count(at) - 1, -1, -1):
+            last.setdefault(self.events[place].name, self.events[place])
+            if len(last) == KEYS:
+                break
+        there = (event for event in last.values() if event.type is not DELETED)
+        return {event.name: event.revision for event in there if not chosen or colour(event.body) == chosen}
+
+    def _count(self, upto: int) -> int:
+        return bisect_right(self.events, upto, key=lambda event: event.revision)
 
 
 def as_seen(event: Event, chosen: str) -> Seen | None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support.deadlines import wait_until
+from support.deadlines import HANG_SECONDS, wait_until
 from support.engine import config_map
 from support.proof_scale import is_full
 from support.sharded_controllers import APPS, CONTROL, Controller, SharedWork, shared_work
@@ -111,7 +111,7 @@ def fill(work: SharedWork) -> None:
         work.running.request("PATCH", f"{APPS}/{app}", {"spec": {"revisionHistoryLimit": HISTORY}}, MERGE)
     for number in range(HISTORY + 1):
         head = work.push(f"to fill {number}")
-        work.until(60 + len(work.apps), partial(work.are_synced, head), "all are delivered again")
+        work.until(HANG_SECONDS + len(work.apps), partial(work.are_synced, head), "all are delivered again")
 
 
 def soak(work: SharedWork, rng: random.Random, seconds: float) -> dict[str, list[Sample]]:
@@ -158,4 +158,4 @@ def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_p
         with contextlib.suppress(FileNotFoundError):
             print(f"the API server: {work.running.memory() / 1e6:.0f} MB")
         head = work.push("last")
-        work.until(60 + applications, lambda: work.are_synced(head), "every application converges")
+        work.until(HANG_SECONDS + applications, lambda: work.are_synced(head), "every application converges")

@@ -31,6 +31,7 @@ from argosy.runtime.rendezvous import owner
 from argosy.schema.definitions import definition
 from support import forked_commands
 from support.clusters import Sandbox, environment, sandbox
+from support.deadlines import HANG_SECONDS
 from support.engine import Repository, config_map
 from support.failure_report import record_log
 
@@ -392,8 +393,8 @@ def shared_work(
             for _ in range(controllers):
                 work.start(*flags, source=source)
             if controllers:
-                work.until(60, lambda: work.are_shared(controllers), "all controllers are members")
-            work.until(60 + applications / 2, lambda: work.are_synced(head), "everything is delivered")
+                work.until(HANG_SECONDS, lambda: work.are_shared(controllers), "all controllers are members")
+            work.until(HANG_SECONDS + applications / 2, lambda: work.are_synced(head), "everything is delivered")
             proxy.trouble = trouble
             yield work
         finally:
