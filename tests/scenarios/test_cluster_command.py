@@ -320,6 +320,7 @@ def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both:
     assert refused.code == 2 and "only use one of --in-cluster or --cluster-endpoint" in refused.err
 
 
+@pytest.mark.tier("all")
 def test_a_cluster_or_context_that_nobody_knows_is_told(both: Both) -> None:
     for verb, *flags in (("get",), ("set", "--name", "x"), ("rm", "-y"), ("rotate",)):
         said = both.argosy(verb, "nowhere", *flags)

@@ -232,6 +232,7 @@ def standing() -> Iterator[Standing]:
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(manifests())
+@pytest.mark.tier("all")
 def test_a_manifest_is_never_drift_from_what_the_server_stores_of_it(standing: Standing, manifest: Manifest) -> None:
     before = copy.deepcopy(manifest)
     key = key_of(manifest)

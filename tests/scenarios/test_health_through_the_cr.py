@@ -112,6 +112,7 @@ def test_an_entry_of_another_team_survives_and_stays_first(openshift: Sandbox) -
     assert data(openshift)["resource.customizations.health.PersistentVolumeClaim"] == PVC["check"]
 
 
+@pytest.mark.tier("all")
 def test_a_second_run_leaves_both_objects_at_their_versions(openshift: Sandbox) -> None:
     health(openshift, "apply", *QUICK)
     ready(openshift)

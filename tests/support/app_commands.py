@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from argosy import cli
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.engine import Engine, EngineOptions
 from argosy.confine.crew import Crew
-from argosy.desk.applications import reader
+from argosy.desk.applications import renderer
 from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
 from support.clusters import TOKEN, Served, served
@@ -36,8 +36,8 @@ class Lent(Crew):
     free: ClassVar[list[Crew]] = []
 
     @classmethod
-    def take(cls, *, workers: int) -> Crew:
-        return cls.free.pop() if cls.free else cls(workers=workers)
+    def take(cls, *, workers: int, modules: Sequence[str]) -> Crew:
+        return cls.free.pop() if cls.free else cls(workers=workers, modules=modules)
 
     async def close(self) -> None:
         self.free.append(self)
@@ -60,7 +60,7 @@ class Scene(Room):
 
     def _run(self, words: list[str], program: str) -> Said:
         out, err = io.StringIO(), io.StringIO()
-        lent = mock.patch.object(reader, "Crew", Lent.take)
+        lent = mock.patch.object(renderer, "Crew", Lent.take)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), lent:
             try:
                 code = cli.main(words, program=program)
