@@ -96,6 +96,7 @@ async def test_a_receiver_that_answers_503_is_asked_once_in_its_time_however_oft
     assert NOTIFIED in await quiet(cluster)
 
 
+@pytest.mark.tier("all")
 async def test_a_receiver_that_is_down_costs_two_writes_and_one_event_until_it_is_asked_again(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
@@ -114,6 +115,7 @@ async def test_a_receiver_that_is_down_costs_two_writes_and_one_event_until_it_i
     assert "cannot be reached" in row.message and "not taken the first time, again in " in row.message
 
 
+@pytest.mark.tier("all")
 async def test_a_receiver_that_is_down_does_not_keep_a_message_from_another(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
@@ -127,6 +129,7 @@ async def test_a_receiver_that_is_down_does_not_keep_a_message_from_another(
     assert (len(busy.letters), len(well.letters)) == (1, 1)
 
 
+@pytest.mark.tier("all")
 async def test_new_settings_are_tried_at_once(cluster: EmbeddedCluster, until: Until) -> None:
     with http_inbox(lambda letter: (429, b"")) as inbox, http_inbox() as well:
         await prepare(cluster, [*settings(inbox), degraded()])

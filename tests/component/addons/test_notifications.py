@@ -125,6 +125,7 @@ async def test_what_was_on_its_way_when_the_process_was_killed_is_told_and_not_s
     assert await told(cluster) == [("NotificationUnclear", "on-health-degraded", "ours:")]
 
 
+@pytest.mark.tier("all")
 async def test_a_message_without_an_answer_is_not_sent_again(cluster: EmbeddedCluster, until: Until) -> None:
     with http_inbox(lambda letter: (0, b"")) as inbox:
         await prepare(cluster, [*settings(inbox), application(health={"status": "Degraded"})])
@@ -139,6 +140,7 @@ async def test_a_message_without_an_answer_is_not_sent_again(cluster: EmbeddedCl
     assert await told(cluster) == [("NotificationUnclear", "on-health-degraded", "ours:")]
 
 
+@pytest.mark.tier("all")
 async def test_what_must_be_corrected_is_told_once_and_sent_after_the_correction(
     cluster: EmbeddedCluster, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -224,6 +226,7 @@ async def test_drift_names_object_field_and_manager_once_for_each_change(
     assert "bye" not in text
 
 
+@pytest.mark.tier("all")
 async def test_a_notebook_is_told_of_by_the_annotation_of_its_application_and_by_itself(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
@@ -279,6 +282,7 @@ async def test_a_template_that_never_ends_is_stopped_and_told(cluster: EmbeddedC
     assert inbox.letters == []
 
 
+@pytest.mark.tier("all")
 async def test_two_that_would_send_the_same_send_it_once(cluster: EmbeddedCluster, until: Until) -> None:
     with http_inbox() as inbox:
         await prepare(cluster, [*settings(inbox), application()])
@@ -325,6 +329,7 @@ class Late(Notifier):
                 self.ended.set()
 
 
+@pytest.mark.tier("all")
 async def test_who_is_late_does_not_send_what_another_sent_and_forgot(cluster: EmbeddedCluster, until: Until) -> None:
     late = Late()
     with http_inbox() as inbox:
@@ -346,6 +351,7 @@ async def _noted(cluster: EmbeddedCluster, is_noted: bool) -> bool:
     return (NOTIFIED in notes) == is_noted and NOTIFYING not in notes
 
 
+@pytest.mark.tier("all")
 async def test_who_is_late_with_a_second_message_does_not_send_it_either(
     cluster: EmbeddedCluster, until: Until
 ) -> None:
@@ -417,6 +423,7 @@ async def test_a_namespace_has_settings_of_its_own_only_where_the_installation_s
     assert (bool(inbox.letters), bool(tenant.letters)) == (not is_allowed, is_allowed)
 
 
+@pytest.mark.tier("all")
 async def test_a_template_can_tell_who_wrote_the_commit(cluster: EmbeddedCluster, until: Until, tmp_path: Path) -> None:
     def git(*words: str) -> str:
         who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")

@@ -35,6 +35,16 @@ def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ch
     return check(["."], manner=manner, talk=lambda text: None)
 
 
+_bad: dict[str, Checked] = {}
+
+
+def bad_fixture(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checked:
+    """Checked once for all tests."""
+    if rule not in _bad:
+        _bad[rule] = checked(FIXTURES / rule / "bad", tmp_path, monkeypatch)
+    return _bad[rule]
+
+
 def marked(folder: Path, rule: str) -> set[tuple[str, int]]:
     return {
         (str(file.relative_to(folder)), number)
@@ -53,7 +63,7 @@ def test_every_rule_has_its_fixtures() -> None:
 def test_a_rule_catches_its_bad_fixture_at_the_marked_lines(
     rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = checked(FIXTURES / rule / "bad", tmp_path, monkeypatch)
+    found = bad_fixture(rule, tmp_path, monkeypatch)
     places = {(each.place.file, each.place.line) for each in found.findings if each.rule.id == rule}
     assert places == marked(FIXTURES / rule / "bad", rule) != set()
 
@@ -66,5 +76,5 @@ def test_a_rule_leaves_its_good_fixture_alone(rule: str, tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("rule", STATIC)
 def test_every_finding_says_what_to_do(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = checked(FIXTURES / rule / "bad", tmp_path, monkeypatch)
+    found = bad_fixture(rule, tmp_path, monkeypatch)
     assert all(each.sight.fix and each.sight.message and each.rule.why_sure for each in found.findings)

@@ -80,7 +80,7 @@ def test_a_release_is_called_as_the_application_and_goes_where_that_goes(engine:
     }
 
 
-@library_first
+@program_first
 def test_options_overrule_name_namespace_and_capabilities(engine: str) -> None:
     options = HelmOptions(
         release_name="till", namespace="cellar", kube_version="v1.29.3+k3s1",
@@ -146,7 +146,7 @@ def test_a_file_parameter_is_the_text_of_a_file(engine: str) -> None:
     assert shown(render(engine, tree, options)) == {"a": {"ini": "x=1,2\ny={3}\n"}, "b": "s"}
 
 
-@library_first
+@program_first
 def test_custom_resource_definitions_come_first_unless_they_are_skipped(engine: str) -> None:
     tree = a_chart({"crds/cart.yaml": CRD, "templates/a.yaml": config("a")})
     assert names(render(engine, tree)) == ["carts.shop.example.com", "a"]
@@ -169,7 +169,7 @@ def test_hooks_are_kept_with_their_annotations_after_all_else(engine: str) -> No
     assert names(render(engine, tree, HelmOptions(skip_tests=True))) == ["plain", "before"]
 
 
-@library_first
+@program_first
 def test_notes_partials_and_empty_documents_give_nothing(engine: str) -> None:
     tree = a_chart(
         {
@@ -239,7 +239,7 @@ def test_a_chart_at_the_root_of_the_repository_is_rendered(engine: str) -> None:
     assert shown(render(engine, tree, HelmOptions(value_files=("prod.yaml",)), path="")) == {"a": 2}
 
 
-@library_first
+@program_first
 def test_links_within_the_repository_are_followed(engine: str) -> None:
     tree = a_chart(
         {
@@ -309,7 +309,12 @@ def test_origins_name_the_template_and_its_line_where_a_key_is_written_once() ->
 @needs_helm
 @needs_both
 @pytest.mark.parametrize(
-    "files", [[], ["values-global.yaml"], ["values-global.yaml", "values-notebooks-validation.yaml"]]
+    "files",
+    [
+        pytest.param([], marks=pytest.mark.tier("all")),
+        pytest.param(["values-global.yaml"], marks=pytest.mark.tier("all")),
+        ["values-global.yaml", "values-notebooks-validation.yaml"],
+    ],
 )
 def test_our_charts_give_what_plain_helm_gives_with_both_engines(files: list[str]) -> None:
     folder = helm_charts.PLATFORM

@@ -127,6 +127,7 @@ async def test_a_run_that_is_cancelled_leaves_no_process_and_no_file(at: Desk) -
     assert (await at.runs.look(job, run, at.context)).state == "absent"
 
 
+@pytest.mark.tier("all")
 async def test_a_run_ends_at_its_deadline_and_is_no_infrastructure_fault(at: Desk) -> None:
     outcome = await at.outcome(at.job("notebooks/long.ipynb", timeout="8s"))
     assert (outcome.category, outcome.retriable) == ("notebook_timeout", False)

@@ -21,6 +21,7 @@ from argosy.addons.notebooks.pods import parcel
 from argosy.addons.notebooks.runner.message import MOST, pack, unpack
 from argosy.addons.notebooks.runner.reporting import MOST_BYTES
 from argosy.addons.notebooks.runner.shipped import _fitting
+from support.deadlines import HANG_SECONDS
 from support.git_server import GitHost, git_host
 from support.notebook_jobs import Repository, notebook
 
@@ -44,7 +45,7 @@ def test_results_that_fit_are_told_word_for_word() -> None:
     assert unpack(pack(small)) == small
 
 
-@pytest.mark.parametrize("cells", [10, 100, 2000])
+@pytest.mark.parametrize("cells", [10, 100, pytest.param(2000, marks=pytest.mark.tier("all"))])
 def test_last_words_are_never_longer_than_a_pod_keeps_and_never_lose_the_end(cells: int) -> None:
     failing = {"cell_index": cells, "cell_type": "code", "status": "failed", "error": "ValueError: no", "seconds": 1.0}
     long = results(cells, status="failed", error="cell 7: ValueError: no", error_category="x", exit_code=1)
@@ -88,7 +89,7 @@ def run_archive(folder: Path, errand: Any, *flags: str, **env: str) -> tuple[int
     words = folder / "last-words"
     command = [sys.executable, *flags, str(folder / "runner.pyz"), str(folder / "errand.json")]
     given = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERMINATION_LOG": str(words), **env}
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
     return done.returncode, done.stdout + done.stderr, unpack(words.read_text()) or {}
 
 
@@ -127,9 +128,9 @@ def test_a_run_that_is_asked_to_end_does_so_and_its_kernel_with_it(tmp_path: Pat
             assert line, "it ended"
         kernel = int((tmp_path / "pid").read_text())
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 143
+        assert process.wait(timeout=HANG_SECONDS) == 143
         assert not (tmp_path / "w").exists(), "the notebook was not judged"
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + HANG_SECONDS
         while Path(f"/proc/{kernel}").exists():
             assert time.monotonic() < ends, "its kernel is still there"
             time.sleep(0.05)
@@ -187,6 +188,7 @@ def test_a_python_that_is_too_old_is_told_as_such(tmp_path: Path) -> None:
     ast.parse(parcel.MAIN, feature_version=(3, 7))
 
 
+@pytest.mark.tier("all")
 def test_an_image_without_a_kernel_is_told_as_such(tmp_path: Path) -> None:
     """Without site-packages there is neither nbclient nor pip."""
     code, said, told = run_archive(tmp_path, {"order": {"notebook": "a.ipynb"}}, "-S", "-E")
@@ -245,12 +247,13 @@ def test_what_is_fetched_may_be_written_by_another_user(tmp_path: Path, host: Gi
 
 @pytest.mark.parametrize(("ref", "file", "code", "words"), [
     ("nowhere", "train.ipynb", NO_REVISION, "couldn't find remote ref nowhere"),
-    ("0123456789abcdef0123456789abcdef01234567", "train.ipynb", NO_REVISION, "there is no revision"),
+    pytest.param("0123456789abcdef0123456789abcdef01234567", "train.ipynb", NO_REVISION, "there is no revision",
+                 marks=pytest.mark.tier("all")),
     ("main", "missing.ipynb", NO_FILE, "there is no file missing.ipynb at"),
     ("main", "../repo/train.ipynb", NO_FILE, "leads out of the repository"),
     ("--upload-pack=touch here", "train.ipynb", NO_REVISION, "begins with a dash"),
     ("main:refs/heads/here", "train.ipynb", NO_REVISION, "is no branch, tag or commit"),
-    ("main; touch here", "train.ipynb", NO_REVISION, ""),
+    pytest.param("main; touch here", "train.ipynb", NO_REVISION, "", marks=pytest.mark.tier("all")),
     ("$(touch here)", "train.ipynb", NO_REVISION, ""),
 ])  # fmt: skip
 def test_what_is_not_there_is_told_and_nothing_of_it_is_run(

@@ -17,6 +17,7 @@ pytest.importorskip("ipykernel")
 from argosy.addons.notebooks.runner.events import Heard  # noqa: E402
 from argosy.addons.notebooks.runner.order import Order  # noqa: E402
 from argosy.addons.notebooks.runner.running import read  # noqa: E402
+from support.deadlines import HANG_SECONDS  # noqa: E402
 
 FLOOD = "import os\nfor _ in range(300):\n    print('é' * 10_000)\nos.write(1, b'past the channels')"
 CELLS = [
@@ -42,7 +43,7 @@ def run(order: Order, folder: Path) -> subprocess.CompletedProcess[str]:
     file = folder / "order.json"
     file.write_text(order.dump())
     command = [sys.executable, "-m", "argosy.addons.notebooks.runner", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +114,7 @@ def test_a_run_ends_at_its_deadline_whatever_the_cell_does(folder: Path) -> None
     assert found["error"].startswith("cell 0: Timeout: the cell ran longer than 0.5 s")
 
 
+@pytest.mark.tier("all")
 def test_a_kernel_that_dies_is_a_failed_cell(folder: Path) -> None:
     nbformat.write(notebook([("code", "import os\nos.abort()", []), ("code", "1", [])]), folder / "dies.ipynb")
     results = folder / "dies.json"
@@ -122,6 +124,7 @@ def test_a_kernel_that_dies_is_a_failed_cell(folder: Path) -> None:
     assert "the kernel ended while the cell ran" in found["error"]
 
 
+@pytest.mark.tier("all")
 def test_what_was_saved_with_a_cell_passes_for_nothing_that_it_gave_now(folder: Path) -> None:
     """A cell is compared with its saved types, sys.exit() ends the notebook well, and later cells keep no outputs."""
     made = notebook([("code", "print(1)", []), ("code", "import sys\nsys.exit()", []), ("code", "2", [])])
@@ -140,6 +143,7 @@ def test_what_was_saved_with_a_cell_passes_for_nothing_that_it_gave_now(folder: 
     assert [len(cell.outputs) for cell in nbformat.read(folder / "left.ipynb", as_version=4).cells] == [1, 0, 0]
 
 
+@pytest.mark.tier("all")
 def test_a_notebook_in_another_language_is_not_run_as_python(tmp_path: Path) -> None:
     made = notebook([("code", "1", [])])
     made.metadata.kernelspec = {"name": "julia-1.9", "language": "julia", "display_name": "Julia"}
@@ -174,6 +178,7 @@ def test_what_is_no_notebook_is_named(tmp_path: Path, content: str | None, said:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.tier("all")
 def test_a_notebook_that_another_tool_wrote_is_mended_as_jupyter_does(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "code", "id": "a", "source": "1", "metadata": {}, "extra": 1},

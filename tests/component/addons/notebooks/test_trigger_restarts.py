@@ -201,7 +201,13 @@ async def trial_pod(cluster: EmbeddedCluster) -> Manifest | None:
     return pods[0] if pods else None
 
 
-@pytest.mark.parametrize("answers", [{"/v1/models/web": '{"ready": true}'}, {}], ids=["good", "broken"])
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param({"/v1/models/web": '{"ready": true}'}, id="good"),
+        pytest.param({}, id="broken", marks=pytest.mark.tier("all")),
+    ],
+)
 async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
     cluster: EmbeddedCluster, answers: dict[str, str]
 ) -> None:
@@ -213,7 +219,7 @@ async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
         await cluster.create(serving_pod(port))
         await becomes_ready(cluster, "old")
         async with at_work(cluster) as at:
-            await at.apply(training(entry("InferenceService", probe=probe, timeout="30s" if answers else "8s")))
+            await at.apply(training(entry("InferenceService", probe=probe, timeout="10m" if answers else "8s")))
             made_for_it = await until(lambda: trial_pod(cluster))
             assert (await get(cluster, old))["metadata"].get("deletionTimestamp") is None
             assert "serving.kserve.io/inferenceservice" not in made_for_it["metadata"]["labels"]
