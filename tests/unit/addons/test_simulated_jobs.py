@@ -10,7 +10,7 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from support.deadlines import HANG_SECONDS
-from support.simulators import JOB, POD, condition, fail, health, key, made, simulated, template
+from support.simulators import JOB, POD, condition, fail, health, key, leaping, made, simulated, template
 
 pytestmark = pytest.mark.anyio
 
@@ -37,11 +37,12 @@ async def test_a_job_is_complete_at_once_and_healthy_and_then_writes_nothing(clu
 
 
 async def test_a_job_runs_as_long_as_it_was_asked_to(cluster: EmbeddedCluster) -> None:
-    async with simulated(cluster) as world:
-        await cluster.create(job({"sandbox.argosy.dev/run-for": "2s"}))
+    async with leaping(cluster) as (world, clock):
+        await cluster.create(job({"sandbox.argosy.dev/run-for": "20m"}))
         live = await world.becomes(JOB, lambda it: it["status"]["ready"] == 1)
         assert (live["status"]["active"], health(live)[0]) == (1, "Progressing")
-        live = await world.becomes(JOB, ended)
+        clock.leap(20 * 60)
+        live = await world.becomes(JOB, lambda it: ended(it) or clock.leap(1))
     assert health(live)[0] == "Healthy" and "active" not in live["status"]
 
 

@@ -24,6 +24,7 @@ from argosy.model.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_I
 from argosy.model.application import Application, Destination
 from argosy.model.errors import ManifestError
 from argosy.model.manifest import Manifest
+from support.examples import examples
 
 APP = Application(name="shop", namespace="argocd", destination=Destination(namespace="prod"))
 ANNOTATION = Tracking(control_namespace="argocd")
@@ -286,7 +287,7 @@ KINDS = st.sampled_from([("v1", "ConfigMap"), ("apps/v1", "Deployment"), ("sea.d
 METHODS: st.SearchStrategy[Method] = st.sampled_from(["annotation", "label", "annotation+label"])
 
 
-@settings(deadline=None)
+@settings(max_examples=examples(), deadline=None)
 @given(
     app=st.builds(Application, name=NAMES, namespace=st.sampled_from(["", "argocd", "team"])),
     kind=KINDS,
@@ -306,7 +307,7 @@ def test_what_is_tracked_is_found_again_and_the_given_manifest_is_untouched(
     assert track(found, app, tracking) == found
 
 
-@settings(deadline=None)
+@settings(max_examples=examples(), deadline=None)
 @given(METHODS, METHODS, NAMES)
 def test_no_change_of_the_method_is_drift_where_annotations_decide_now(old: Method, new: Method, name: str) -> None:
     app = Application(name=name, namespace="argocd")
@@ -320,7 +321,7 @@ def test_no_change_of_the_method_is_drift_where_annotations_decide_now(old: Meth
         assert ("labels" in settled) is (new == "annotation+label")
 
 
-@settings(deadline=None)
+@settings(max_examples=examples(), deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_as_an_id_is_read_or_ignored(text: str) -> None:
     found = read_id(text)

@@ -242,7 +242,7 @@ def test_every_status_is_one_that_the_definition_admits(made: Report) -> None:
     assert KIND.decode(manifest) == (manifest, [])
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_patches_lead_from_status_to_status(data: st.DataObject) -> None:
     first = data.draw(reports())

@@ -11,7 +11,7 @@ import pytest
 from argosy.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event, Retention, Store
 from argosy.apiserver.store import window as window_module
 from argosy.model.errors import Gone, TransientError
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 
 B = "core/configmaps"
 Scenario = Callable[[Store], Awaitable[None]]
@@ -290,11 +290,8 @@ def test_history_is_compacted_by_number_of_revisions(tmp_path: Path) -> None:
         store = await Store.open(tmp_path / "argosy.db", retention=Retention(revisions=64))
         for _ in range(300):
             await fill(store, "a/1")
-        for _ in range(200):
-            if store.compacted >= 300 - 64 - 4:
-                break
-            await asyncio.sleep(0.01)
-        assert 300 - 64 - 4 <= store.compacted <= 300 - 64
+        await wait_until_async(lambda: store.compacted >= 300 - 64 - 4)
+        assert store.compacted <= 300 - 64
         await store.close()
 
     asyncio.run(main())
@@ -305,11 +302,7 @@ def test_history_is_compacted_by_bytes_and_by_age(tmp_path: Path) -> None:
         store = await Store.open(path, retention=retention)
         for _ in range(50):
             await store.put(B, "a", "1", lambda revision: b"x" * 1_000)
-        for _ in range(300):
-            if store.compacted:
-                break
-            await asyncio.sleep(0.01)
-        assert store.compacted
+        await wait_until_async(lambda: store.compacted)
         await store.close()
 
     asyncio.run(main(Retention(bytes=20_000), tmp_path / "bytes.db"))
