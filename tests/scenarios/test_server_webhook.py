@@ -13,6 +13,7 @@ import pytest
 from argosy.desk.applications import refreshes
 from argosy.model.names import ResourceKey
 from argosy.server.api.webhook import BURST, Webhooks
+from support.deadlines import wait_until_async
 from support.rest_api import World, rest_world
 from support.webhooks import CLONE, GITHUB, PROVIDERS, SECRETS, delivery, post, signature
 
@@ -132,11 +133,11 @@ async def test_an_application_is_refreshed_once_in_a_while_and_none_is_forgotten
     assert asyncio.get_running_loop().time() - began >= 2.0
     slow = refreshes.Refreshes(seconds=60)
     slow.ask(Counting(), [key])  # type: ignore[arg-type]
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: len(written) == 3)
     slow.ask(Counting(), [key])  # type: ignore[arg-type] - in a minute
     await asyncio.sleep(0.05)
     slow.ask(Counting(), [key._replace(name="another")])  # type: ignore[arg-type] - waits behind nobody
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: "another" in written)
     assert written[2:] == ["on-main", "another"]
 
 
