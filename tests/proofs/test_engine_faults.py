@@ -16,6 +16,8 @@ import pytest
 
 from argosy.model import annotations as names
 from argosy.model.errors import ClusterError, Conflict, Gone, TransientError, UnknownRef, Unreachable
+from argosy.sync.states import Turn
+from support.deadlines import wait_until_async
 from support.engine_crashes import APP, Outcome, Running, Scene, Theatre, straight, theatre
 from support.engine_histories import SCENES
 
@@ -154,3 +156,21 @@ async def test_whatever_strikes_everything_converges_and_nothing_is_done_twice(
         plays += 1
         assert plays < 10 * size(3000)
     print(dict(struck), f"in {plays} plays")
+
+
+async def test_an_engine_that_does_not_know_a_hook_that_it_made_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proof proves something: a create whose answer is lost is done once more by who does not look."""
+    scene = patient(SCENES["phases"])
+    monkeypatch.setattr(Turn, "is_ours", False)
+    async with theatre(scene) as stage, stage.engine() as running:
+        running.cluster.fault = (
+            lambda call, after: LOST["reset after"]() if after and call == "create Job/pre" else None
+        )
+        asking = asyncio.create_task(go_on(running))
+
+        async def is_made_twice() -> bool:
+            await scene.world(stage.cluster)
+            return max(marks(stage).values(), default=0) > 1
+
+        await wait_until_async(is_made_twice, "a hook is made twice")
+        asking.cancel()
