@@ -34,7 +34,7 @@ from support.deadlines import HANG_SECONDS
 from support.failure_report import record_log
 
 # Not by HOME, which tests change.
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache") / "argosy" / "realcluster"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache", "argosy/realcluster")
 ETCD_NAMES = ("etcd", "v3", "server")  # `go build` names a program after the last part of its module's path
 ADMIN_TOKEN = "admin-of-a-test"  # good for one temporary server on loopback
 
