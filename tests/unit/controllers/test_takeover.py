@@ -11,7 +11,7 @@ import pytest
 from argosy.controllers.takeover import AT_ONCE, Takeover
 from argosy.model.errors import Conflict
 from argosy.model.names import ResourceKey
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +64,7 @@ async def scene() -> AsyncIterator[Scene]:
 async def test_work_waits_until_everything_is_claimed(scene: Scene) -> None:
     scene.takeover.add(key(number) for number in range(50))
     another = asyncio.create_task(scene.takeover.turn(key(99)))
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: scene.most >= AT_ONCE)
     assert not another.done() and scene.most == AT_ONCE
     await scene.until_calm()
     assert await another
@@ -82,7 +82,7 @@ async def test_a_claim_that_is_refused_is_tried_again_and_then_left_to_who_works
 
 async def test_what_is_another_s_meanwhile_is_not_claimed(scene: Scene) -> None:
     scene.takeover.add(key(number) for number in range(AT_ONCE + 1))
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: scene.most == AT_ONCE)
     scene.takeover.drop(key(AT_ONCE))
     await scene.until_calm()
     assert key(AT_ONCE) not in scene.tried
@@ -93,7 +93,7 @@ async def test_after_the_end_nothing_is_worked_on_or_claimed() -> None:
     running = asyncio.create_task(scene.takeover.run())
     scene.takeover.add([key(0)])
     turn = asyncio.create_task(scene.takeover.turn(key(1)))
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: scene.tried)
     running.cancel()
     assert not await turn, "whoever waited goes home"
     scene.takeover.add([key(2)])

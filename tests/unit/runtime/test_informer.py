@@ -18,7 +18,7 @@ from argosy.runtime import informer as module
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import Backoff
 from argosy.runtime.informer import Informer
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio
@@ -187,12 +187,13 @@ async def test_a_kind_that_comes_later_is_found_and_one_that_goes_is_emptied(
 
 
 async def eventually_created(cluster: Cluster, manifest: Manifest) -> None:
-    for _ in range(500):
+    async def is_created() -> bool:
         with contextlib.suppress(ClusterError):
             await cluster.create(manifest)
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("the new kind was never served")
+            return True
+        return False
+
+    await wait_until_async(is_created, "the new kind is served")
 
 
 async def test_a_kind_that_may_not_be_read_is_not_taken_for_empty(cluster: Cluster, namespace: str) -> None:
