@@ -13,6 +13,7 @@ from argosy.model.manifest import Manifest, key_of, read_manifests
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definitions, names
 from support.contract_manifests import eventually
+from support.real_server import REAL
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +70,9 @@ def holds(given: Any, found: Any) -> bool:
     return bool(given == found)
 
 
+@pytest.mark.parametrize(
+    "flavour", ["embedded", pytest.param("wire", marks=pytest.mark.tier("all")), REAL], indirect=True
+)
 async def test_a_server_takes_every_definition_and_keeps_what_the_examples_say(
     furnished: Cluster, namespace: str
 ) -> None:

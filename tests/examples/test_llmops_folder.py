@@ -187,7 +187,10 @@ def test_the_data_connection_has_five_keys_and_no_value(environment: str) -> Non
 
 
 @pytest.mark.parametrize("example, kind", [("external-secret", "ExternalSecret"), ("sealed-secret", "SealedSecret")])
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
+@pytest.mark.parametrize(
+    "environment",
+    [pytest.param(each, marks=pytest.mark.tier("all") if number else ()) for number, each in enumerate(ENVIRONMENTS)],
+)
 def test_an_example_of_a_secret_takes_the_place_of_the_empty_one(
     environment: str, example: str, kind: str, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -40,13 +41,20 @@ def with_notebooks(*jobs: dict[str, Any], **values: Any) -> dict[str, Any]:
     return {"git": {"repoURL": URL}, "notebooks": {"validation": {"jobs": list(jobs)}}, **values}
 
 
+def few(*rows: Any) -> list[Any]:
+    """The first and the last of them in every run, the others in `make test-all`: each starts Helm."""
+    rest = pytest.mark.tier("all")
+    return [rows[0], *(pytest.param(*row, marks=rest) for row in rows[1:-1]), rows[-1]]
+
+
+@functools.cache
 def full() -> list[dict[str, Any]]:
     return rendered({"global": {"git": {"repoURL": URL}}}, GLOBAL, NOTEBOOKS)
 
 
 @pytest.mark.parametrize(
     ("values", "url"),
-    [
+    few(
         ({"imageBuilds": {"gitRepository": SPECIFIC}, "git": {"repoURL": LOCAL}, "global": EVERYWHERE}, SPECIFIC),
         ({"git": {"repoURL": LOCAL}, "global": EVERYWHERE}, LOCAL),
         ({"global": EVERYWHERE}, SHARED),
@@ -56,7 +64,7 @@ def full() -> list[dict[str, Any]]:
         ({"git": {"repoURL": LOCAL}, "global": None}, LOCAL),
         ({"git": {"repoURL": LOCAL}, "global": {"git": None}}, LOCAL),
         ({"git": {"repoURL": LOCAL}, "global": {"git": "none"}}, LOCAL),
-    ],
+    ),
 )
 def test_the_most_specific_url_that_says_something_wins(values: dict[str, Any], url: str) -> None:
     assert the(rendered(values), "BuildConfig")["spec"]["source"]["git"]["uri"] == url
@@ -64,14 +72,14 @@ def test_the_most_specific_url_that_says_something_wins(values: dict[str, Any], 
 
 @pytest.mark.parametrize(
     ("values", "ref"),
-    [
+    few(
         ({"imageBuilds": {"gitRef": "a"}, "git": {"revision": "b"}, "global": {"git": {"revision": "c"}}}, "a"),
         ({"git": {"revision": "b"}, "global": {"git": {"revision": "c"}}}, "b"),
         ({"global": {"git": {"revision": "c"}}}, "c"),
         ({"global": {}}, "main"),
         ({"git": None}, "main"),
         ({"global": {"git": {"revision": 7}}}, "7"),
-    ],
+    ),
 )
 def test_the_most_specific_ref_wins_and_main_stands_in(values: dict[str, Any], ref: str) -> None:
     build = {**values.get("imageBuilds", {}), "gitRepository": URL}
@@ -101,12 +109,12 @@ def test_a_notebook_without_a_url_is_refused_with_the_name_of_the_value(values: 
 
 @pytest.mark.parametrize(
     ("own", "of_all", "url", "ref"),
-    [
+    few(
         ({"url": SPECIFIC, "ref": "a"}, {"url": LOCAL, "ref": "b"}, SPECIFIC, "a"),
         ({}, {"url": LOCAL, "ref": "b"}, LOCAL, "b"),
         ({}, {}, URL, "main"),
         ({"ref": "a"}, None, URL, "a"),
-    ],
+    ),
 )
 def test_a_notebooks_own_source_comes_before_that_of_all(own: dict[str, str], of_all: Any, url: str, ref: str) -> None:
     values = with_notebooks({**NOTEBOOK, "git": own})
@@ -133,7 +141,7 @@ def test_whatever_pulls_the_image_comes_after_the_job_that_waits_for_it() -> Non
 
 @pytest.mark.parametrize(
     ("values", "sentence"),
-    [
+    few(
         (with_notebooks({**NOTEBOOK, "wave": -4}), "notebook train: wave -4 is before 0"),
         ({"inferenceServices": [{**MODEL, "wave": -1}]}, "inference service m: wave -1 is before 0"),
         (with_notebooks({**NOTEBOOK, "wave": "soon"}), 'sync wave "soon" must be a whole number'),
@@ -146,7 +154,7 @@ def test_whatever_pulls_the_image_comes_after_the_job_that_waits_for_it() -> Non
         ({"git": BUILT, "waitForImage": {"timeout": 604801}}, "at most 604800"),
         ({"git": BUILT, "waitForImage": {"timeout": 10**20}}, "at most 604800"),
         ({"git": BUILT, "imageBuilds": {"name": "n" * 60}}, "is longer than 63 characters"),
-    ],
+    ),
 )
 def test_a_value_that_cannot_work_is_refused_with_what_is_wrong(values: dict[str, Any], sentence: str) -> None:
     assert sentence in refusal(values)
@@ -159,12 +167,12 @@ def test_wave_0_is_a_wave_and_not_the_default() -> None:
 
 @pytest.mark.parametrize(
     ("tier", "requests", "limits", "timeout"),
-    [
+    few(
         ("tier1", {"memory": "512Mi", "cpu": "500m"}, {"memory": "1Gi", "cpu": "1"}, "5m"),
         (None, {"memory": "2Gi", "cpu": "1"}, {"memory": "4Gi", "cpu": "2"}, "15m"),
         ("tier2", {"memory": "2Gi", "cpu": "1"}, {"memory": "4Gi", "cpu": "2"}, "15m"),
         ("tier3", {"memory": "4Gi", "cpu": "2"}, {"memory": "8Gi", "cpu": "4", "nvidia.com/gpu": "1"}, "45m"),
-    ],
+    ),
 )
 def test_a_tier_gives_a_notebook_its_resources_and_its_time(
     tier: str | None, requests: dict[str, str], limits: dict[str, str], timeout: str
@@ -214,7 +222,7 @@ def test_every_object_is_in_the_namespace_of_the_release() -> None:
     assert {manifest["metadata"]["namespace"] for manifest in full()} == {NAMESPACE}
 
 
-@pytest.mark.parametrize(("url", "files"), [("", []), (URL, []), (URL, [GLOBAL]), (URL, [GLOBAL, NOTEBOOKS])])
+@pytest.mark.parametrize(("url", "files"), few(("", []), (URL, []), (URL, [GLOBAL]), (URL, [GLOBAL, NOTEBOOKS])))
 def test_helm_finds_nothing_to_complain_about(url: str, files: list[Path]) -> None:
     named = [word for file in files for word in ("-f", file)]
     done = helm("lint", "--strict", PLATFORM, *named, "--set", f"git.repoURL={url}")

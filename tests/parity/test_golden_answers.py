@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from support.clusters import argosy, sandbox
 from support.deadlines import HANG_SECONDS
 
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "kubeapi"
-ARGOSY = Path(sys.executable).parent / "argosy"
 pytestmark = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded answers of a real server are not here")
 
 # Where the embedded server answers otherwise, and why. A pattern that no difference needs any more fails the test.
@@ -64,24 +64,11 @@ EXCEPTIONS = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("golden")
-    command = [ARGOSY, "sandbox", "start", "--data-dir", folder, "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        line = process.stdout.readline()
-        assert "ready" in line
-        environment = {
-            "BASE": line.split()[3].rstrip(";"),
-            "TOKEN": (folder / "tls" / "admin.token").read_text(),
-            "CA": str(folder / "tls" / "ca.crt"),
-        }
-        applied = subprocess.run(
-            [ARGOSY, "sandbox", "load", "--data-dir", folder, "-f", RECORDED / "widgets-crd.yaml"], check=False
-        )
-        assert applied.returncode == 0
-        yield environment
-    finally:
-        process.terminate()
-        process.wait(HANG_SECONDS)
+    with sandbox(folder / "data", "--port", "0") as started:
+        load = ("sandbox", "load", "--data-dir", started.folder, "-f", RECORDED / "widgets-crd.yaml")
+        assert argosy(*load, home=folder).code == 0
+        tls = started.folder / "tls"
+        yield {"BASE": started.address, "TOKEN": (tls / "admin.token").read_text(), "CA": str(tls / "ca.crt")}
 
 
 @pytest.fixture(scope="module")
