@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from argosy.desk.accounts.passwords import Hashing
-from argosy.server.identity.attempts import MOST, WINDOW
+from argosy.model.manifest import Manifest
+from argosy.server.identity.attempts import MOST, WINDOW, Attempts
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.identities import Identities
 from support.identities import CHEAP, Glance, Room, identity_room
@@ -68,9 +69,8 @@ def worst(times: list[float], lag: float) -> int:
     return max(sum(1 for later in times[at:] if later - begin < WINDOW - lag) for at, begin in enumerate(times))
 
 
-async def test_no_account_is_guessed_at_more_than_five_times_in_five_minutes(
-    tmp_path: Path, size: Callable[[int], int], rng: random.Random
-) -> None:
+async def most_compared(tmp_path: Path, rng: random.Random, wanted: int) -> tuple[int, int]:
+    """Of any account, in any five minutes; and of all, in all."""
     async with identity_room(tmp_path) as room:
         await room.settings(**{f"accounts__{name}": "login" for name in REAL})
         await room.identities.book.set_password(REAL[0], "never guessed")
@@ -80,7 +80,7 @@ async def test_no_account_is_guessed_at_more_than_five_times_in_five_minutes(
         await room.secrets(**{f"accounts__{name}__password": text for name, text in hashes.items()})
         hashing = Noting(lambda: room.clock.now().timestamp())
         servers = await fleet(room, hashing)
-        made, wanted, slowest = 0, size(GUESSES), 0.0
+        made, slowest = 0, 0.0
         while made < wanted:
             began = time.monotonic()
             names = rng.choices([*REAL, *NOBODY], k=RACE) if rng.random() < 0.5 else [rng.choice(REAL)] * RACE
@@ -93,5 +93,31 @@ async def test_no_account_is_guessed_at_more_than_five_times_in_five_minutes(
             slowest = max(slowest, time.monotonic() - began)
             room.clock.leap(rng.choice([0.0, 0.0, 1.5, 20.0, 120.0, 299.0, 301.0]))
         found = {name: worst(hashing.noted.get(text.encode(), [0.0]), slowest) for name, text in hashes.items()}
-        assert max(found.values()) <= MOST
-        assert sum(len(times) for times in hashing.noted.values()) > MOST  # some were, or nothing is shown
+        return max(found.values()), sum(len(times) for times in hashing.noted.values())
+
+
+async def test_no_account_is_guessed_at_more_than_five_times_in_five_minutes(
+    tmp_path: Path, size: Callable[[int], int], rng: random.Random
+) -> None:
+    most, compared = await most_compared(tmp_path, rng, size(GUESSES))
+    assert most <= MOST
+    assert compared > MOST  # some were, or nothing is shown
+
+
+async def test_a_server_that_counts_after_the_fact_is_found_out(
+    tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proof proves something: a count that another server overtook is taken for written."""
+    write = Attempts._write
+
+    async def careless(self: Attempts, found: Manifest | None, data: Mapping[str, list[str]]) -> bool:
+        await write(self, found, data)
+        return True
+
+    monkeypatch.setattr(Attempts, "_write", careless)
+    for turn in range(10):  # chance may keep a race away from the bug, but not all of them
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        if (await most_compared(folder, rng, RACE))[0] > MOST:
+            return
+    pytest.fail("the proof does not find it")
