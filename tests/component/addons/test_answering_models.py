@@ -25,6 +25,7 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.model.manifest import Manifest
 from argosy.runtime import AddOn
+from support.deadlines import HANG_SECONDS
 from support.serving_manifests import MODEL_KINDS, POD, SERVICE, model, runtime
 from support.simulators import World, condition, key, made
 
@@ -75,7 +76,7 @@ async def ask(url: str, path: str, document: Any = None, host: str | None = None
     verb = "GET" if document is None else "POST"
     head = f"{verb} {path} HTTP/1.1\r\nHost: {host or name}\r\nContent-Length: {len(data)}\r\n\r\n"
     writer.write(head.encode() + data)
-    told, _, body = (await asyncio.wait_for(reader.read(), 20)).partition(b"\r\n\r\n")
+    told, _, body = (await asyncio.wait_for(reader.read(), HANG_SECONDS)).partition(b"\r\n\r\n")
     writer.close()
     if not told:
         raise ConnectionResetError
@@ -90,7 +91,7 @@ async def refused(url: str) -> bool:
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while not await holds():
             await asyncio.sleep(0.02)
 
@@ -122,6 +123,7 @@ async def test_a_text_model_is_a_stub_that_says_so(cluster: EmbeddedCluster, pla
         assert streamed.endswith(b"data: [DONE]\n\n")
 
 
+@pytest.mark.tier("all")
 async def test_nobody_answers_for_a_model_that_was_deleted(cluster: EmbeddedCluster, place: Path) -> None:
     put(place, "model.py", DOUBLING)
     async with answering(cluster, place) as world:
@@ -135,6 +137,7 @@ async def test_nobody_answers_for_a_model_that_was_deleted(cluster: EmbeddedClus
             await until(lambda url=url: refused(url))
 
 
+@pytest.mark.tier("all")
 async def test_a_new_pod_reads_the_model_anew(cluster: EmbeddedCluster, place: Path) -> None:
     file = put(place, "model.py", DOUBLING)
     async with answering(cluster, place) as world:
@@ -160,6 +163,7 @@ async def test_a_new_pod_reads_the_model_anew(cluster: EmbeddedCluster, place: P
         assert live["status"]["url"] == url
 
 
+@pytest.mark.tier("all")
 async def test_after_a_restart_it_answers_at_the_address_that_people_know(
     cluster: EmbeddedCluster, place: Path
 ) -> None:
@@ -177,6 +181,7 @@ async def test_after_a_restart_it_answers_at_the_address_that_people_know(
         await until(answers)
 
 
+@pytest.mark.tier("all")
 async def test_a_process_that_is_killed_comes_back_at_the_same_address(cluster: EmbeddedCluster, place: Path) -> None:
     put(place, "model.py", "import os\n\ndef predict(instances):\n    return [os.getppid(), os.kill(os.getpid(), 9)]\n")
     async with answering(cluster, place) as world:
@@ -238,7 +243,8 @@ async def test_what_scikit_learn_learned_is_served_from_both_of_its_files(
     cluster: EmbeddedCluster, place: Path
 ) -> None:
     files = put(place, "model.joblib", b"", "joblib"), put(place, "model.pkl", b"", "pickle")
-    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", LEARNED, *map(str, files)], check=True, timeout=60)
+    command = [sys.executable, "-c", LEARNED, *map(str, files)]
+    await asyncio.to_thread(subprocess.run, command, check=True, timeout=HANG_SECONDS)
     async with answering(cluster, place) as world:
         for name in ("joblib", "pickle"):
             served = model(modelFormat={"name": "sklearn"}, storageUri=f"pvc://models/{name}")
@@ -285,6 +291,7 @@ def test_a_request_that_gets_no_thread_keeps_no_place(monkeypatch: pytest.Monkey
         door.server_close()
 
 
+@pytest.mark.tier("all")
 async def test_a_process_that_ends_again_and_again_is_a_failure_with_its_last_words(
     cluster: EmbeddedCluster, place: Path
 ) -> None:
@@ -373,7 +380,7 @@ async def test_the_log_of_a_predictor_is_what_its_process_prints(cluster: Embedd
         url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
         (pod,) = await world.pods()
         await ask(url, "/v1/models/web:predict", {"instances": [7]})
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_SECONDS):
             followed = printed(addon, pod, follow=True)
             lines = [await anext(followed) for _ in range(5)]
             assert "loading web from pvc://models/doubling (simulated by argosy)" in lines[0]

@@ -8,6 +8,7 @@ import pytest
 
 from argosy.app.controlling import ControllerOptions, _address
 from argosy.app.probing import Signs, probed
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -16,7 +17,7 @@ async def ask(port: int, question: bytes) -> str:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(question)
     writer.write_eof()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         answer = await reader.read()
     writer.close()
     return answer.decode()

@@ -12,6 +12,7 @@ from argosy.app.engine import Engine
 from argosy.app.vitals import ENDED, Vitals
 from argosy.model.names import ResourceKey
 from argosy.runtime.leader import Election, Terms
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
 
 WORKERS = 8
@@ -24,7 +25,7 @@ async def room(tmp_path: Path) -> AsyncIterator[Room]:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while not holds():
             await asyncio.sleep(0.01)
 
@@ -112,5 +113,5 @@ async def test_an_engine_does_not_go_on_without_its_workers(room: Room) -> None:
     assert not any("workers" in each for each in vitals.stuck())  # it may be told to stop just now
     room.clock.leap(ENDED + 1)
     assert any(each.startswith("its workers ended 6") for each in vitals.stuck())
-    await asyncio.wait({running}, timeout=30)
+    await asyncio.wait({running}, timeout=HANG_SECONDS)
     assert running.done() and "ended by itself" in repr(running.exception())

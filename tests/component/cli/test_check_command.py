@@ -188,7 +188,13 @@ SHIPPED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("folder", SHIPPED)
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(folder, marks=pytest.mark.tier("all") if number % 3 else ())
+        for number, folder in enumerate(SHIPPED)
+    ],
+)
 def test_what_we_ship_has_nothing_that_is_worse_than_a_remark(
     folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,6 +202,7 @@ def test_what_we_ship_has_nothing_that_is_worse_than_a_remark(
     assert main(["check", folder]) == DONE, capsys.readouterr().out
 
 
+@pytest.mark.tier("all")
 def test_the_checks_that_are_always_healthy_on_purpose_are_all_that_is_found_in_ours(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

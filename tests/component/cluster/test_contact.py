@@ -16,6 +16,7 @@ from argosy.model.errors import ArgosyError, Forbidden
 from argosy.model.names import GroupKind
 from argosy.runtime import Cache
 from argosy.runtime.informer import Informer
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")
@@ -58,7 +59,7 @@ async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCapture
     async with server, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
         cluster.tell_contact(Contact(grace=0.0))
         watches = [asyncio.create_task(Informer(cluster, KIND, Cache(), namespace=f"n{at}").run()) for at in range(5)]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while asked < 20:
                 await asyncio.sleep(0.01)
             (away,) = told(caplog)

@@ -16,6 +16,7 @@ from argosy.cluster.auth import Credentials
 from argosy.cluster.connection import Connection, ExecPlugin
 from argosy.cluster.exec_plugin import run_plugin
 from argosy.model.errors import TransientError, UserError
+from support.deadlines import HANG_SECONDS
 
 V1 = "client.authentication.k8s.io/v1"
 pytestmark = pytest.mark.anyio
@@ -100,7 +101,7 @@ async def test_a_plugin_goes_on_when_who_asked_gives_up_and_ends_with_the_connec
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(credentials.current(), 0.05)
     go.touch()
-    first = await asyncio.wait_for(credentials.current(), 30)
+    first = await asyncio.wait_for(credentials.current(), HANG_SECONDS)
     assert first.authorization == "Bearer token-1-"
     go.unlink()
     waiter = asyncio.create_task(credentials.refused(first))
@@ -154,7 +155,7 @@ async def test_a_plugin_that_hangs_is_ended_with_what_it_has_started(
     script = program(tmp_path, f"#!/bin/sh\nexec 3<>{told}; echo begun >&3; sleep 60; true")
     hanging = ExecPlugin(script, V1, interactive_mode="Never")
     running = asyncio.create_task(run_plugin(hanging, connection(hanging)))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         while not select.select([heard], [], [], 0)[0]:
             await asyncio.sleep(0.01)
         assert os.read(heard, 100) == b"begun\n"

@@ -29,6 +29,7 @@ from argosy.cluster.sending import BEFORE_SENDING
 from argosy.cluster.wire import NameService, Wire
 from argosy.model.errors import ClusterError, Gone, TransientError, UserError
 from argosy.model.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")
@@ -204,7 +205,7 @@ async def test_a_server_that_gives_the_same_page_for_ever_gives_no_list() -> Non
     page = {"kind": "ConfigMapList", "metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}
     async with against(lambda _: answer(page)) as (cluster, server):
         with pytest.raises(Unavailable, match="the same page again"):
-            await asyncio.wait_for(cluster.list(KIND), 30)
+            await asyncio.wait_for(cluster.list(KIND), HANG_SECONDS)
         assert len(server.requests) == 2
 
 
@@ -439,7 +440,7 @@ async def test_names_that_nobody_answers_take_no_thread_of_others(monkeypatch: p
 
     def silent(*_: object) -> list[object]:
         asked.release()
-        over.wait(30)
+        over.wait(2 * HANG_SECONDS)  # longer than anybody below waits
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
     monkeypatch.setattr(socket, "getaddrinfo", silent)
@@ -450,7 +451,7 @@ async def test_names_that_nobody_answers_take_no_thread_of_others(monkeypatch: p
         for _ in wires[:2]:
             while not asked.acquire(blocking=False):
                 await asyncio.sleep(0.005)
-        assert await asyncio.wait_for(asyncio.to_thread(int), 10) == 0
+        assert await asyncio.wait_for(asyncio.to_thread(int), HANG_SECONDS) == 0
         over.set()
         for call in calls:
             with pytest.raises(Unavailable, match="cannot be reached: Temporary failure in name resolution"):

@@ -110,6 +110,7 @@ def test_twenty_callers_share_two_workers_and_each_gets_its_own_answer():
     play(scene)
 
 
+@pytest.mark.tier("all")
 def test_calls_with_other_limits_never_make_the_pool_larger():
     async def scene(pool):
         server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
@@ -250,6 +251,7 @@ def test_a_pool_follows_when_its_event_loop_was_closed_and_refuses_two_at_once()
     assert not is_running(server)
 
 
+@pytest.mark.tier("all")
 def test_the_pool_works_on_uvloop():
     async def scene(pool):
         limits = Limits(wall=HANG_SECONDS, cpu=0.2)

@@ -224,7 +224,7 @@ while not os.path.exists(os.environ["HOME"] + "/beat"):
 FLOOD = "sys.stdout.write('x' * (2 << 20))\nsys.stdout.flush()\ntime.sleep(100)"
 
 
-@everyone_at_once
+@everyone
 @pytest.mark.parametrize("then", ["", FLOOD], ids=["ends", "is ended"])
 def test_a_process_that_hides_in_a_session_of_its_own_does_not_stay(who, folder, place, then):
     scratch = place / "scratch"

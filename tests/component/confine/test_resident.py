@@ -16,6 +16,7 @@ import pytest
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
 from argosy.confine.resident import DAYS, Resident, Surroundings, start
+from support.deadlines import HANG_SECONDS
 from support.processes import children, descriptors, is_running, soon
 
 pytestmark = [
@@ -52,7 +53,7 @@ async def test_it_answers_on_the_socket_that_was_opened_for_it(folder: Path) -> 
         try:
             await resident.tell(b"told")
             reader, writer = await asyncio.open_connection(*door.getsockname())
-            told, _, user = (await asyncio.wait_for(reader.read(), 20)).partition(b"\n")
+            told, _, user = (await asyncio.wait_for(reader.read(), HANG_SECONDS)).partition(b"\n")
             writer.close()
             assert told == b"told" and int(user) == (65534 if os.getuid() == 0 else os.getuid())
             assert resident.is_running and resident.said() == "here\n"
@@ -63,7 +64,7 @@ async def test_it_answers_on_the_socket_that_was_opened_for_it(folder: Path) -> 
 
 async def test_how_it_ended_and_what_it_said_last_are_known(folder: Path) -> None:
     resident = await begin(folder, "print('the end'); raise SystemExit(7)")
-    ended = await asyncio.wait_for(resident.ended, 20)
+    ended = await asyncio.wait_for(resident.ended, HANG_SECONDS)
     assert (ended.code, ended.limit, resident.said()) == (7, "", "the end\n")
     await resident.tell(b"too late")
     await resident.end()
@@ -71,7 +72,7 @@ async def test_how_it_ended_and_what_it_said_last_are_known(folder: Path) -> Non
 
 async def test_too_much_memory_is_its_end(folder: Path) -> None:
     resident = await begin(folder, "import time\nheld = [bytes(1 << 20) for _ in range(4096)]\ntime.sleep(60)")
-    ended = await asyncio.wait_for(resident.ended, 30)
+    ended = await asyncio.wait_for(resident.ended, HANG_SECONDS)
     assert ended.limit == "memory" or "MemoryError" in resident.said()
 
 
@@ -121,7 +122,7 @@ async def test_what_it_adds_to_a_mounted_folder_counts_with_and_without_a_name(f
         argv = (sys.executable, "-I", "-S", "-c", FILLS.replace("{unlinks}", str(unlinks)))
         resident = await start(argv, folder=folder, readable=python_places(), limits=limits, around=around)
         try:
-            ended = await asyncio.wait_for(asyncio.shield(resident.ended), 60)
+            ended = await asyncio.wait_for(asyncio.shield(resident.ended), HANG_SECONDS)
         finally:
             await resident.end()
         if ended.refused:
@@ -137,7 +138,7 @@ async def test_a_folder_of_its_own_does_not_hide_what_it_needs(folder: Path) -> 
         around = Surroundings(mounts=[(name, above, False)])
         argv = (sys.executable, "-I", "-S", str(folder / "script.py"))
         resident = await start(argv, folder=folder, readable=python_places(), limits=LIMITS, around=around)
-        ended = await asyncio.wait_for(asyncio.shield(resident.ended), 60)
+        ended = await asyncio.wait_for(asyncio.shield(resident.ended), HANG_SECONDS)
         await resident.end()
         if ended.refused:
             pytest.skip(ended.refused)

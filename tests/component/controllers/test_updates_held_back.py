@@ -16,6 +16,7 @@ from argosy.model.names import ResourceKey
 from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 APP = ResourceKey("argoproj.io", "Application", "argocd", "models")
@@ -78,7 +79,7 @@ async def test_who_is_concerned_is_woken_only_where_health_has_changed(tmp_path:
     assert found.holds_back(deployment("1"), deployment("2", readyReplicas=1), [APP])
     assert found.holds_back(deployment("3"), deployment("4", ready=0), [sick])
     work = asyncio.create_task(found.run(woken.put_nowait))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         assert await woken.get() == sick
     assert woken.empty()
     work.cancel()
@@ -91,7 +92,7 @@ async def test_who_is_concerned_is_woken_where_health_could_not_be_judged(tmp_pa
     woken: asyncio.Queue[ResourceKey] = asyncio.Queue()
     assert found.holds_back(deployment("1"), deployment("2", readyReplicas=1), [APP])
     work = asyncio.create_task(found.run(woken.put_nowait))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         assert await woken.get() == APP
     work.cancel()
 
@@ -110,6 +111,6 @@ async def test_what_lives_in_another_cluster_is_judged_by_the_storage_classes_th
     for key, place in ((APP, None), (APP._replace(name="there"), there)):
         assert found.holds_back(claim("1", "Pending"), claim("2", "Bound"), [key], place)
     work = asyncio.create_task(found.run(woken.put_nowait))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         assert await woken.get() == APP._replace(name="there")
     work.cancel()

@@ -164,6 +164,7 @@ def test_files_that_are_too_large_are_failed_cases(tmp_path):
     assert f"more than the {MOST_SCRIPT_BYTES} bytes" in line(script)
 
 
+@pytest.mark.tier("all")
 def test_a_tree_deeper_or_larger_than_trees_are_is_refused(tmp_path, monkeypatch):
     write(tmp_path / "deep", {"/".join("abcdefghijklmn") + "/health.lua": RULE})
     with pytest.raises(LimitError, match="nested more than 12 deep"):

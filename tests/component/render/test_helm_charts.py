@@ -207,7 +207,7 @@ def test_a_vendored_chart_is_rendered_where_its_condition_holds(engine: str) -> 
     assert origin and origin.file == "charts/shop/charts/cart/templates/a.yaml"
 
 
-@library_first
+@program_first
 def test_a_chart_of_the_same_repository_is_taken_as_it_is(engine: str) -> None:
     chart = CHART + "dependencies:\n- {name: lib, version: 1.x.x, repository: 'file://../../libs/lib'}\n"
     tree = a_chart(
@@ -262,7 +262,7 @@ def test_a_schema_is_kept_unless_it_is_skipped(engine: str) -> None:
     assert shown(render(engine, tree, HelmOptions(values="size: big", skip_schema_validation=True))) == {"size": "big"}
 
 
-@both_engines
+@program_first
 def test_a_kustomization_can_inflate_a_chart(engine: str) -> None:
     tree = a_chart(
         {

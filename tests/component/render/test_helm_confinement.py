@@ -18,7 +18,7 @@ from argosy.render.helm.program import HelmProgram
 from argosy.render.helm.release import Engine, HelmFailed, Release
 from argosy.source.trees import FolderTree
 from support.file_trees import TextTree
-from support.helm_engines import APP, CHART, SHOWN, a_chart, both_engines, needs_one, render, the_engine
+from support.helm_engines import APP, CHART, SHOWN, a_chart, both_engines, needs_one, program_first, render, the_engine
 
 SECRET = "canary-5f2d91"
 LOOP = "{{ range until 9999 }}{{ range until 9999 }}{{ end }}{{ end }}"
@@ -57,7 +57,7 @@ def test_a_link_that_leads_out_is_refused_by_its_name(repository: Path, engine: 
     assert SECRET not in str(refused.value)
 
 
-@both_engines
+@program_first
 @pytest.mark.parametrize("path", ["../../canary.yaml", "/../canary.yaml", "x/../../../canary.yaml", "{canary}"])
 def test_no_field_names_a_file_outside(repository: Path, engine: str, path: str) -> None:
     path = path.replace("{canary}", str(repository.parent / "canary.yaml"))
@@ -90,7 +90,7 @@ def test_helm_itself_can_read_nothing_but_its_copy(repository: Path, tmp_path: P
         assert SECRET not in str(found)
 
 
-@both_engines
+@program_first
 def test_a_chart_sees_no_files_beside_it(repository: Path, engine: str) -> None:
     (repository / "other.txt").write_text(SECRET)
     text = TOP + 'data:\n  a: {{ .Files.Get "../other.txt" | quote }}\n  b: {{ .Files.Get "/etc/hostname" | quote }}\n'
@@ -116,14 +116,14 @@ def test_a_schema_reaches_no_file_and_no_host(repository: Path, engine: str) -> 
             server.accept()
 
 
-@both_engines
+@program_first
 @pytest.mark.parametrize("function", ["env", "expandenv"])
 def test_a_chart_sees_no_environment(engine: str, function: str) -> None:
     with pytest.raises(RenderError, match=f'function "{function}" not defined'):
         render(engine, a_chart({"templates/a.yaml": TOP + f'x: {{{{ {function} "HOME" }}}}\n'}))
 
 
-@both_engines
+@program_first
 @pytest.mark.parametrize(
     ("template", "limits"),
     [
@@ -140,7 +140,7 @@ def test_a_bomb_is_stopped_at_a_limit(engine: str, template: str, limits: Progra
         helm.template(tree, "charts/shop", app=APP, engine=limited(engine, limits))
 
 
-@both_engines
+@program_first
 def test_links_that_form_a_ring_are_refused(engine: str) -> None:
     for links in ({"files/again": ".."}, {"a": "b", "b": "a"}, {"files/x": "../files"}):
         with pytest.raises(RenderError, match=r"never ends|too many links"):

@@ -157,7 +157,7 @@ CASES = {
 }
 
 
-AT_ONCE = {"crds, namespace", "override", "nulls under values", "a generator", "two charts and a patch"}
+AT_ONCE = {"override", "a generator", "two charts and a patch"}
 later = pytest.mark.tier("all")
 
 

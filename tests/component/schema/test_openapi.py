@@ -17,6 +17,7 @@ import pytest
 from argosy.schema import openapi
 from argosy.schema.builtin import BUILT_IN
 from argosy.schema.kinds import Resource
+from support.deadlines import HANG_SECONDS
 
 KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
 MODULES = Path(os.environ.get("GOMODCACHE", Path.home() / "go/pkg/mod"))
@@ -202,7 +203,7 @@ def url() -> Iterator[str]:
 def explain(url: str, home: Path, *words: str) -> str:
     command = [str(KUBECTL), "explain", *words, f"--server={url}", f"--cache-dir={home}"]
     environment = {"HOME": str(home), "KUBECONFIG": str(home / "none")}
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=HANG_SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -17,6 +17,7 @@ import pytest
 from argosy.schema import proto
 from argosy.schema.types import type_of
 from argosy.schema.wire import decode
+from support.deadlines import HANG_SECONDS
 
 KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
@@ -78,7 +79,7 @@ def create(command: str, url: str, home: Path, *flags: str) -> str:
     words += [f"--server={url}", "-n", "default", f"--cache-dir={home}"]
     words += ["--", *command.split(" -- ")[1].split()] if " -- " in command else []
     environment = {"HOME": str(home), "KUBECONFIG": str(home / "none")}
-    done = subprocess.run(words, check=False, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(words, check=False, capture_output=True, text=True, env=environment, timeout=HANG_SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -13,6 +13,7 @@ import pytest
 from argosy.model.manifest import Manifest, key_of
 from argosy.server.api import stream_frames, streams
 from argosy.server.events import changes
+from support.deadlines import HANG_SECONDS
 from support.event_streams import opened
 from support.page_site import CONTROL, Client, KnownPeople, StillLookout, a_site, anything, nothing, on_a_socket
 
@@ -141,6 +142,7 @@ async def test_a_token_that_is_revoked_ends_the_stream_within_a_second(world: Wo
         assert said(await hers.line()) == ("MODIFIED", "a")
 
 
+@pytest.mark.tier("all")
 async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +195,7 @@ async def test_a_stream_that_is_over_listens_no_longer(world: World) -> None:
     async with opened(world.client.port, PATH) as stream:
         await stream.line()
         assert len(world.lookout._listeners) == before + 1
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while len(world.lookout._listeners) > before:
             world.lookout.put(app("a", 3))
             await asyncio.sleep(0.02)

@@ -14,6 +14,7 @@ from argosy.server.answers import Json, Page, Stream
 from argosy.server.asked import Asked
 from argosy.server.routes import Filtered, May, Parameter, Public, Route, SignedIn
 from argosy.server.table import TABLE
+from support.deadlines import HANG_SECONDS
 from support.page_site import CONTROL, Client, KnownPeople, a_site, anything, nothing, on_a_socket
 
 pytestmark = pytest.mark.anyio
@@ -200,14 +201,14 @@ async def test_a_stream_ends_when_who_asked_is_gone() -> None:
         writer.write(LOGS)
         await reader.readuntil(b"tick")
         people.gone.add("cid")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             rest = await reader.readuntil(b"event: bye")
         assert b"s3cr3t" not in rest
         writer.close()
 
 
 async def test_the_server_ends_at_once_with_a_stream_open() -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_SECONDS):
         async with on_a_socket(a_site([], KnownPeople(dict(PEOPLE))), ROUTES) as (client, _):
             reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
             writer.write(LOGS)

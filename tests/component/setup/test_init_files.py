@@ -15,6 +15,7 @@ import yaml
 from argosy.model.errors import UserError
 from argosy.setup.delivery.form import read_delivery
 from argosy.setup.repository.files import NewRepository
+from support.deadlines import HANG_SECONDS
 
 ROOT = Path(__file__).parents[3]
 TREE = ROOT / "llmops-via-argocd"
@@ -112,7 +113,7 @@ def run_notebook(folder: Path) -> str:
     notebook = json.loads(texts(FRAUD)["notebooks/train.ipynb"])
     code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
     command = [sys.executable, "-I", "-c", code]
-    subprocess.run(command, env={"MODEL_DIR": str(folder)}, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, env={"MODEL_DIR": str(folder)}, check=True, capture_output=True, timeout=HANG_SECONDS)
     return (folder / "model.json").read_text()
 
 

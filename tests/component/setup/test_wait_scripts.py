@@ -13,13 +13,15 @@ from typing import NamedTuple
 import pytest
 
 from argosy.setup.generate import ImageWait, NotebookWait
+from support.deadlines import HANG_SECONDS
 
 CHART_SCRIPT = (
     Path(__file__).parents[3]
     / "integrations/helm/charts/llmops-platform/charts/llmops-library/templates/_wait-for-image.sh.tpl"
 )
 SHELLS = [
-    pytest.param(name, marks=[] if shutil.which(name) else pytest.mark.skip(f"no {name}")) for name in ("bash", "dash")
+    pytest.param("bash", marks=[] if shutil.which("bash") else pytest.mark.skip("no bash")),
+    pytest.param("dash", marks=pytest.mark.tier("all") if shutil.which("dash") else pytest.mark.skip("no dash")),
 ]
 
 CLOCK = """\
@@ -74,7 +76,8 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
         environment = {each["name"]: each["value"] for each in container["env"]}
         environment |= {"PATH": f"{programs}:/usr/bin:/bin", "STUBS": str(tmp_path)}
         command = [request.param, "-c", *container["args"]]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        options = {"env": environment, "timeout": HANG_SECONDS}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
         calls = (tmp_path / "calls").read_text().splitlines()
         return Ended(done.returncode, done.stdout + done.stderr, int((tmp_path / "now").read_text()), calls)
 

@@ -267,8 +267,17 @@ def _lose_head(folder: Path) -> None:
     (folder / "HEAD").unlink()
 
 
-@pytest.mark.parametrize("damage", [_damage_pack, _empty_packs, _break_config, _break_refs, _lose_head])
-@pytest.mark.parametrize("moves", [False, True], ids=["same-commit", "new-commit"])
+DAMAGED_AT_ONCE = {(_damage_pack, True), (_break_config, False), (_lose_head, True)}
+
+
+@pytest.mark.parametrize(
+    ("damage", "moves"),
+    [
+        pytest.param(damage, moves, marks=() if (damage, moves) in DAMAGED_AT_ONCE else pytest.mark.tier("all"))
+        for moves in (False, True)
+        for damage in (_damage_pack, _empty_packs, _break_config, _break_refs, _lose_head)
+    ],
+)
 async def test_a_damaged_mirror_heals_by_a_refresh_or_two(
     repository, opened: Opened, damage: Callable[[Path], None], moves: bool
 ) -> None:
@@ -316,6 +325,7 @@ async def test_a_reader_whose_git_was_ended_starts_another(repository, opened: O
     assert not (repositories.mirror(url).folder / SUSPECT).exists()
 
 
+@pytest.mark.tier("all")
 async def test_many_fetches_do_not_pile_up_packs(repository, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("argosy.source.git.mirror.MOST_PACKS", 3)
     repositories, url = opened(), str(repository.path)
@@ -369,7 +379,10 @@ async def test_git_that_is_not_installed_is_said_so(
         await opened().checkout(str(repository.path), "main")
 
 
-@pytest.mark.parametrize("said", ["git version 2.25.1", "git version 1.8.3", "nothing"])
+@pytest.mark.parametrize(
+    "said",
+    ["git version 2.25.1", pytest.param("git version 1.8.3", marks=pytest.mark.tier("all")), "nothing"],
+)
 async def test_a_git_that_would_ignore_our_settings_is_refused(
     repository, opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str
 ) -> None:

@@ -160,6 +160,7 @@ async def test_a_host_is_asked_once_or_twice_by_many_at_once(repository, host: G
     assert len([path for path, _ in host.seen if "info/refs" in path]) <= 2
 
 
+@pytest.mark.tier("all")
 async def test_many_at_once_share_a_refusal(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     host.wanted = "Basic another"
@@ -199,6 +200,7 @@ class HeldUp(Mirror):
         await super()._remember(pin, revision)
 
 
+@pytest.mark.tier("all")
 async def test_a_checkout_that_took_long_does_not_hide_a_push_that_others_have_heard_of(
     repository, host: GitHost, opened: Opened
 ) -> None:
@@ -254,6 +256,7 @@ asyncio.run(Repositories(Path(sys.argv[1]), settings).checkout(sys.argv[2], "mai
 """
 
 
+@pytest.mark.tier("all")
 async def test_a_process_killed_in_the_middle_of_a_fetch_hinders_nobody(
     repository, host: GitHost, opened: Opened, tmp_path: Path
 ) -> None:
@@ -310,6 +313,7 @@ async def test_a_mirror_does_not_lead_out_of_its_folder(repository, opened: Open
             await opened(settings).checkout(f"https://github.example/{path}", "main")
 
 
+@pytest.mark.tier("all")
 async def test_a_mirror_may_be_another_host(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
     mirrors = read_settings({"source.mirrors": f"https://github.example/org {host.url}"}).mirrors

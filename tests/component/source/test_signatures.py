@@ -121,6 +121,7 @@ async def test_an_unsigned_commit_is_an_error_and_the_last_good_one_stays_usable
     assert again.value.last_good == good
 
 
+@pytest.mark.tier("all")
 async def test_what_was_good_without_a_rule_is_no_last_good_revision_with_one(
     repository, rule: SignatureRule, opened: Opened
 ) -> None:
@@ -140,6 +141,7 @@ async def test_a_key_that_is_known_but_not_of_the_project_is_not_allowed(
         await opened().checkout(str(repository.path), "main", signatures=rule)
 
 
+@pytest.mark.tier("all")
 async def test_a_key_that_nobody_knows_is_named_though_the_user_of_this_machine_has_it(
     repository, signer, rule: SignatureRule, keys: Keys, opened: Opened
 ) -> None:
@@ -149,6 +151,7 @@ async def test_a_key_that_nobody_knows_is_named_though_the_user_of_this_machine_
         await opened().checkout(str(repository.path), "main", signatures=allowed)
 
 
+@pytest.mark.tier("all")
 async def test_a_part_of_a_key_signs_for_the_whole(repository, signer, keys: Keys, opened: Opened) -> None:
     commit = signer("carol")
     rule = SignatureRule((keys.ids["carol"],), keys.public("carol"))
@@ -195,6 +198,7 @@ async def test_an_expired_key_and_a_revoked_one_do_not_count(
         await opened().checkout(str(repository.path), "main", signatures=revoked)
 
 
+@pytest.mark.tier("all")
 async def test_an_annotated_tag_is_verified_itself_and_a_plain_one_by_its_commit(
     repository, signer, rule: SignatureRule, keys: Keys, opened: Opened
 ) -> None:
@@ -216,6 +220,7 @@ async def test_an_annotated_tag_is_verified_itself_and_a_plain_one_by_its_commit
     assert raised.value.last_good == ""
 
 
+@pytest.mark.tier("all")
 async def test_the_last_good_revision_of_a_signed_tag_can_be_had_by_its_id(
     repository, rule: SignatureRule, keys: Keys, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +274,7 @@ async def test_without_gpg_the_error_names_it(
         await opened().checkout(str(repository.path), "main", signatures=rule)
 
 
+@pytest.mark.tier("all")
 async def test_keys_that_are_no_keys_let_nobody_in(repository, signer, keys: Keys, opened: Opened) -> None:
     signer("alice")
     for bad in ({}, {"x": ""}, {keys.ids["alice"]: "not a key"}, {keys.ids["alice"]: keys.public("bob").popitem()[1]}):

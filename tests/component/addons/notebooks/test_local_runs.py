@@ -105,6 +105,7 @@ async def test_a_run_has_what_its_job_gives_it_and_tells_of_every_cell(at: Desk)
     assert not [name for name in left(at.folder) if "/job/" in name]
 
 
+@pytest.mark.tier("all")
 async def test_what_a_run_left_in_claims_is_told_with_digests_and_known_after_a_restart(at: Desk) -> None:
     job = at.job("notebooks/good.ipynb", podConfig=VOLUMES)
     outcome = await at.outcome(job)

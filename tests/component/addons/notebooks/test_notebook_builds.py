@@ -25,6 +25,7 @@ from argosy.app.addons import running
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.definitions import definitions
+from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, condition, job, leaping, world
 from support.serving_manifests import BUILD, BUILD_CONFIG, STREAM
 
@@ -95,7 +96,7 @@ async def test_jobs_of_one_name_in_two_namespaces_build_each_for_itself(cluster:
         await at.apply(building())
         await at.apply(twin)
         await at.ends()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_SECONDS):
             while True:
                 live = await cluster.get(ResourceKey(*KIND, "other", "train")) or {}
                 if (live.get("status") or {}).get("completionTime"):

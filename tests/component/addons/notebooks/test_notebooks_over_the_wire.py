@@ -11,6 +11,7 @@ from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
 from argosy.schema.definitions import definitions
 from support.clusters import TOKEN, served
+from support.deadlines import HANG_SECONDS
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, world
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +40,7 @@ async def test_jobs_run_build_ask_fail_and_go_over_http_as_they_do_inside(tmp_pa
                 await at.apply(job("goes"))
                 await at.becomes(lambda status: status["results"], "goes")
                 await at.delete("goes")
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(HANG_SECONDS):
                     while any(name == "goes" for name, _ in at.runs.alive):
                         await asyncio.sleep(0.01)
                 await at.told("ValidationSucceeded", "ValidationRetrying", "BuildStarted")

@@ -93,6 +93,7 @@ def run_archive(folder: Path, errand: Any, *flags: str, **env: str) -> tuple[int
     return done.returncode, done.stdout + done.stderr, unpack(words.read_text()) or {}
 
 
+@pytest.mark.tier("all")
 def test_the_archive_alone_runs_a_notebook_and_tells_of_it(tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     models = tmp_path / "models"
@@ -225,7 +226,7 @@ def clone(folder: Path, *words: str, **env: str) -> tuple[int, str]:
     script.write_text(parcel.clone_script())
     given = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERMINATION_LOG": str(told), **env}
     command = ["/bin/sh", str(script), *words[:2], str(folder / "repo"), *words[2:]]
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
     return done.returncode, told.read_text() if told.exists() else done.stderr
 
 

@@ -103,6 +103,7 @@ def test_cells_run_beside_their_notebook(done: Any, folder: Path) -> None:
     assert done[1].cells[6]["output"] == f"{folder}\n'ééé'\n"
 
 
+@pytest.mark.tier("all")
 def test_a_run_ends_at_its_deadline_whatever_the_cell_does(folder: Path) -> None:
     cell = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(1)"
     nbformat.write(notebook([("code", cell, [])]), folder / "long.ipynb")
@@ -164,7 +165,11 @@ def test_a_notebook_that_is_not_run_for_its_source_shows_all_its_cells_as_skippe
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "cannot be read"), ("{", "is no notebook"), ('{"cells": 1, "nbformat": 4}', "is no notebook")],
+    [
+        pytest.param(None, "cannot be read", marks=pytest.mark.tier("all")),
+        ("{", "is no notebook"),
+        pytest.param('{"cells": 1, "nbformat": 4}', "is no notebook", marks=pytest.mark.tier("all")),
+    ],
 )
 def test_what_is_no_notebook_is_named(tmp_path: Path, content: str | None, said: str) -> None:
     file = tmp_path / "x.ipynb"

@@ -15,6 +15,7 @@ from argosy.app import listening
 from argosy.server.doors import limits
 from argosy.server.events import group as groups
 from argosy.server.events import hub as hubs
+from support.deadlines import HANG_SECONDS
 from support.live_pages import RENDERED, World, app, drop, live_world, patch, permissions
 from support.page_site import CONTROL, KnownPeople, anything
 
@@ -231,7 +232,7 @@ async def test_pages_that_nobody_looks_at_are_forgotten(world: World, monkeypatc
     async with world.live("/apps") as window:
         await patch(window)
         assert len(world.hub._groups) == 1
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_SECONDS):
         while world.hub._groups or world.hub._watching:
             await asyncio.sleep(0.01)
     assert not world.hub._tasks
@@ -241,7 +242,7 @@ async def test_who_takes_nothing_at_all_is_hung_up_on(world: World, monkeypatch:
     monkeypatch.setattr(listening, "STALLED", 0.1)
     async with world.live(f"/apps?pad={3 << 20}", window=4096):
         (group,) = world.hub._groups.values()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_SECONDS):
             while group.readers:
                 await asyncio.sleep(0.02)
 

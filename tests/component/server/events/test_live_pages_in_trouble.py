@@ -14,6 +14,7 @@ from argosy.runtime.clock import Backoff
 from argosy.server.doors import limits
 from argosy.server.events import hub as hubs
 from argosy.server.events.hub import Hub
+from support.deadlines import HANG_SECONDS
 from support.event_streams import Opened
 from support.live_pages import RENDERED, World, app, drop, live_world, patch
 from support.page_site import Client
@@ -38,7 +39,7 @@ async def coming(world: World) -> AsyncIterator[asyncio.Future[Opened]]:
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_SECONDS):
         while not holds():
             await asyncio.sleep(0.01)
 
@@ -55,7 +56,7 @@ async def test_a_change_during_the_first_render_is_told(world: World) -> None:
         await asyncio.sleep(0.05)  # whoever renders when something changed has had a look
         RENDERED.gate.set()
         window = await opening
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             while "newer" not in str(await patch(window)):
                 pass
 
@@ -174,7 +175,7 @@ async def test_a_page_that_became_unreadable_ends_once_and_fills_no_log(
         broken = app("a", "broken")
         broken["spec"]["source"] = "nothing that can be read"
         world.lookout.put(broken)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_SECONDS):
             assert await window.event("bye") is None  # nor anything after
     assert "Traceback" not in caplog.text
 
