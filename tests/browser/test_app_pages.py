@@ -16,6 +16,7 @@ from support.full_site import World, world
 from support.sample_applications import CONTROL, SECRET_WORD, event, furnish, well
 from support.simulated_argocd import controller, scale
 
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 OpenPage = Callable[..., Any]
 WEB = "/apps/argocd/web"
 OBJECT = f"{WEB}/r/apps/Deployment/ml/web"
@@ -274,7 +275,7 @@ def test_replace_is_refused_without_its_word(page: Any) -> None:
     page.goto("/apps/argocd/fraud/sync")
     page.get_by_role("checkbox", name="REPLACE").check()
     page.get_by_role("button", name="SYNCHRONIZE").click()
-    assert "type the word replace" in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("type the word replace")
 
 
 @pytest.mark.tier("all")
@@ -335,7 +336,7 @@ def test_an_object_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
     page.goto(f"{WEB}/r/-/Pod/ml/web-1/delete")
     page.fill("#f-sure", "web-2")
     page.get_by_role("button", name="DELETE").click()
-    assert "nothing was deleted" in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("nothing was deleted")
     page.fill("#f-sure", "web-1")
     page.get_by_label("At once").check()
     page.get_by_role("button", name="DELETE").click()

@@ -33,6 +33,7 @@ from support.hostile_models import be_hostile, connections, environments, host
 from support.route_requests import FILL, ROWS_BY_ROUTE, address
 from support.tenants import CONTROL, World, guarded_world
 
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 OBJECT = f"/apps/{CONTROL}/{APP}/r/-/ConfigMap/team-a/conf"
 TABS = ("live", "desired", "diff", "last-applied", "events", "fields", "health", "summary")
 MORE = (
@@ -216,8 +217,7 @@ def asked_pages() -> list[str]:
 
 def test_a_careless_page_is_caught(trap: Trap) -> None:
     trap.page.goto("/careless")
-    trap.page.wait_for_timeout(100)
-    assert trap.ran()
+    until(lambda: bool(trap.ran()), trap)
     assert trap.page.evaluate(HARM, trap.page.content())
 
 
@@ -248,7 +248,7 @@ def test_what_a_model_answers_and_what_is_found_run_as_little(trap: Trap, served
         trap.page.goto("/models/team-a/thing-a")
         trap.page.get_by_label("What to ask").fill(question)
         trap.page.get_by_role("button", name="Ask", exact=True).click()
-        assert told in trap.page.inner_text("#answer")
+        expect(trap.page.locator("#answer")).to_contain_text(told)
         assert trap.page.evaluate(HARM, trap.page.content()) == []
     trap.page.keyboard.press("Control+k")
     trap.page.fill("#palette-q", "app-h")

@@ -11,6 +11,7 @@ from argosy.model.names import ResourceKey
 from support import model_manifests
 from support.model_site import MachinesWorld, machines_world
 
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 pytestmark = pytest.mark.tier("all")  # but for what says otherwise below
 PAGES = (
     "/models", "/models/ml/fraud", "/notebooks", "/notebooks/ml/train", "/notebooks/ml/train/runs/1", "/environments",
@@ -44,7 +45,7 @@ def test_the_list_of_models_tells_who_trained_each_and_what_serves_it(visit: Cal
     text = row.inner_text()
     assert all(each in text for each in ("fraud", "Healthy", "sklearn", "pvc://models/fraud", "1/1", "train #2"))
     row.get_by_role("link", name="train #2").click()
-    assert row.page.url.endswith("/notebooks/ml/train/runs/2")
+    row.page.wait_for_url("**/notebooks/ml/train/runs/2")
 
 
 @pytest.mark.tier("test")
@@ -55,27 +56,27 @@ def test_a_model_is_asked_and_answers_with_how_long_it_took(visit: Callable[...,
     answer = page.locator("#answer").inner_text()
     assert "[7]" in answer and " ms" in answer
     page.get_by_text("The same by hand").click()
-    assert "curl -sS http://127.0.0.1" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("curl -sS http://127.0.0.1", use_inner_text=True)
 
 
 def test_what_cannot_be_asked_is_told_beside_what_was_typed(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_label("What to ask").fill('{"nothing": 1}')
     page.get_by_role("button", name="Ask").click()
-    assert "none of messages, prompt, instances or inputs" in page.locator("#answer").inner_text()
+    expect(page.locator("#answer")).to_contain_text("none of messages, prompt, instances or inputs")
     assert page.get_by_label("What to ask").input_value() == '{"nothing": 1}'
 
 
 def test_a_probe_tells_what_each_health_path_said(visit: Callable[..., Any]) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_role("button", name="Probe").click()
-    assert "/v1/models/fraud 200" in page.locator("#probes").inner_text()
+    expect(page.locator("#probes")).to_contain_text("/v1/models/fraud 200")
 
 
 def test_a_restart_is_a_new_rollout(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_role("button", name="Restart").click()
-    assert "Restart has begun" in page.locator("#said").inner_text()
+    expect(page.locator("#said")).to_contain_text("Restart has begun")
     live = site.run(site.cluster.get(ResourceKey("apps", "Deployment", "ml", "fraud-predictor")))
     assert "kubectl.kubernetes.io/restartedAt" in live["spec"]["template"]["metadata"]["annotations"]
 
@@ -145,13 +146,13 @@ def test_what_differs_from_the_golden_notebook_stands_beside_it(visit: Callable[
 def test_the_strip_leads_to_the_cell(visit: Callable[..., Any]) -> None:
     page = visit("/notebooks/ml/train")
     page.locator("#cell-strip a").first.click()
-    assert page.url.endswith("#cell-1")
+    page.wait_for_url("**#cell-1")
 
 
 def test_another_run_can_be_asked_for(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/notebooks/ml/train")
     page.get_by_role("button", name="Run again").click()
-    assert "runs once more" in page.locator("#said").inner_text()
+    expect(page.locator("#said")).to_contain_text("runs once more")
     live = site.run(site.cluster.get(ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ml", "train")))
     assert live["metadata"]["annotations"]["mlops.dev/re-run"]
 
@@ -202,20 +203,20 @@ def test_a_release_goes_from_dev_to_production_with_an_approval(visit: Callable[
     page = visit("/environments", "ann@example.com")
     assert "web:1.1" in page.locator("#e-staging .moves").inner_text()
     page.locator("#e-staging").get_by_role("link", name="Promote…").click()
-    assert "web:1.0" in page.locator(".moves").inner_text()
+    expect(page.locator(".moves")).to_contain_text("web:1.0")
     page.get_by_label("Why (optional)").fill("it is good")
     page.get_by_role("button", name="Promote").click()
-    assert "Promoted" in page.locator("#said").inner_text()
+    expect(page.locator("#said")).to_contain_text("Promoted")
     assert "Nothing to promote: same image as dev" in page.locator("#e-staging").inner_text()
     production = page.locator("#e-production")
     assert "approval (leads)" in production.locator(".gates").inner_text()
     production.get_by_role("link", name="Approve…").click()
     page.get_by_role("button", name="Reject").click()
-    assert "ejected" in page.locator("#said").inner_text()
+    expect(page.locator("#said")).to_contain_text("ejected")
     production.get_by_role("link", name="Approve…").click()
     page.get_by_label("Why (optional)").fill("seen in staging")
     page.get_by_role("button", name="Approve").click()
-    assert "Approved" in page.locator("#said").inner_text()
+    expect(page.locator("#said")).to_contain_text("Approved")
     production.get_by_role("link", name="Promote…").click()
     page.get_by_role("button", name="Promote").click()
     history = page.locator("#promotions").inner_text()
