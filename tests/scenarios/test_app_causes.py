@@ -14,6 +14,7 @@ from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from support.app_commands import HANG, Scene, scene
+from support.deadlines import HANG_SECONDS
 from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
@@ -57,6 +58,7 @@ def deployment(label: str = "predictor", image: str = "predictor:1") -> Manifest
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("argosy.desk.applications.counting.SECONDS", HANG_SECONDS)  # else a busy machine leaves it out
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
         yield found

@@ -12,6 +12,7 @@ import pytest
 from argosy.cli import app_rollback
 from argosy.model.names import GroupKind
 from support.app_commands import HANG, Scene, scene
+from support.deadlines import HANG_SECONDS
 from support.engine import config_map
 
 pytestmark = pytest.mark.anyio
@@ -21,6 +22,8 @@ AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for limit in ("counting.SECONDS", "sync_checks.SECONDS"):  # on a busy machine they leave out what takes longer
+        monkeypatch.setattr(f"argosy.desk.applications.{limit}", HANG_SECONDS)
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")})
         yield found

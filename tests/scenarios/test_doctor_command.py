@@ -13,6 +13,7 @@ from argosy.desk.applications.reader import Reader
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from support.app_commands import HANG, Scene, scene
+from support.deadlines import HANG_SECONDS
 from support.engine import APPLICATION, CONTROL, config_map
 from support.git_server import git_host
 
@@ -29,7 +30,7 @@ JOB: Manifest = {
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argosy.desk.doctor.examining.LEAST", 30.0)  # a busy machine is no finding
+    monkeypatch.setattr("argosy.desk.doctor.examining.LEAST", HANG_SECONDS)  # a busy machine is no finding
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
         found.repository._git("branch", "old")

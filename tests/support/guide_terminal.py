@@ -67,7 +67,7 @@ GIT = """\
 # What others do, and how it can be told that something has come true; by kubectl, of which a look takes least.
 OTHERS = r"""
 come_true() {
-  local ends=$((SECONDS + 30))
+  local ends=$((SECONDS + 110)) # before the shell is ended
   until eval "$*" > /dev/null 2>&1; do
     ((SECONDS < ends)) || return 1
     /bin/sleep 0.1
