@@ -55,7 +55,7 @@ class World:
 
     async def pods_become(self, is_so: Callable[[list[Manifest]], Any], **labels: str) -> list[Manifest]:
         async with asyncio.timeout(HANG_SECONDS):
-            while not is_so(found := await self.pods(**labels)):
+            while not _true(is_so, found := await self.pods(**labels)):
                 await asyncio.sleep(0.01)
         return found
 
@@ -86,9 +86,10 @@ class World:
         return seen
 
 
-def _true(is_so: Callable[[Manifest], Any], manifest: Manifest) -> bool:
+def _true(is_so: Callable[[Any], Any], found: Manifest | list[Manifest]) -> bool:
+    """What is not there yet is not so yet."""
     try:
-        return bool(is_so(manifest))
+        return bool(is_so(found))
     except (KeyError, IndexError, StopIteration):
         return False
 

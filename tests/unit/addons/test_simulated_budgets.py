@@ -44,7 +44,8 @@ async def test_an_eviction_is_refused_while_no_pod_can_be_spared(cluster: Embedd
         wanted["metadata"]["annotations"] = fail("NotReady")
         await cluster.create(wanted)
         await world.becomes(BUDGET, lambda it: it["status"]["expectedPods"] == 2)
-        pod = (await world.pods())[0]
+        # k8s: a Pod that does not run yet may always be evicted
+        pod, _ = await world.pods_become(lambda pods: [it["status"]["phase"] for it in pods] == ["Running"] * 2)
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",

@@ -82,8 +82,13 @@ async def test_a_job_that_takes_too_long_is_failed_and_its_pods_go(cluster: Embe
 async def test_a_pod_that_somebody_takes_away_has_failed(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
         await cluster.create(job({"sandbox.argosy.dev/run-for": "1h"}, backoffLimit=1))
+        gone: list[str] = []
         for count in (1, 2):
-            (only,) = await world.pods_become(lambda pods: [it["status"]["phase"] for it in pods] == ["Running"])
+            (only,) = await world.pods_become(
+                lambda pods: [(it["status"]["phase"], it["metadata"]["uid"] in gone) for it in pods]
+                == [("Running", False)]
+            )
+            gone.append(only["metadata"]["uid"])
             await world.becomes(JOB, lambda it: it["status"].get("active") == 1)  # its controller has seen the Pod
             await cluster.delete(key(POD, only["metadata"]["name"]))
             live = await world.becomes(JOB, lambda it, count=count: it["status"].get("failed") == count)  # type: ignore[misc]
