@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.deadlines import HANG_SECONDS
 from support.demo import Demo, demo
 from support.full_site import World, world
 
@@ -79,6 +80,7 @@ def signed_in(staged: Demo, chromium: Any) -> dict[str, Any]:
     found = re.search(r"(http://\S+)/enter\?code=\S+", staged.printed)
     assert found, staged.printed
     context = chromium.new_context()
+    context.set_default_timeout(HANG_SECONDS * 1000)
     page = context.new_page()
     page.goto(found[0])
     page.wait_for_url("**/apps")
