@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +88,27 @@ def test_a_key_file_that_only_its_owner_may_read_cannot_be_read(tmp_path):
 def test_the_place_where_a_preloaded_package_lies_opens_nothing_beside_it():
     with pytest.raises(ConfinedError, match="PermissionError"):
         ask("read", str(TESTS / "conftest.py"))
+
+
+@needs_landlock
+def test_a_preloaded_module_that_is_one_file_opens_only_that_file(monkeypatch):
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        module, beside = Path(name, "lone_hostile_module.py"), Path(name, "beside.txt")
+        module.write_text("def read(path):\n    return open(path).read()\n")
+        beside.write_text("secret")
+        monkeypatch.syspath_prepend(name)
+
+        async def scene():
+            pool = Pool(workers=1, preload=["lone_hostile_module"])
+            try:
+                assert "def read" in await pool.run("lone_hostile_module:read", str(module))
+                with pytest.raises(ConfinedError, match="PermissionError"):
+                    await pool.run("lone_hostile_module:read", str(beside))
+            finally:
+                await pool.close()
+
+        asyncio.run(scene())
 
 
 @needs_landlock

@@ -144,7 +144,7 @@ async def test_a_checkout_that_is_called_off_leaves_no_process(repository, host:
     repository.commit({"a": "1"})
     host.holds = True
     task = asyncio.create_task(opened(over_http()).checkout(f"{host.url}/models.git", "main"))
-    assert await asyncio.to_thread(host.asked_for_pack.wait, 20)
+    assert await asyncio.to_thread(host.asked_for_pack.wait, HANG_SECONDS)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
