@@ -28,7 +28,11 @@ from typing import IO, Any, NamedTuple, NoReturn
 from support.deadlines import HANG_SECONDS
 
 ARGOSY = Path(sys.executable).parent / "argosy"
-WHOLE = ("argosy.cli", "argosy.app")  # with all that they import
+# Packages that are imported with all their modules, and libraries that commands import when they use them: each command
+# would spend a third of a second on that.
+WHOLE = ("argosy.cli", "argosy.app", "argosy.desk", "argosy.addons")
+BESIDE = ("aiohttp", "uvloop", "uvicorn", "lupa", "cel")
+NOT_HERE = "argosy.addons.notebooks.runner"  # it runs where notebooks do
 READY = b"ready"
 MOST = 100_000  # bytes of a request
 MOST_GIVEN = 60_000  # bytes on stdin: what a pipe holds
@@ -191,7 +195,11 @@ def _serve(door: socket.socket) -> None:
     """Until who asks has gone."""
     for package in WHOLE:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-            importlib.import_module(module.name)
+            if not module.name.startswith(NOT_HERE):
+                importlib.import_module(module.name)
+    for library in BESIDE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(library)
     gc.collect()
     gc.freeze()
     door.send(READY)
