@@ -7,22 +7,30 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.clusters import KUBECTL
+from support.clusters import KUBECTL, Endpoint
 from support.demo import Demo, demo
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 OVERLAYS = "llmops-via-argocd/deploy_model/overlays"
 DEV_MODEL = ("inferenceservice/dev-qwen25-05b-instruct", "-n", "llmops-dev")
 STAGING_MODEL = ("inferenceservice/staging-qwen25-05b-instruct", "-n", "llmops-staging")
+AT_FIRST = {
+    "llmops-dev": ("Synced", "Healthy"),
+    "llmops-staging": ("OutOfSync", "Healthy"),
+    "llmops-production": ("OutOfSync", "Missing"),
+}
 CPU = "{.spec.predictor.model.resources.limits.cpu}"
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """As it is at first."""
     with demo(tmp_path_factory.mktemp("demo"), "--api-port", "0") as running:
+        running.until(lambda: {name: running.words(name) for name in running.apps()} == AT_FIRST)
         yield running
 
 
@@ -32,6 +40,20 @@ def work(shown: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("work") / "llmops-demo"
     shown.git("clone", "-q", shown.where["repository"], str(folder))
     return folder
+
+
+def get(shown: Demo, path: str) -> dict[str, Any]:
+    """Without a process: this is asked again and again."""
+    answer = Endpoint.of_kubeconfig(Path(shown.where["kubeconfig"]).read_text()).request("GET", path)
+    assert answer.code == 200, answer
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def resources_of_dev(shown: Demo) -> dict[str, Any]:
+    models = "/apis/serving.kserve.io/v1beta1/namespaces/llmops-dev/inferenceservices"
+    found = get(shown, f"{models}/dev-qwen25-05b-instruct")["spec"]["predictor"]["model"]["resources"]
+    return dict(found)
 
 
 def push(shown: Demo, work: Path, file: str, old: str, new: str) -> None:
@@ -45,12 +67,6 @@ def push(shown: Demo, work: Path, file: str, old: str, new: str) -> None:
 
 
 def test_at_first_dev_is_there_staging_is_one_field_behind_and_production_waits(shown: Demo) -> None:
-    at_first = {
-        "llmops-dev": ("Synced", "Healthy"),
-        "llmops-staging": ("OutOfSync", "Healthy"),
-        "llmops-production": ("OutOfSync", "Missing"),
-    }
-    shown.until(lambda: {name: shown.words(name) for name in shown.apps()} == at_first)
     assert len(shown.apps()["llmops-staging"]["status"]["history"]) == 2
     told = shown.argosy("app", "diff", "llmops-staging", code=1)
     assert re.search(r'spec\.predictor\.model\.resources\.limits\.cpu +"2" → "3"', told)
@@ -68,18 +84,17 @@ def test_it_says_what_to_type_and_where_things_are(shown: Demo) -> None:
 def test_a_push_for_dev_reaches_dev_and_leaves_the_others_as_they_are(shown: Demo, work: Path) -> None:
     before = {name: shown.words(name) for name in ("llmops-staging", "llmops-production")}
     push(shown, work, f"{OVERLAYS}/dev/kustomization.yaml", 'value: "500m"', 'value: "600m"')
-    asked = "{.spec.predictor.model.resources.requests.cpu}"
-    shown.until(lambda: shown.kubectl("get", *DEV_MODEL, "-o", f"jsonpath={asked}") == "600m")
+    shown.until(lambda: resources_of_dev(shown)["requests"]["cpu"] == "600m")
     shown.until(lambda: shown.words("llmops-dev") == ("Synced", "Healthy"))
     assert {name: shown.words(name) for name in before} == before
 
 
 @pytest.mark.tier("all")
 def test_a_live_edit_is_undone_in_dev(shown: Demo) -> None:
-    wanted = shown.kubectl("get", *DEV_MODEL, "-o", f"jsonpath={CPU}")
+    wanted = resources_of_dev(shown)
     patch = '{"spec":{"predictor":{"model":{"resources":{"limits":{"cpu":"10"}}}}}}'
     shown.kubectl("patch", *DEV_MODEL, "--type", "merge", "-p", patch)
-    shown.until(lambda: shown.kubectl("get", *DEV_MODEL, "-o", f"jsonpath={CPU}") == wanted)
+    shown.until(lambda: resources_of_dev(shown) == wanted)
 
 
 @pytest.mark.tier("all")
