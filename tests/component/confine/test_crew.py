@@ -42,9 +42,18 @@ def play(scene, *, runner=asyncio.run, **options):
     return answer
 
 
+_of_others: set[int] = set()  # workers of crews that earlier tests of this process left
+
+
+@pytest.fixture(autouse=True)
+def _note_workers_of_others() -> None:
+    _of_others.clear()
+    _of_others.update(workers())
+
+
 def workers() -> set[int]:
-    """The workers of crews that this process has, and what is left of ended ones."""
-    return {pid for pid in children(os.getpid()) if "crew" in _command(pid)}
+    """The workers that this test has started, and what is left of ended ones."""
+    return {pid for pid in children(os.getpid()) if "crew" in _command(pid)} - _of_others
 
 
 def _command(pid: int) -> str:
