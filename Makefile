@@ -6,7 +6,7 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/installed
 PROGRAM := $(VENV)/program
 # More than the two cores that it is meant for: much of it waits.
-WORKERS ?= 3
+WORKERS ?= 4
 
 # Two real kubectls for the tests: the newest, and 1.32, whose words are the measure; and the Helm that comes with the latter.
 # Tests name them when they are absent.
