@@ -23,7 +23,7 @@ WANTED := helm,jq,models,jsonnet
 # A test that hangs ends the run with a traceback of every thread; proofs in full may take long.
 HANGS = --max-worker-restart 0 -o faulthandler_timeout=$$($(BIN)/python tests/support/deadlines.py) -o faulthandler_exit_on_timeout=true
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-# Bytecode of tests is written, so that only the first run pays for rewriting their assertions.
+# Bytecode of tests is written, so that assertions are rewritten only where a file changed.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 # The proof that measures how soon controllers take over, and so shares the machine with no other.
@@ -69,6 +69,7 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py
 	-@command -v chromium-headless-shell > /dev/null || $(APT) chromium-headless-shell > /dev/null 2>&1 \
 	  || command -v chromium > /dev/null || $(APT) chromium > /dev/null 2>&1 \
 	  || echo "make: no Chromium here; tests that need a browser are skipped (apt-get install chromium)"
+	-@$(PYTEST) --collect-only -qq --tier all > /dev/null 2>&1  # rewrites assertions once, not in every process of a run
 	@touch $(STAMP)
 
 demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a model

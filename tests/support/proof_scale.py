@@ -1,4 +1,4 @@
-"""How much of a proof runs: all of it in `make prove`, a twentieth elsewhere.
+"""How much of a proof runs: all of it in `make prove`, a twentieth in `make test-all`, still less in `make test`.
 
 In: ARGOSY_PROOF_SCALE (1 is full). Out: the scale. Never: a size of its own.
 """
