@@ -69,7 +69,7 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py
 	-@command -v chromium-headless-shell > /dev/null || $(APT) chromium-headless-shell > /dev/null 2>&1 \
 	  || command -v chromium > /dev/null || $(APT) chromium > /dev/null 2>&1 \
 	  || echo "make: no Chromium here; tests that need a browser are skipped (apt-get install chromium)"
-	-@$(PYTEST) --collect-only -qq --tier all > /dev/null 2>&1  # rewrites assertions once, not in every process of a run
+	-@$(PYTEST) --collect-only -qq > /dev/null 2>&1  # rewrites assertions once, not in every process of a run
 	@touch $(STAMP)
 
 demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a model
