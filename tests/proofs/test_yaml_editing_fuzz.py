@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 from argosy.model.errors import ArgosyError, ManifestError
-from argosy.model.manifest import load_all
+from argosy.model.manifest import dump_all, load_all, yaml_editing, yaml_splicing
 from argosy.model.manifest.yaml_editing import REMOVED, Edit, edited
-from support.fuzzer import feed, mutated
+from argosy.model.manifest.yaml_outline import Entry, Node
+from argosy.model.manifest.yaml_splicing import spliced
+from support.fuzzer import Found, feed, mutated
 
 pytestmark = pytest.mark.tier("test", "prove")
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,10 +110,9 @@ def changed(rng: random.Random, text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r") if rng.random() < 0.1 else text
 
 
-def test_an_edit_says_what_was_asked_for_and_takes_no_line_that_it_does_not_touch(
-    rng: random.Random, size: Callable[[int], int]
-) -> None:
-    texts, count, refused = ours(), size(20_000), 0
+def check_edits(rng: random.Random, count: int) -> None:
+    """Make that many edits; each says what was asked for, and touches no other line."""
+    texts, refused = ours(), 0
     assert len(texts) > 30
     for _ in range(count):
         text = changed(rng, rng.choice(texts))
@@ -128,9 +129,15 @@ def test_an_edit_says_what_was_asked_for_and_takes_no_line_that_it_does_not_touc
             refused += 1
             continue
         values[filled[document]] = applied(values[filled[document]], edit)
-        assert as_json(load_all(after)) == as_json(values), (text, edit)
+        assert as_json(load_all(after)) == as_json(values), f"says something else after {edit}: {text}"
         check_lines(text, after, edit, at_or_none(load_all(text)[filled[document]], edit.path))
     assert refused < count / 20, "an editor that refuses this often edits nothing"
+
+
+def test_an_edit_says_what_was_asked_for_and_takes_no_line_that_it_does_not_touch(
+    rng: random.Random, size: Callable[[int], int]
+) -> None:
+    check_edits(rng, size(20_000))
 
 
 def at_or_none(value: Any, path: tuple[str | int, ...]) -> Any:
@@ -143,10 +150,12 @@ def at_or_none(value: Any, path: tuple[str | int, ...]) -> Any:
 def check_lines(text: str, after: str, edit: Edit, old: Any) -> None:
     if not edit.path or isinstance(old, dict | list) or (isinstance(old, str) and "\n" in old):
         return
-    assert len(lost(text, after)) <= 3 + len(str(old)) // 30, (text, edit, after)
+    taken = lost(text, after)
+    assert len(taken) <= 3 + len(str(old)) // 30, f"{edit} touches other lines, {len(taken)}: {text}"
 
 
-def test_yaml_that_is_almost_right_is_edited_or_refused(rng: random.Random, size: Callable[[int], int]) -> None:
+def check_mutated(rng: random.Random, count: int) -> None:
+    """Edit that many texts that are almost YAML; none raises anything but a refusal."""
     good = [text.encode() for text in ours()] + [
         b"a: &x {b: [1, 2]}\nc: *x\nd:\n  <<: *x\n", b"? a\n: b\n", b"- - a\n  - b: |+\n      x\n\n  -\n-\n", b"a\r\nb",
     ]  # fmt: skip
@@ -159,9 +168,58 @@ def test_yaml_that_is_almost_right_is_edited_or_refused(rng: random.Random, size
             edited(text, [some_edit(rng, filled[0])])
 
     def short() -> Iterator[bytes]:
-        for _ in range(size(20_000)):
+        for _ in range(count):
             whole = rng.choice(good)
             begin = rng.randrange(len(whole))
             yield mutated(rng, whole[begin : begin + rng.choice((40, 200, 800))], good)
 
     feed(short(), take)
+
+
+def test_yaml_that_is_almost_right_is_edited_or_refused(rng: random.Random, size: Callable[[int], int]) -> None:
+    check_mutated(rng, size(20_000))
+
+
+def drop_comments(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_comments(*given: Any) -> str:
+        lines = spliced(*given).splitlines(keepends=True)
+        return "".join(line for line in lines if not line.startswith("#"))
+
+    monkeypatch.setattr(yaml_editing, "spliced", without_comments)
+
+
+def write_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_editing, "spliced", lambda *given: dump_all(load_all(spliced(*given))))
+
+
+def edit_another_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_editing, "_number", lambda values, document, where: len(values) - 1)
+
+
+@pytest.mark.parametrize(
+    ("seed_bug", "finding"),
+    [
+        (drop_comments, "touches other lines"),
+        (write_anew, "touches other lines"),
+        (edit_another_document, "says something else"),
+    ],
+)
+def test_the_proof_notices_an_editor_that_is_wrong(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None], finding: str
+) -> None:
+    seed_bug(monkeypatch)
+    with pytest.raises(AssertionError, match=finding):
+        check_edits(rng, 300)
+
+
+def test_the_proof_notices_an_editor_that_expects_every_key(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path may end at a key that is not there yet; here looking for it fails."""
+
+    def entry(node: Node, step: str | int) -> Entry:
+        return node.entries[step] if isinstance(step, int) else {each.name: each for each in node.entries}[step]
+
+    monkeypatch.setattr(yaml_splicing, "_entry", entry)
+    with pytest.raises(Found, match=r"^(KeyError|IndexError): "):
+        check_mutated(rng, 5_000)
