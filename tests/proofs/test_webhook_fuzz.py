@@ -1,21 +1,27 @@
-"""Whatever is sent to the webhook: no fault of the server, nothing that died, and no more memory than is allowed."""
+"""Whatever is sent to the webhook: no fault of the server, nothing that died, and no more memory than is allowed.
+
+Once secrets are set, no delivery is accepted whose signature is missing or of another body.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import tracemalloc
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
 from argosy.server.api import webhook
 from argosy.server.api.webhook import Webhooks
+from argosy.source import webhooks
 from support.deadlines import HANG_SECONDS
 from support.fuzzer import disturbed, mutated
 from support.rest_api import World, rest_world
@@ -69,11 +75,16 @@ async def fuzz(world: World, rng: Random, count: int, *, is_signed: bool) -> Cou
         if rng.random() < 0.05:
             headers["content-type"] = "application/x-www-form-urlencoded"
             body = b"payload=" + body
-        if is_signed and rng.random() < 0.8:
-            headers |= signature(name, body)
+        is_forged = False
+        if is_signed:
+            signed = body if rng.random() < 0.8 else body + b" " if rng.random() < 0.5 else None
+            proof = {} if signed is None else signature(name, signed)
+            is_forged = proof != signature(name, body)
+            headers |= proof
         code = await post(world.entry, body, headers, f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}")
         codes[code] += 1
-        assert 200 <= code < 500, (number, name, code, body[:2000])
+        assert 200 <= code < 500, f"{number}: {name} is answered with {code}: {body[:2000]!r}"
+        assert not (is_forged and code < 300), f"{number}: a forged delivery of {name} is accepted: {headers}"
         if number % 500 == 0:
             await asyncio.sleep(0)
     asyncio.get_running_loop().set_exception_handler(None)
@@ -81,32 +92,83 @@ async def fuzz(world: World, rng: Random, count: int, *, is_signed: bool) -> Cou
     return codes
 
 
+async def set_secrets(world: World) -> None:
+    await world.make("Secret", "argocd-secret", stringData=SECRETS)
+    await world.seen("", "Secret", "argocd-secret")
+
+
 async def test_no_payload_of_any_host_breaks_the_server(world: World, size: Callable[..., int], rng: Random) -> None:
     count = size(PAYLOADS) // 2
     codes = await fuzz(world, rng, count, is_signed=False)
     assert codes[200] > count / 50 and codes[400] > count / 50
-    await world.make("Secret", "argocd-secret", stringData=SECRETS)
-    await world.seen("", "Secret", "argocd-secret")
+    await set_secrets(world)
     codes = await fuzz(world, rng, count, is_signed=True)
     assert codes[200] > count / 50
     await world.site.part(Webhooks).refreshes.done()
 
 
-async def test_large_bodies_at_once_fill_no_memory(
-    world: World, size: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+def skip_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "_verify", lambda *_: None)
+
+
+def accept_any_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "_is_signed", lambda body, given, secret, **_: bool(given))
+
+
+def trust_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unwrapped(body: bytes, headers: Mapping[str, str]) -> bytes:
+        is_form = headers.get("content-type") == "application/x-www-form-urlencoded"
+        return parse_qs(body)[b"payload"][0] if is_form else body
+
+    monkeypatch.setattr(webhooks, "_unwrapped", unwrapped)
+
+
+@pytest.mark.parametrize(
+    ("seed_bug", "finding"),
+    [
+        (skip_signatures, "a forged delivery of .* is accepted"),
+        (accept_any_signature, "a forged delivery of .* is accepted"),
+        (trust_forms, "is answered with 500"),
+    ],
+)
+async def test_the_proof_notices_a_webhook_that_is_wrong(
+    world: World, rng: Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None], finding: str
 ) -> None:
-    """A hundred at a time, thirty in `make test`, each as large as is allowed: a few are read, the others wait or are
-    sent away."""
-    monkeypatch.setattr(webhook, "SECONDS", HANG_SECONDS)  # on a slow machine the last wait longer than it allows
-    body = b'{"x":"' + b"a" * ((5 << 20) - 100) + b'"}'
-    headers = {"x-github-event": "push"}
+    await set_secrets(world)
+    seed_bug(monkeypatch)
+    with pytest.raises(AssertionError, match=finding):
+        await fuzz(world, rng, 2_000, is_signed=True)
+
+
+LARGE = b'{"x":"' + b"a" * ((5 << 20) - 100) + b'"}'
+PUSH = {"x-github-event": "push"}
+
+
+async def send_at_once(world: World, count: int) -> None:
+    """Send that many bodies, each as large as is allowed: a few are read, the others wait or are sent away."""
     gc.collect()
     tracemalloc.start()
-    sent = [post(world.entry, body, headers, f"192.0.2.{number}") for number in range(min(100, size(2_000, test=30)))]
+    sent = [post(world.entry, LARGE, PUSH, f"192.0.2.{number}") for number in range(count)]
     codes = Counter(await asyncio.gather(*sent))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert set(codes) <= {200, 400, 429} and most < MOST_MEMORY, (codes, most >> 20)
+    assert set(codes) <= {200, 400, 429}, codes
+    assert most < MOST_MEMORY, f"{count} bodies take {most >> 20} MB"
+
+
+async def test_large_bodies_at_once_fill_no_memory(
+    world: World, size: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred at a time, thirty in `make test`."""
+    monkeypatch.setattr(webhook, "SECONDS", HANG_SECONDS)  # on a slow machine the last wait longer than it allows
+    await send_at_once(world, min(100, size(2_000, test=30)))
+    body, headers = LARGE, PUSH
     too_large = await post(world.entry, body + b" " * 200, headers, "192.0.2.200")
     unannounced = await post(world.entry, body + b" " * 200, {**headers, "content-length": ""}, "192.0.2.201")
     assert (too_large, unannounced) == (413, 413)
+
+
+async def test_the_proof_notices_bodies_that_wait_for_no_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Webhooks, "turn", lambda self, announced: contextlib.nullcontext())
+    with pytest.raises(AssertionError, match=r"bodies take \d+ MB"):
+        await send_at_once(world, 30)
