@@ -16,6 +16,7 @@ from argosy.addons.notebooks.job import KIND
 from argosy.addons.notebooks.making import DEFINITION, PLEDGES, after_result, at_start
 from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
+from argosy.addons.notebooks.triggers.turns import Turn
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest, dump
 from argosy.model.names import GroupKind, ResourceKey
@@ -101,29 +102,34 @@ class Stage:
         return bool(records) and all(each["status"] in ("Succeeded", "Failed") for each in records)
 
 
-async def calls_of_a_whole_life() -> int:
+async def calls_of_a_whole_life() -> list[str]:
     async with EmbeddedCluster.open() as cluster:
         stage = Stage(cluster)
         await stage.furnish()
         seen = CrashingCluster(cluster)
         await stage.process(seen)
-        return len(seen.calls)
+        return seen.calls
 
 
 async def test_triggers_are_carried_out_once_wherever_a_process_dies(
     size: Callable[[int], int], rng: random.Random
 ) -> None:
-    moments = [(point, after) for point in range(await calls_of_a_whole_life()) for after in (False, True)]
+    moments = [(point, after) for point in range(len(await calls_of_a_whole_life())) for after in (False, True)]
     assert len(moments) > 40
     for point, after in rng.sample(moments, size(len(moments))):
-        async with EmbeddedCluster.open() as cluster:
-            stage = Stage(cluster)
-            await stage.furnish()
-            with contextlib.suppress(Crash):
-                await stage.process(CrashingCluster(cluster, point, after=after))
-            await stage.others()
-            await stage.process(cluster)
-            await check(stage, f"{'after' if after else 'before'} call {point}")
+        await check_crash(point, after=after)
+
+
+async def check_crash(point: int, *, after: bool) -> None:
+    """A process dies at that call, another goes on: everything was carried out once."""
+    async with EmbeddedCluster.open() as cluster:
+        stage = Stage(cluster)
+        await stage.furnish()
+        with contextlib.suppress(Crash):
+            await stage.process(CrashingCluster(cluster, point, after=after))
+        await stage.others()
+        await stage.process(cluster)
+        await check(stage, f"{'after' if after else 'before'} call {point}")
 
 
 async def check(stage: Stage, where: str) -> None:
@@ -131,8 +137,18 @@ async def check(stage: Stage, where: str) -> None:
     events = [each for each in (await stage.cluster.list(EVENT)).items if each["reason"].startswith("Trigger")]
     assert [each["status"] for each in live["status"]["triggers"]] == ["Succeeded"] * 3, where
     assert web["metadata"]["generation"] == 2, where
-    assert stage.pods == 4, where  # two, and two in their places
-    assert len(stage.operations) == 1, where
+    assert stage.pods == 4, f"{where}: {stage.pods} Pods were made"  # two, and two in their places
+    assert len(stage.operations) == 1, f"{where}: {len(stage.operations)} syncs were asked for"
     assert [each["reason"] for each in events] == ["TriggerSuccess"] * 3, where
     assert live["metadata"]["annotations"]["mlops.dev/wave-complete"] == "0", where
     assert '"status":"Succeeded"' in live["metadata"]["annotations"]["mlops.dev/trigger-status"], where
+
+
+async def test_a_sync_that_is_not_known_by_its_mark_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the mark, the next process does not know that the last one had asked for the sync."""
+    point = (await calls_of_a_whole_life()).index("patch Application/serving")
+    await check_crash(point, after=True)
+    is_marked = Turn.is_marked
+    monkeypatch.setattr(Turn, "is_marked", lambda self, target: target["kind"] != APP.kind and is_marked(self, target))
+    with pytest.raises(AssertionError, match="2 syncs were asked for"):
+        await check_crash(point, after=True)
