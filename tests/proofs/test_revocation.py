@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -16,8 +17,11 @@ import pytest
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.passwords import Hashing
 from argosy.model.names import ResourceKey
-from argosy.server.identity.caller import Shown
-from support.deadlines import HANG_SECONDS
+from argosy.server.doors import streams as streams_of_server
+from argosy.server.identity.caller import Caller, Shown
+from argosy.server.identity.identities import Identities
+from argosy.server.identity.revoking import Revoking
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.signed_in_site import PASSWORD, SignedInWorld, signed_in_world
 
@@ -87,21 +91,27 @@ async def in_loop(world: SignedInWorld, work: Awaitable[object]) -> object:
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(done(), world.loop))
 
 
+async def opened_by_token(world: SignedInWorld, name: str, count: int) -> list[Open]:
+    token = str(await in_loop(world, world.identities.book.add_token(name)))
+    return [await opened(world, token) for _ in range(count)]
+
+
+async def check_ended(streams: list[Open], seconds: float = HANG_SECONDS) -> None:
+    _, still_open = await asyncio.wait([stream.ended for stream in streams], timeout=seconds)
+    assert not still_open, f"{len(still_open)} of {len(streams)} streams are still open"
+
+
 async def test_all_streams_of_whoever_is_ended_end_and_no_other(
     world: SignedInWorld, size: Callable[[int], int]
 ) -> None:
     each = max(2, size(STREAMS) // (len(ENDED) + 1))
-    streams: dict[str, list[Open]] = {}
-    for name in (*ENDED, "kept"):
-        book = world.identities.book
-        token = str(await in_loop(world, book.add_token(name)))
-        streams[name] = [await opened(world, token) for _ in range(each)]
+    streams = {name: await opened_by_token(world, name, each) for name in (*ENDED, "kept")}
     for name, end in WAYS.items():
         await in_loop(world, end(world, name))
-        await asyncio.wait_for(asyncio.gather(*(each.ended for each in streams[name])), HANG_SECONDS)
+        await check_ended(streams[name])
     assert not any(each.ended.done() for each in streams["kept"])
     await in_loop(world, world.cluster.patch(SECRET, {"data": {"server.secretkey": encoded("z" * 44)}}))
-    await asyncio.wait_for(asyncio.gather(*(each.ended for each in streams["kept"])), HANG_SECONDS)
+    await check_ended(streams["kept"])
 
 
 async def test_a_session_that_signs_out_takes_its_streams_with_it(world: SignedInWorld) -> None:
@@ -110,9 +120,57 @@ async def test_a_session_that_signs_out_takes_its_streams_with_it(world: SignedI
     streams = [await opened(world, token) for token in (mine, mine, other)]
     caller = await in_loop(world, identities.identify(Shown(bearer=mine)))
     await in_loop(world, identities.logout(caller))  # type: ignore[arg-type]
-    await asyncio.wait_for(asyncio.gather(*(each.ended for each in streams[:2])), HANG_SECONDS)
+    await check_ended(streams[:2])
     assert not streams[2].ended.done()
     streams[2].close()
+
+
+async def test_a_server_that_looks_only_at_the_age_of_a_token_is_found_out(
+    world: SignedInWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However a right was ended, the streams stay open. With the bug taken out again, they end."""
+    asked = Counter[str]()
+
+    def still(self: Identities, caller: Caller) -> bool:
+        asked[caller.name] += 1
+        return not self.is_past(caller)
+
+    monkeypatch.setattr(streams_of_server, "LOOK", 0.05)
+    streams = {name: await opened_by_token(world, name, 1) for name in ENDED}
+    with monkeypatch.context() as broken:
+        broken.setattr(Identities, "still", still)
+        for name, end in WAYS.items():
+            await in_loop(world, end(world, name))
+            asked.clear()
+            await wait_until_async(lambda name=name: asked[name] > 2, f"it is looked whether {name} still may")
+            with pytest.raises(AssertionError, match="1 of 1 streams are still open"):
+                await check_ended(streams[name], seconds=0.1)
+    for name in ENDED:
+        await check_ended(streams[name])
+
+
+async def test_a_server_that_forgets_who_signed_out_is_found_out(
+    world: SignedInWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def is_over(self: Revoking, session: str, began: int, revoked: object) -> bool:
+        asked.append(session)
+        return False
+
+    monkeypatch.setattr(streams_of_server, "LOOK", 0.05)
+    identities = world.identities
+    token = str(await in_loop(world, identities.login("ann", PASSWORD)))
+    stream = await opened(world, token)
+    with monkeypatch.context() as broken:
+        broken.setattr(Revoking, "is_over", is_over)
+        caller = await in_loop(world, identities.identify(Shown(bearer=token)))
+        await in_loop(world, identities.logout(caller))  # type: ignore[arg-type]
+        asked.clear()
+        await wait_until_async(lambda: len(asked) > 2, "it is looked whether the session was ended")
+        with pytest.raises(AssertionError, match="1 of 1 streams are still open"):
+            await check_ended([stream], seconds=0.1)
+    await check_ended([stream])
 
 
 def encoded(text: str) -> str:
