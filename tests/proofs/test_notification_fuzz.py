@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
 
 from argosy.addons.notifications.catalogue import shipped
-from argosy.addons.notifications.settings import asks_of_jobs, names_used, read_settings
-from argosy.addons.notifications.subscriptions import destinations
+from argosy.addons.notifications.settings import Settings, asks_of_jobs, names_used, read_settings
+from argosy.addons.notifications.subscriptions import Destination, destinations
 from argosy.language.argocd_names import namespaces
 from argosy.language.expr import builtins, compile_expression
 from argosy.language.templates import compile_template
+from argosy.language.templates.lexing import Token
 from argosy.language.templates.nodes import FUNCTIONS
-from support.fuzzer import feed, made_up, mutated
+from argosy.model.manifest import load
+from support.fuzzer import Found, feed, made_up, mutated
 
 pytestmark = pytest.mark.tier("test", "prove")
 
@@ -79,28 +83,34 @@ def calls(rng: random.Random, count: int) -> Iterator[bytes]:
         yield f"{{{{ {rng.choice([*FUNCTIONS])} {given} }}}}".encode()
 
 
-def test_no_expression_does_anything_but_answer_or_refuse(rng: random.Random, size: Callable[[int], int]) -> None:
+def check_expressions(rng: random.Random, count: int) -> None:
     values = {"app": APP, **namespaces(NOW)}
 
     def take(data: bytes) -> None:
         compile_expression(data.decode("utf-8", "replace")).evaluate(values, steps=20_000)
 
-    count = size(100_000)
     refused = feed(texts(rng, EXPRESSIONS, count), take)
     assert refused < count, "nothing was understood"
 
 
-def test_no_template_does_anything_but_answer_or_refuse(rng: random.Random, size: Callable[[int], int]) -> None:
+def check_templates(rng: random.Random, count: int) -> None:
     def take(data: bytes) -> None:
         values = {"app": copy.deepcopy(APP), **namespaces(NOW)}
         text = compile_template(data.decode("utf-8", "replace")).render(values, now=NOW, steps=20_000)
         assert len(text) <= 1 << 20
 
-    count = size(100_000)
     refused = feed(texts(rng, TEMPLATES, count), take)
     assert refused < count, "nothing was understood"
     refused = feed(calls(rng, count), take)
     assert refused < count, "no function was understood"
+
+
+def test_no_expression_does_anything_but_answer_or_refuse(rng: random.Random, size: Callable[[int], int]) -> None:
+    check_expressions(rng, size(100_000))
+
+
+def test_no_template_does_anything_but_answer_or_refuse(rng: random.Random, size: Callable[[int], int]) -> None:
+    check_templates(rng, size(100_000))
 
 
 OTHERS = {
@@ -113,9 +123,7 @@ OTHERS = {
 }
 
 
-def test_no_setting_and_no_subscription_does_anything_but_count_or_be_told(
-    rng: random.Random, size: Callable[[int], int]
-) -> None:
+def check_settings(rng: random.Random, count: int) -> None:
     known = {**shipped(), **OTHERS}
     good = [each.encode() for each in known.values()]
 
@@ -130,6 +138,50 @@ def test_no_setting_and_no_subscription_does_anything_but_count_or_be_told(
             asks_of_jobs(conditions)
             names_used(conditions)
 
-    count = size(10_000)
     texts = (made_up(rng) if rng.random() < 0.1 else mutated(rng, rng.choice(good), good) for _ in range(count))
     assert feed(texts, take) == 0
+
+
+def test_no_setting_and_no_subscription_does_anything_but_count_or_be_told(
+    rng: random.Random, size: Callable[[int], int]
+) -> None:
+    check_settings(rng, size(10_000))
+
+
+def trust_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("argosy.language.expr.nodes.pattern", re.compile)
+
+
+def trust_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def string_of(token: Token) -> str:
+        return str(json.loads(f'"{token.value[1:-1]}"'))
+
+    monkeypatch.setattr("argosy.language.templates.parsing.string_of", string_of)
+
+
+def trust_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
+    def from_yaml(text: str, settings: Settings) -> Iterator[tuple[str, Destination]]:
+        for entry in load(text):
+            yield entry["trigger"], Destination(entry["service"], entry["recipient"])
+
+    monkeypatch.setattr("argosy.addons.notifications.subscriptions._from_yaml", from_yaml)
+
+
+@pytest.mark.parametrize(
+    ("seed_bug", "check", "finding"),
+    [
+        (trust_patterns, check_expressions, r"^(error|PatternError): .* at position \d+"),
+        (trust_escapes, check_templates, "^JSONDecodeError: "),
+        (trust_annotations, check_settings, "^(TypeError|KeyError): "),
+    ],
+)
+def test_the_proof_notices_a_reader_that_is_wrong(
+    rng: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+    seed_bug: Callable[..., None],
+    check: Callable[[random.Random, int], None],
+    finding: str,
+) -> None:
+    seed_bug(monkeypatch)
+    with pytest.raises(Found, match=finding):
+        check(rng, 20_000)
