@@ -112,7 +112,7 @@ class Api:
             yield watching
         finally:
             watching.left.set()
-            await asyncio.wait_for(task, 30)
+            await asyncio.wait_for(task, HANG_SECONDS)
 
 
 class Watching:

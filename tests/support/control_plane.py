@@ -98,7 +98,7 @@ class RealCluster:
         secure = urllib.request.HTTPSHandler(context=context)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), secure)
         try:
-            with opener.open(request, timeout=2) as answer:
+            with opener.open(request, timeout=HANG_SECONDS) as answer:
                 return answer.status == 200
         except OSError:
             return False
@@ -112,7 +112,7 @@ class RealCluster:
         def ask(path: str, question: dict[str, object]) -> dict[str, dict[str, str]]:
             request = urllib.request.Request(self.etcd_url + path, data=json.dumps(question).encode())
             opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            with opener.open(request, timeout=10) as answer:
+            with opener.open(request, timeout=HANG_SECONDS) as answer:
                 return json.load(answer)
 
         revision = ask("/v3/kv/range", {"key": base64.b64encode(b"/").decode(), "limit": 1})["header"]["revision"]

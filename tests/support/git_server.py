@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from support.deadlines import HANG_SECONDS
+
 
 class GitHost(ThreadingHTTPServer):
     """Serves what is below a folder by `git http-backend`, and keeps what it was asked."""
@@ -52,7 +54,7 @@ class _Answer(BaseHTTPRequestHandler):
         else:
             if self.command == "POST" and b"command=fetch" in body and host.holds:
                 host.asked_for_pack.set()
-                host.released.wait(30)
+                host.released.wait(2 * HANG_SECONDS)  # longer than whoever asks
             self._from_git(body)
 
     do_POST = do_GET

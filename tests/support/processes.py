@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
-
-from support.deadlines import HANG_SECONDS
 
 
 def is_running(pid: int) -> bool:
@@ -38,11 +33,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-async def soon(condition: Callable[[], bool], seconds: float = HANG_SECONDS) -> bool:
-    """Whether the condition comes true within the time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        await asyncio.sleep(0.01)
-    return True
+def cpu_ticks(pid: int) -> int:
+    """The CPU time that the process has used so far, in ticks of the clock."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])

@@ -77,12 +77,22 @@ async def test_who_gives_up_waiting_has_not_been_answered(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("argosy.cluster.wire.PATIENCE", 0.04)
-    silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(30), "127.0.0.1", 0)
+    is_asked = asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_asked.set()
+        await reader.read()
+
+    silent = await asyncio.start_server(listen, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     async with silent, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
         cluster.tell_contact(Contact(grace=0.03))
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(cluster.version(), 0.5)
+        question = asyncio.create_task(cluster.version())
+        await asyncio.wait_for(is_asked.wait(), HANG_SECONDS)
+        await asyncio.sleep(0.1)  # longer than both
+        question.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await question
     assert told(caplog) == [
         f"the API server does not answer: 127.0.0.1:{port}: did not answer in time; it is asked again until it does"
     ]

@@ -29,7 +29,7 @@ from argosy.cluster.sending import BEFORE_SENDING
 from argosy.cluster.wire import NameService, Wire
 from argosy.model.errors import ClusterError, Gone, TransientError, UserError
 from argosy.model.names import GroupKind, ResourceKey
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")
@@ -415,15 +415,14 @@ async def test_who_waits_for_a_name_when_the_connection_is_closed_is_told_so_and
 
     def look_up(*_: object, **__: object) -> list[object]:
         looked.set()
-        over.wait(30)
+        over.wait(HANG_SECONDS)
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     wire = Wire(Connection(server="http://far.example"))
     first, second, unwanted = (asyncio.create_task(wire.call("GET", "/api")) for _ in range(3))
     try:
-        while not looked.is_set():
-            await asyncio.sleep(0.005)
+        await wait_until_async(looked.is_set, "somebody looks the name up")
         unwanted.cancel()
         await asyncio.wait({unwanted})
         await wire.close()
@@ -449,8 +448,7 @@ async def test_names_that_nobody_answers_take_no_thread_of_others(monkeypatch: p
     calls = [asyncio.create_task(wire.call("GET", "/api")) for wire in wires]
     try:
         for _ in wires[:2]:
-            while not asked.acquire(blocking=False):
-                await asyncio.sleep(0.005)
+            await wait_until_async(lambda: asked.acquire(blocking=False), "somebody looks a name up")
         assert await asyncio.wait_for(asyncio.to_thread(int), HANG_SECONDS) == 0
         over.set()
         for call in calls:

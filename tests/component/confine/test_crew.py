@@ -18,9 +18,9 @@ from argosy.confine import Crew, OverLimit
 from argosy.model.errors import Conflict, LimitError, RenderError, TransientError, UnknownRef
 from argosy.model.names import ResourceKey
 from support import crew_functions
-from support.deadlines import HANG_SECONDS, wait_until
+from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
 from support.paths import TESTS
-from support.processes import children, descriptors, is_running, soon
+from support.processes import children, descriptors, is_running
 
 PATH = [str(TESTS), str(Path(argosy.__file__).parents[1])]
 MIB = 1 << 20
@@ -172,7 +172,7 @@ def test_a_deadline_ends_that_worker_only(function):
         with pytest.raises(LimitError, match=r"app guestbook: it takes longer than 0\.2 s"):
             await crew.run(function, seconds=0.2, where="app guestbook")
         assert await crew.run(crew_functions.whoami) in {first, second}
-        assert await soon(lambda: [is_running(first), is_running(second)].count(True) == 1)
+        await wait_until_async(lambda: [is_running(first), is_running(second)].count(True) == 1)
 
     play(scene, workers=2)
 
@@ -221,7 +221,7 @@ def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
     async def scene(crew):
         pid = await crew.run(crew_functions.whoami)
         os.kill(pid, signal.SIGKILL)
-        assert await soon(lambda: not is_running(pid))
+        await wait_until_async(lambda: not is_running(pid))
         assert await crew.run(crew_functions.whoami) != pid
 
     play(scene, workers=1)
@@ -231,12 +231,12 @@ def test_cancelling_a_call_kills_its_worker_and_frees_its_place(tmp_path):
     async def scene(crew):
         file = tmp_path / "pid"
         call = asyncio.create_task(crew.run(crew_functions.wait_at, file))
-        assert await soon(lambda: file.exists() and file.read_text() != "")
+        await wait_until_async(lambda: file.exists() and file.read_text() != "")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         assert await crew.run(crew_functions.add, 1, 1) == 2
-        assert await soon(lambda: not is_running(int(file.read_text())))
+        await wait_until_async(lambda: not is_running(int(file.read_text())))
 
     play(scene, workers=1)
 
@@ -262,7 +262,7 @@ def test_close_ends_calls_on_their_way_and_those_to_come(tmp_path):
     async def scene(crew):
         file = tmp_path / "pid"
         calls = [asyncio.create_task(crew.run(crew_functions.wait_at, file, seconds=HANG_SECONDS)) for _ in range(2)]
-        assert await soon(lambda: file.exists() and file.read_text() != "")
+        await wait_until_async(lambda: file.exists() and file.read_text() != "")
         await crew.close()
         ends = await asyncio.gather(*calls, return_exceptions=True)
         assert [(type(end), "closed" in str(end)) for end in ends] == [(TransientError, True)] * 2

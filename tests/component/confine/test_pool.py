@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -17,14 +18,17 @@ import uvloop
 
 import argosy
 from argosy.confine import CrashError, Limits, OverLimit, Pool
+from argosy.confine.conversation import Batch
 from argosy.model.errors import TransientError
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
+from support.loop_clock import LoopClock
 from support.paths import TESTS
-from support.processes import children, descriptors, is_running, soon
+from support.processes import children, cpu_ticks, descriptors, is_running
 from support.proof_scale import is_full
 
 HOSTILE = "support.hostile_functions"
 PATH = [str(TESTS), str(Path(argosy.__file__).parents[1])]
+LOOPING = Limits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here to count processes in")
 
 
@@ -41,6 +45,14 @@ def play(scene, *, workers=2, runner=asyncio.run):
     return runner(whole())
 
 
+async def looping(pool, pid):
+    """A call that this idle worker has surely begun, and that never ends by itself."""
+    idle = cpu_ticks(pid)
+    call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=LOOPING))
+    await wait_until_async(lambda: cpu_ticks(pid) > idle + 1, "the worker uses CPU")
+    return call
+
+
 def test_a_batch_gives_every_payload_its_own_answer_in_order():
     async def scene(pool):
         assert await pool.run_batch(f"{HOSTILE}:twice", range(3000)) == [number * 2 for number in range(3000)]
@@ -52,7 +64,7 @@ def test_a_batch_gives_every_payload_its_own_answer_in_order():
 def test_one_poisoned_payload_of_a_batch_gets_its_error_and_the_others_their_answers():
     async def scene(pool):
         payloads = [1, "loop", 2, "leave", "memory", 3, "fail", "x" * 2000, 4]
-        limits = Limits(wall=HANG_SECONDS, cpu=0.5, input=1000)
+        limits = Limits(wall=HANG_SECONDS, cpu=1.0, memory=64 << 20, input=1000)  # memory is full long before
         answers = await pool.run_batch(f"{HOSTILE}:twice", payloads, limits=limits)
         assert [answer for answer in answers if isinstance(answer, int)] == [2, 4, 6, 8]
         assert [getattr(answers[i], "limit", None) for i in (1, 4, 7)] == ["cpu", "memory", "input"]
@@ -79,10 +91,18 @@ def test_a_batch_may_be_larger_than_any_buffer():
     play(scene)
 
 
-@pytest.mark.tier("all")
-def test_the_wall_limit_is_for_each_payload_not_for_the_batch():
+def test_the_wall_limit_is_for_each_payload_not_for_the_batch(monkeypatch):
     async def scene(pool):
-        assert await pool.run_batch(f"{HOSTILE}:sleep", [0.4] * 14, limits=Limits(wall=5)) == [0.4] * 14
+        clock, note = LoopClock(), Batch.answer
+
+        def answer(batch, value):
+            """Each answer takes almost as long as it may."""
+            note(batch, value)
+            clock.leap(0.6 * HANG_SECONDS)
+
+        monkeypatch.setattr(Batch, "answer", answer)
+        limits = Limits(wall=HANG_SECONDS)
+        assert await pool.run_batch(f"{HOSTILE}:sleep", [0.05] * 4, limits=limits) == [0.05] * 4
 
     play(scene, workers=1)
 
@@ -91,7 +111,7 @@ def test_the_wall_limit_is_for_each_payload_not_for_the_batch():
 def test_a_batch_that_uses_more_cpu_than_a_workers_life_is_finished_by_others():
     async def scene(pool):
         # With 0.1 s a call, a worker is killed after 2 s of CPU, and must be replaced before.
-        answers = await pool.run_batch(f"{HOSTILE}:burn", [0.05] * 60, limits=Limits(wall=10, cpu=0.1))
+        answers = await pool.run_batch(f"{HOSTILE}:burn", [0.05] * 60, limits=Limits(wall=HANG_SECONDS, cpu=0.1))
         assert answers == [0.05] * 60
 
     play(scene)
@@ -138,16 +158,16 @@ def test_a_slow_call_does_not_hold_up_the_callers_of_the_other_worker():
     play(scene)
 
 
+@needs_proc
 def test_cancelling_a_call_kills_its_worker_and_frees_its_place():
     async def scene(pool):
-        pid = (await pool.run(f"{HOSTILE}:identity", None))["pid"]
-        call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=Limits(wall=HANG_SECONDS)))
-        await asyncio.sleep(0.1)
+        pid = (await pool.run(f"{HOSTILE}:identity", None, limits=LOOPING))["pid"]
+        call = await looping(pool, pid)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        assert (await pool.run(f"{HOSTILE}:identity", None))["pid"] != pid
-        assert await soon(lambda: not is_running(pid))
+        assert (await pool.run(f"{HOSTILE}:identity", None, limits=LOOPING))["pid"] != pid
+        await wait_until_async(lambda: not is_running(pid))
 
     play(scene, workers=1)
 
@@ -166,19 +186,22 @@ def test_cancelling_at_any_moment_leaks_neither_process_nor_descriptor():
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
         assert await pool.run(f"{HOSTILE}:echo", 1) == 1
-        assert await soon(lambda: len(children(server)) <= 2)
+        await wait_until_async(lambda: len(children(server)) <= 2)
         await wait_until_async(lambda: descriptors() <= before + 1, "as few descriptors as before")
 
     play(scene)
 
 
-@pytest.mark.tier("all")
 def test_an_answer_that_came_in_time_counts_even_if_the_loop_was_busy():
     async def scene(pool):
         await pool.run(f"{HOSTILE}:echo", 1)
-        call = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 0.02, limits=Limits(wall=4)))
-        await asyncio.sleep(0.005)
-        time.sleep(5)  # longer than the limit, which is long enough for a busy machine
+        call = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 0.02, limits=Limits(wall=0.2)))
+        await asyncio.sleep(0)
+        (worker,) = pool._all
+        assert worker._batch, "the worker has its call"
+        # The loop does nothing until the answer is there, and then until the limit has passed.
+        assert select.select([worker._channel], [], [], HANG_SECONDS)[0]
+        time.sleep(0.3)
         assert await call == 0.02
 
     play(scene)
@@ -194,16 +217,16 @@ def test_a_worker_is_used_again_but_not_for_ever():
     play(scene, workers=1)
 
 
+@needs_proc
 def test_when_the_fork_server_is_killed_the_call_is_transient_and_the_next_one_works():
     async def scene(pool):
-        found = await pool.run(f"{HOSTILE}:identity", None)
-        call = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 5, limits=Limits(wall=HANG_SECONDS)))
-        await asyncio.sleep(0.05)
+        found = await pool.run(f"{HOSTILE}:identity", None, limits=LOOPING)
+        call = await looping(pool, found["pid"])
         os.kill(found["ppid"], signal.SIGKILL)
         with pytest.raises(TransientError):
             await call
         assert (await pool.run(f"{HOSTILE}:identity", None))["ppid"] != found["ppid"]
-        assert await soon(lambda: not is_running(found["pid"]))
+        await wait_until_async(lambda: not is_running(found["pid"]))
 
     play(scene)
 
@@ -221,7 +244,7 @@ def test_close_ends_a_call_that_is_on_its_way():
     async def scene(pool):
         call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=Limits(wall=HANG_SECONDS)))
         waiting = asyncio.create_task(pool.run(f"{HOSTILE}:echo", None))
-        await asyncio.sleep(0.3)
+        await wait_until_async(lambda: any(worker._batch for worker in pool._all), "a worker has the first call")
         await pool.close()
         for task in (call, waiting):
             with pytest.raises(TransientError, match="the pool was closed"):
@@ -274,7 +297,7 @@ def test_five_hundred_killed_calls_leave_no_process_and_no_descriptor():
             floods = [pool.run(f"{HOSTILE}:raw_flood", None) for _ in range(8)]
             ends = await asyncio.gather(*late, *floods, return_exceptions=True)
             assert {type(end) for end in ends} == {OverLimit}, start
-        assert await soon(lambda: children(server) == [])
+        await wait_until_async(lambda: children(server) == [])
         await wait_until_async(lambda: descriptors() <= before, "as few descriptors as before")
         return server
 
@@ -292,9 +315,8 @@ from argosy.confine import Limits, Pool
 async def main():
     pool = Pool(workers=2, preload=["support.hostile_functions"])
     found = [await pool.run("support.hostile_functions:identity", None)]
-    looping = [pool.run("support.hostile_functions:loop", None, limits=Limits(wall=60, cpu=60)) for _ in range(2)]
+    looping = [pool.run("support.hostile_functions:loop", None, limits=Limits(wall=9999, cpu=60)) for _ in range(2)]
     calls = [asyncio.create_task(call) for call in looping]
-    await asyncio.sleep(0.2)
     print(found[0]["ppid"], flush=True)
     await asyncio.gather(*calls)
 
@@ -326,7 +348,7 @@ def test_where_root_cannot_change_its_user_the_report_says_so_and_forked_process
     uid, missing, pids = json.loads(done.stdout)
     assert uid == 0 and any(sentence.startswith("user: still root") for sentence in missing)
     assert len(pids) == 20
-    assert asyncio.run(soon(lambda: not any(is_running(pid) for pid in pids)))
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
 
 
 @needs_proc
@@ -334,7 +356,7 @@ def test_a_parent_that_gets_sigkill_leaves_no_process():
     command = [sys.executable, "-c", PARENT.format(path=PATH)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         server = int(parent.stdout.readline())
-        family = [server, *children(server)]
-        assert len(family) >= 3 and all(is_running(pid) for pid in family)
+        family = [server, *wait_until(lambda: (found := children(server))[1:] and found, "two workers at work")]
+        assert all(is_running(pid) for pid in family)
         parent.kill()
-    assert asyncio.run(soon(lambda: not any(is_running(pid) for pid in family)))
+    wait_until(lambda: not any(is_running(pid) for pid in family))

@@ -16,8 +16,8 @@ import pytest
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
 from argosy.confine.resident import DAYS, Resident, Surroundings, start
-from support.deadlines import HANG_SECONDS
-from support.processes import children, descriptors, is_running, soon
+from support.deadlines import HANG_SECONDS, wait_until_async
+from support.processes import children, descriptors, is_running
 
 pytestmark = [
     pytest.mark.anyio,
@@ -79,7 +79,7 @@ async def test_too_much_memory_is_its_end(folder: Path) -> None:
 async def test_what_it_started_ends_with_it(folder: Path) -> None:
     script = "import os, time\nif os.fork(): print('there', flush=True)\ntime.sleep(600)"
     resident = await begin(folder, script)
-    assert await soon(lambda: "there" in resident.said(), 20)
+    await wait_until_async(lambda: "there" in resident.said(), "it has forked")
     launcher = resident._process.pid
     await resident.end()
     assert not is_running(launcher)

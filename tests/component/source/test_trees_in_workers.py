@@ -16,7 +16,8 @@ from argosy.source.git.objects import ObjectReader, Readers
 from argosy.source.git.tree import GitTree
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceLimits
-from support.processes import children, is_running, soon
+from support.deadlines import wait_until_async
+from support.processes import children, is_running
 
 pytestmark = [
     pytest.mark.anyio,
@@ -49,7 +50,7 @@ async def test_a_worker_reads_all_trees_of_a_mirror_through_one_git(repository, 
         gits = children(worker)
     finally:
         await crew.close()
-    assert await soon(lambda: not any(is_running(pid) for pid in [worker, *gits]))
+    await wait_until_async(lambda: not any(is_running(pid) for pid in [worker, *gits]))
 
 
 async def test_trees_of_one_mirror_share_a_reader_after_the_journey(repository, opened: Opened) -> None:

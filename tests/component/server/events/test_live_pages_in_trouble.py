@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from argosy.runtime.clock import Backoff
 from argosy.server.doors import limits
 from argosy.server.events import hub as hubs
 from argosy.server.events.hub import Hub
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.event_streams import Opened
 from support.live_pages import RENDERED, World, app, drop, live_world, patch
 from support.page_site import Client
@@ -38,10 +38,20 @@ async def coming(world: World) -> AsyncIterator[asyncio.Future[Opened]]:
         await opening
 
 
-async def until(holds: Callable[[], Any]) -> None:
-    async with asyncio.timeout(HANG_SECONDS):
-        while not holds():
-            await asyncio.sleep(0.01)
+def readers(world: World) -> int:
+    return sum(len(group.readers) for group in world.hub._groups.values())
+
+
+async def some_looks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether readers still may was looked at a few times, and what nobody looks at was forgotten as often."""
+    looks, look = [0], world.hub._look_after
+
+    async def counted(key: Any, group: Any) -> None:
+        looks[0] += 1
+        await look(key, group)
+
+    monkeypatch.setattr(world.hub, "_look_after", counted)
+    await wait_until_async(lambda: looks[0] > 3, "some looks")
 
 
 def state(word: str) -> dict[str, str]:
@@ -51,7 +61,7 @@ def state(word: str) -> dict[str, str]:
 async def test_a_change_during_the_first_render_is_told(world: World) -> None:
     RENDERED.gate = asyncio.Event()
     async with coming(world) as opening:
-        await until(lambda: RENDERED.pages)
+        await wait_until_async(lambda: RENDERED.pages)
         world.lookout.put(app("a", "newer"))
         await asyncio.sleep(0.05)  # whoever renders when something changed has had a look
         RENDERED.gate.set()
@@ -66,8 +76,8 @@ async def test_who_waits_for_the_first_render_is_not_forgotten(world: World, mon
     monkeypatch.setattr(hubs, "LOOK", 0.01)
     RENDERED.gate = asyncio.Event()
     async with coming(world) as opening:
-        await until(lambda: RENDERED.pages)
-        await asyncio.sleep(0.2)  # some looks
+        await wait_until_async(lambda: RENDERED.pages)
+        await some_looks(world, monkeypatch)
         RENDERED.gate.set()
         window = await opening
         await patch(window)
@@ -78,14 +88,16 @@ async def test_who_waits_for_the_first_render_is_not_forgotten(world: World, mon
 async def test_who_comes_back_while_all_turns_are_taken_is_not_forgotten(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hubs, "KEPT", 0.1)
     monkeypatch.setattr(hubs, "LOOK", 0.01)
     async with world.live(AT) as window:
         await patch(window)
+    await wait_until_async(lambda: not readers(world), "nobody looks")
     for _ in range(hubs.AT_ONCE):
         await world.hub._turns.acquire()
     async with coming(world) as opening:
-        await asyncio.sleep(0.5)
+        await wait_until_async(lambda: readers(world), "one waits for a turn")
+        monkeypatch.setattr(hubs, "KEPT", 0.0)
+        await some_looks(world, monkeypatch)
         for _ in range(hubs.AT_ONCE):
             world.hub._turns.release()
         window = await opening
@@ -100,7 +112,7 @@ async def test_a_first_render_that_hangs_is_given_up(world: World, monkeypatch: 
     async with world.live(AT) as refused:
         assert refused.code == 503
     RENDERED.gate = None
-    monkeypatch.setattr(hubs, "PATIENCE", 30.0)
+    monkeypatch.setattr(hubs, "PATIENCE", HANG_SECONDS)
     async with world.live(AT) as window:
         assert "Synced" in str(await patch(window))
 
@@ -111,9 +123,9 @@ async def test_nothing_is_told_twice_to_who_comes_while_it_changes(world: World)
         RENDERED.gate = asyncio.Event()
         RENDERED.pages.clear()
         world.lookout.put(app("a", "newer"))
-        await until(lambda: RENDERED.pages)
+        await wait_until_async(lambda: RENDERED.pages)
         async with coming(world) as opening:
-            await asyncio.sleep(0.05)
+            await wait_until_async(lambda: readers(world) == 2, "the second waits")
             RENDERED.gate.set()
             second = await opening
             assert await patch(first) == state("newer")
@@ -134,7 +146,7 @@ async def test_a_page_that_cannot_be_rendered_says_so_and_is_rendered_again_by_i
         world.lookout.put(app("a", "newer"))
         beat = await window.event()
         assert beat is not None and (beat.kind, beat.data["isUp"]) == ("beat", False)
-        await until(lambda: len(RENDERED.pages) > 4)
+        await wait_until_async(lambda: len(RENDERED.pages) > 4)
         RENDERED.fault = None
         assert await patch(window) == state("newer")
         beat = await window.event("beat")
@@ -205,7 +217,7 @@ async def test_pages_that_nobody_looks_at_are_few(world: World, monkeypatch: pyt
         for number in range(20):
             async with world.live(f"/apps?n={number}") as window:
                 await patch(window)
-        await until(lambda: len(world.hub._groups) == 15)
+        await wait_until_async(lambda: len(world.hub._groups) == 15)
         assert len(world.hub._tasks) == 15
         assert {"n=19", "n=15", "held=0"} <= {words for _, words, *_ in world.hub._groups}
         for window in held:

@@ -1,0 +1,22 @@
+"""The clock of an event loop, which a test moves.
+
+In: the running loop of asyncio, and leaps. Out: timers that are due as soon as the clock has leapt past them. Never: a
+loop that is shared with other tests: its clock stays ahead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class LoopClock:
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._time, self._ahead = loop.time, 0.0
+        loop.time = self._now  # type: ignore[method-assign]
+
+    def _now(self) -> float:
+        return self._time() + self._ahead
+
+    def leap(self, seconds: float) -> None:
+        self._ahead += seconds
