@@ -6,7 +6,7 @@ Every changing route × content types × origins with a cookie; every route unde
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,8 +15,12 @@ import pytest
 from argosy.desk.accounts.codes import Codes
 from argosy.server.answers import Json
 from argosy.server.asked import Asked, csrf_token
-from argosy.server.identity.caller import Shown
+from argosy.server.doors import headers as server_headers
+from argosy.server.doors import host
+from argosy.server.doors import origin as server_origin
+from argosy.server.identity.caller import Caller, Shown
 from argosy.server.routes import Public, Route
+from argosy.server.site import Site
 from argosy.server.table import TABLE
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
 from support.tenants import World, ask, guarded_world, stubbed
@@ -69,14 +73,16 @@ def is_forged(route: Route, media: str, origin: str) -> bool:
     return media != (JSON if route.is_api else FORM) or origin != OWN
 
 
-async def test_no_other_sites_page_changes_anything(
-    world: World, size: Callable[[int], int], rng: random.Random
-) -> None:
+Cell = tuple[Route, str, str]  # and a content type, and an origin
+
+
+def cells(table: Sequence[Route]) -> list[Cell]:
+    routes = [route for route in table if route.changes and "*" not in route.media]
+    return [(route, media, origin) for route in routes for media in MEDIA for origin in ORIGINS]
+
+
+async def find_forged(world: World, chosen: Sequence[Cell]) -> list[str]:
     entry, token = world.entry(stubbed(TABLE, reached)), await of_session(world)
-    routes = [route for route in TABLE if route.changes and "*" not in route.media]
-    cells = [(route, media, origin) for route in routes for media in MEDIA for origin in ORIGINS]
-    assert len(cells) > 1500
-    chosen = cells if size(100) == 100 else rng.sample(cells, size(len(cells)) * 4)
     wrong = []
     for route, media, origin in chosen:
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
@@ -92,10 +98,20 @@ async def test_no_other_sites_page_changes_anything(
             wrong.append(f"{route.method} {route.path} as {media!r} from {origin!r} was let in")
         if not is_forged(route, media, origin) and has_object and not is_in:
             wrong.append(f"{route.method} {route.path} of our own page was kept out: {got.code} {got.body[:200]!r}")
+    return wrong
+
+
+async def test_no_other_sites_page_changes_anything(
+    world: World, size: Callable[[int], int], rng: random.Random
+) -> None:
+    every = cells(TABLE)
+    assert len(every) > 1500
+    chosen = every if size(100) == 100 else rng.sample(every, size(len(every)) * 4)
+    wrong = await find_forged(world, chosen)
     assert wrong == [], f"{len(wrong)} of {len(chosen)}:\n" + "\n".join(wrong[:30])
 
 
-async def test_a_form_without_the_token_of_its_session_changes_nothing(world: World) -> None:
+async def check_forms(world: World) -> None:
     entry = world.entry(stubbed(TABLE, reached))
     for route in TABLE:
         if not route.changes or route.is_api or isinstance(route.needs, Public):
@@ -105,31 +121,45 @@ async def test_a_form_without_the_token_of_its_session_changes_nothing(world: Wo
             headers = {**world.callers["browser"].headers, "Content-Type": FORM, "Origin": OWN}
             body = urlencode({"csrf": token}).encode()
             got = await ask(entry, route.method, address(route, case), headers, body)
-            assert b'"reached"' not in got.body, route.path
+            assert b'"reached"' not in got.body, f"a form with the token {token!r} was let in: {route.path}"
+
+
+async def test_a_form_without_the_token_of_its_session_changes_nothing(world: World) -> None:
+    await check_forms(world)
 
 
 HOSTS = ("evil.example.com", "localhost.evil.example.com", "127.0.0.1.nip.io", "localhost@evil.example.com", "")
 
 
-async def test_no_route_answers_under_a_foreign_name(world: World) -> None:
+async def check_hosts(world: World) -> None:
     entry = world.entry(stubbed(TABLE, reached))
     for number, route in enumerate(TABLE):
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         headers = {**world.callers["admin"].headers, "Host": HOSTS[number % len(HOSTS)]}
         got = await ask(entry, route.method, address(route, case), headers)
         if route.path not in ("/healthz", "/readyz"):
-            assert (got.code, b'"reached"' in got.body) == (421, False), route.path
+            is_refused = (got.code, b'"reached"' in got.body) == (421, False)
+            assert is_refused, f"answered as {headers['Host']!r}: {route.path}"
 
 
-async def test_every_answer_of_every_route_has_the_same_headers(world: World) -> None:
+async def test_no_route_answers_under_a_foreign_name(world: World) -> None:
+    await check_hosts(world)
+
+
+async def check_headers(world: World) -> None:
     entry = world.entry(stubbed(TABLE, reached))
     for route in TABLE:
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         for method, headers in asking(route, world):
             body = sent(route, case, {})[0] if method == route.method and route.changes else b""
             got = await ask(entry, method, address(route, case), headers, body)
-            assert {name: got.headers.get(name) for name in GOLDEN} == GOLDEN, (method, route.path, got.code)
+            found = {name: got.headers.get(name) for name in GOLDEN}
+            assert found == GOLDEN, f"other headers of {method} {route.path}, {got.code}: {found}"
             assert not [name for name in got.headers if name.startswith("access-control") or name == "server"]
+
+
+async def test_every_answer_of_every_route_has_the_same_headers(world: World) -> None:
+    await check_headers(world)
 
 
 def asking(route: Route, world: World) -> list[tuple[str, dict[str, Any]]]:
@@ -148,3 +178,72 @@ async def test_the_socket_of_a_browser_is_closed(world: World) -> None:
 
     await world.entry(TABLE)({"type": "websocket", "path": "/", "headers": []}, receive, send)  # type: ignore[arg-type]
     assert told == [{"type": "websocket.close", "code": 1008}]
+
+
+def take_a_subdomain_for_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_origin, "_is_own", lambda site, given, headers: "localhost" in given)
+
+
+def take_no_origin_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = server_origin.check_origin
+
+    def trusting(site: Site, route: Route, headers: Mapping[str, str], caller: Caller) -> None:
+        check(site, route, {"sec-fetch-site": "same-origin", **headers}, caller)
+
+    monkeypatch.setattr(server_origin, "check_origin", trusting)
+
+
+def take_any_content_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_origin, "_check_media", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("seed_bug", "finding"),
+    [
+        (take_a_subdomain_for_us, "from 'http://sub.localhost' was let in"),
+        (take_no_origin_for_ours, "from '' was let in"),
+        (take_any_content_type, "as 'text/plain' from 'http://localhost' was let in"),
+    ],
+)
+async def test_the_proof_notices_a_forged_request_that_is_let_in(
+    world: World, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None], finding: str
+) -> None:
+    chosen = cells([route for route in TABLE if route.path == "/api/v1/applications/{name}/sync"])
+    assert await find_forged(world, chosen) == []
+    seed_bug(monkeypatch)
+    assert [line for line in await find_forged(world, chosen) if finding in line]
+
+
+def forget_form_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(server_origin, "check_form", nothing)
+
+
+def answer_to_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "is_ours", lambda *_, **__: True)
+
+
+def leave_a_header_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_headers, "ALWAYS", server_headers.ALWAYS[1:])
+
+
+@pytest.mark.parametrize(
+    ("seed_bug", "check", "finding"),
+    [
+        (forget_form_tokens, check_forms, "a form with the token '' was let in"),
+        (answer_to_any_name, check_hosts, "answered as 'evil.example.com'"),
+        (leave_a_header_out, check_headers, "'x-content-type-options': None"),
+    ],
+)
+async def test_the_proof_notices_a_door_that_is_open(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    seed_bug: Callable[..., None],
+    check: Callable[[World], Awaitable[None]],
+    finding: str,
+) -> None:
+    seed_bug(monkeypatch)
+    with pytest.raises(AssertionError, match=finding):
+        await check(world)
