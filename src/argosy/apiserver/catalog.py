@@ -34,6 +34,7 @@ class Catalog:
     def __init__(self) -> None:
         self.version = 1
         self._custom: dict[str, tuple[Custom, ...]] = {}  # by the definition's name
+        self._specs: dict[str, Manifest] = {}  # what was made from them
         self._terminating: set[str] = set()
         self._rebuild()
 
@@ -152,6 +153,8 @@ class Catalog:
             self._terminating.add(name)
         if self.conflict(crd):
             return  # k8s: what was accepted before stays as it was
+        if self._specs.get(name) == crd["spec"]:
+            return  # its status or its metadata changed
         before = {served.resource.version: served for served in self._custom.get(name, ())}
         kinds = custom_kinds(crd)
         stored = next(kind for kind in kinds if kind.storage)
@@ -161,10 +164,12 @@ class Catalog:
         self._custom[name] = tuple(
             _served(crd, kind, stored, revision, before) for kind in sorted(kinds, key=_preference) if kind.served
         )
+        self._specs[name] = crd["spec"]
         self._rebuild()
 
     def forget(self, name: str) -> None:
         self._terminating.discard(name)
+        self._specs.pop(name, None)
         if self._custom.pop(name, None) is not None:
             self._rebuild()
 
