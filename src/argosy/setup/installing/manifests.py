@@ -6,7 +6,6 @@ In: options. Out: manifests, and the keys of all that any options ask for. Never
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
@@ -55,6 +54,6 @@ def of_namespace(name: str, labels: Mapping[str, str]) -> Manifest:
 
 
 def _defined(name: str) -> Manifest:
-    made = deepcopy(definition(name))
+    made = definition(name)
     labels = {**(made["metadata"].get("labels") or {}), PART_OF: OURS}
     return {**made, "metadata": {**made["metadata"], "labels": labels}}
