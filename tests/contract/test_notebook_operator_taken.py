@@ -25,7 +25,10 @@ from support.deadlines import HANG_SECONDS
 if TYPE_CHECKING:
     from conftest import RealServer
 
-pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)")
+pytestmark = [
+    pytest.mark.tier("realcluster"),
+    pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)"),
+]
 SHIPPED = Path(__file__).parents[2] / "deploy" / "notebooks"
 SYSTEM, NAMESPACE = "jupyter-notebook-validator-system", "notebooks-taken"
 ACCOUNT = "jupyter-notebook-validator-operator-controller-manager"

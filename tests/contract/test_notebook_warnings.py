@@ -30,6 +30,7 @@ spec:
 """
 
 
+@pytest.mark.tier("realcluster")
 @pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)")
 def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_server: RealServer) -> None:
     config = own_server.kubeconfig
