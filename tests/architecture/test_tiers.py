@@ -97,6 +97,31 @@ def test_a_failing_test_prints_its_story_its_seed_and_its_logs(tmp_path: Path, c
     assert kept == (["could not read the title"] if ci else [])
 
 
+def test_proofs_print_the_seeds_of_tests_that_pass(tmp_path: Path) -> None:
+    passing = FAILING.replace("assert False", "")
+    assert "ARGOSY_PROOF_SEED=42 test_some.py::test_the_page_has_a_title" not in pytest_in(tmp_path, passing).stdout
+    marked = passing.replace("def test", "import pytest\n\n@pytest.mark.tier('prove')\ndef test")
+    printed = pytest_in(tmp_path, marked, "--tier", "prove").stdout
+    assert "ARGOSY_PROOF_SEED=42 test_some.py::test_the_page_has_a_title" in printed
+
+
+OUTSIDE = """import os, socket, subprocess, sys
+
+def test_a_process(): subprocess.run([sys.executable, "--version"])
+def test_a_fork(): os.fork() or os._exit(0)
+def test_a_server(): socket.create_server(("127.0.0.1", 0))
+def test_a_name(): socket.getaddrinfo("localhost", 80)
+def test_nothing_outside(): pass
+"""
+
+
+def test_a_unit_test_that_uses_a_process_or_a_socket_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((TESTS / "unit" / "conftest.py").read_text())
+    printed = pytest_in(tmp_path, OUTSIDE, "-rA").stdout
+    assert re.findall(r"^PASSED test_some.py::test_(\w+)", printed, flags=re.M) == ["nothing_outside"]
+    assert printed.count("move it to tests/component") >= 4
+
+
 def test_the_limit_for_hangs_grows_with_patience() -> None:
     def limit(factor: str) -> float:
         command = [sys.executable, str(TESTS / "support" / "deadlines.py")]
