@@ -15,7 +15,7 @@ import pytest
 
 from support.clusters import Sandbox, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
-from support.message_servers import http_inbox
+from support.message_servers import Inbox, http_inbox
 
 pytestmark = pytest.mark.tier("test", "prove")
 
@@ -35,18 +35,21 @@ def prepare(running: Sandbox, url: str) -> None:
     data = {"service.webhook.chat": f"url: {url}", "template.app-health-degraded": json.dumps(TEMPLATE)}
     settings = {"metadata": {"name": "argocd-notifications-cm"}, "data": data}
     create(running, "/api/v1/namespaces/argocd/configmaps", settings)
-    app = {
+    create(running, APPS, application("wine"))
+
+
+def application(name: str) -> dict[str, Any]:
+    return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
-        "metadata": {"name": "wine", "annotations": {SUBSCRIBED: ""}},
+        "metadata": {"name": name, "annotations": {SUBSCRIBED: ""}},
         "spec": {"project": "default", "source": {"repoURL": "x", "path": "."}, "destination": {}},
     }
-    create(running, APPS, app)
 
 
-def change(running: Sandbox, health: str, revision: str) -> None:
+def change(running: Sandbox, health: str, revision: str, name: str = "wine") -> None:
     status = {"health": {"status": health}, "sync": {"status": "Synced", "revision": revision}}
-    answer = running.request("PATCH", f"{APPS}/wine", {"status": status}, "application/merge-patch+json")
+    answer = running.request("PATCH", f"{APPS}/{name}", {"status": status}, "application/merge-patch+json")
     assert answer.code == 200, answer.body
 
 
@@ -55,36 +58,84 @@ def has_ended(running: Sandbox) -> bool:
     return NOTIFIED not in (running.request("GET", f"{APPS}/wine").json()["metadata"].get("annotations") or {})
 
 
-def test_no_message_arrives_twice_however_often_the_sender_is_killed(
-    tmp_path: Path, rng: random.Random, size: Callable[[int], int]
-) -> None:
-    kills = size(60)
+def has_arrived(inbox: Inbox, revision: str) -> bool:
+    return any(letter.body.decode() == revision for letter in inbox.letters)
+
+
+def wait_for_a_look(running: Sandbox, inbox: Inbox, life: int) -> None:
+    """Until this process has looked at all Applications: it tells of one that is newer than the others."""
+    name = f"newest-{life}"
+    create(running, APPS, application(name))
+    change(running, "Degraded", name, name)
+    wait_until(lambda: has_arrived(inbox, name), f"the message of {name}")
+
+
+def change_for_a_while(running: Sandbox, rng: random.Random, number: int) -> int:
+    """Change from well to bad and back until a random moment, which may come in between; the last number."""
+    ends = time.monotonic() + rng.random() * 1.5
+    is_killed_while_bad = rng.random() < 0.5
+    while True:
+        number += 1
+        change(running, "Degraded", f"r{number}")
+        change(running, "Degraded", f"r{number}")  # the same once more
+        if rng.random() < 0.5:
+            time.sleep(rng.random() * 0.05)
+        if time.monotonic() >= ends and is_killed_while_bad:
+            return number
+        change(running, "Healthy", f"r{number}")
+        while time.monotonic() < ends and not has_ended(running):
+            time.sleep(0.005)
+        if time.monotonic() >= ends:
+            return number
+
+
+def prove(home: Path, rng: random.Random, kills: int, bug: str = "") -> Counter[str]:
+    """Kill that many senders, in every other life as soon as a message arrives; how often each message arrived."""
+    number = 0
+    flags = ("--port", "0", "--addons", "notifications")
     with http_inbox() as inbox:
-        number = 0
         for life in range(kills):
-            with sandbox(tmp_path / "data", "--port", "0", "--addons", "notifications") as running:
+            with sandbox(home / "data", *flags, bug=bug) as running:
                 prepare(running, inbox.url)
-                if life == 0:  # one at least arrives
-                    change(running, "Degraded", "r0")
-                    wait_until(lambda: inbox.letters, "the first message")
-                    change(running, "Healthy", "r0")
-                ends = time.monotonic() + rng.random() * 1.5
-                while time.monotonic() < ends:
+                wait_for_a_look(running, inbox, life)
+                change(running, "Healthy", "")
+                wait_until(lambda running=running: has_ended(running), "the last time has ended")
+                if life % 2:
+                    number = change_for_a_while(running, rng, number)
+                else:
                     number += 1
                     change(running, "Degraded", f"r{number}")
-                    change(running, "Degraded", f"r{number}")  # the same once more
-                    if rng.random() < 0.5:
-                        time.sleep(rng.random() * 0.05)
-                    change(running, "Healthy", f"r{number}")
-                    while time.monotonic() < ends and not has_ended(running):
-                        time.sleep(0.005)
+                    wait_until(lambda revision=f"r{number}": has_arrived(inbox, revision), f"the message of r{number}")
                 running.process.send_signal(signal.SIGKILL)
                 running.process.wait(HANG_SECONDS)
-        with sandbox(tmp_path / "data", "--port", "0", "--addons", "notifications") as running:
+        with sandbox(home / "data", *flags, bug=bug) as running:
+            wait_for_a_look(running, inbox, kills)
             change(running, "Healthy", "")
             wait_until(lambda: has_ended(running), "the last time has ended")
         arrived = Counter(letter.body.decode() for letter in inbox.letters)
     twice = {revision: count for revision, count in arrived.items() if count > 1}
-    assert not twice, f"{twice} of {number} in {kills} lives"
+    assert not twice, f"arrived more than once: {twice} of {number} in {kills} lives"
     assert arrived, "nothing arrived at all"
     print(f"{kills} kills, {number} changes, {len(arrived)} arrived, none twice")
+    return arrived
+
+
+def test_no_message_arrives_twice_however_often_the_sender_is_killed(
+    tmp_path: Path, rng: random.Random, size: Callable[..., int]
+) -> None:
+    prove(tmp_path, rng, size(60, test=2))
+
+
+FORGETFUL = """
+from argosy.addons.notifications.controller import Notifier
+
+async def forget(self, turn, context):
+    pass
+
+Notifier._write = forget
+"""
+
+
+def test_a_sender_that_does_not_record_what_it_sends_is_found_out(tmp_path: Path, rng: random.Random) -> None:
+    with pytest.raises(AssertionError, match="arrived more than once: "):
+        prove(tmp_path, rng, 1, bug=FORGETFUL)

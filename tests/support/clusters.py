@@ -167,8 +167,11 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def sandbox(folder: Path, *flags: str, home: Path | None = None, program: Sequence[str] = ()) -> Iterator[Sandbox]:
-    """Ready, and surely ended afterwards. With a `program`, such as ARGOSY itself, that is what is started."""
+def sandbox(
+    folder: Path, *flags: str, home: Path | None = None, program: Sequence[str] = (), bug: str = ""
+) -> Iterator[Sandbox]:
+    """Ready, and surely ended afterwards. With a `program`, such as ARGOSY itself, that is what is started. A `bug` is
+    Python that breaks the server on purpose before it starts."""
     home = home or folder.parent
     log = record_log(home / f"{folder.name}.log")
     where = () if "--ephemeral" in flags else ("--data-dir", str(folder))
@@ -181,7 +184,7 @@ def sandbox(folder: Path, *flags: str, home: Path | None = None, program: Sequen
                 stdin=subprocess.DEVNULL,
             )  # fmt: skip
         else:
-            process = forked_commands.start(words, env=environment(home), stderr=errors.fileno())
+            process = forked_commands.start(words, env=environment(home), stderr=errors.fileno(), bug=bug)
     try:
         yield Sandbox(process, _ready_line(process, log), folder, log, environment(home))
     finally:

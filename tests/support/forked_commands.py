@@ -1,6 +1,7 @@
 """Commands of argosy without the time that each takes to import it: they begin as copies of a process that has.
 
-In: words as they are typed, an environment, a folder. Out: what a process of its own printed, and its exit code.
+In: words as they are typed, an environment, a folder; a bug to plant. Out: what a process of its own printed, and its
+exit code.
 Never: starts the script itself; who tests how argosy starts, or how it is ended, uses `serving.ARGOSY`.
 """
 
@@ -95,10 +96,10 @@ class Started:
     """A command that runs, as subprocess.Popen has it."""
 
     def __init__(
-        self, words: Sequence[object], env: Mapping[str, str], cwd: Path | None, streams: Sequence[int]
+        self, words: Sequence[object], env: Mapping[str, str], cwd: Path | None, streams: Sequence[int], bug: str = ""
     ) -> None:
         self.args = [str(word) for word in words]
-        request = {"words": self.args, "env": dict(env), "cwd": str(cwd or os.getcwd())}
+        request = {"words": self.args, "env": dict(env), "cwd": str(cwd or os.getcwd()), "bug": bug}
         self._ends = _one().begin(request, streams)
         self._said = self._ends.makefile("r")
         first = self._said.readline()
@@ -138,12 +139,14 @@ class Started:
         self.send_signal(signal.SIGTERM)
 
 
-def start(words: Sequence[object], *, env: Mapping[str, str], stderr: int, cwd: Path | None = None) -> Started:
-    """With a pipe to read what it prints."""
+def start(
+    words: Sequence[object], *, env: Mapping[str, str], stderr: int, cwd: Path | None = None, bug: str = ""
+) -> Started:
+    """With a pipe to read what it prints. A `bug` is Python that breaks the process on purpose before it begins."""
     reads, writes = os.pipe()
     with open(os.devnull) as nothing:
         try:
-            started = Started(words, env, cwd, [nothing.fileno(), writes, stderr])
+            started = Started(words, env, cwd, [nothing.fileno(), writes, stderr], bug)
         finally:
             os.close(writes)
     started.stdout = open(reads)  # noqa: SIM115
@@ -260,6 +263,7 @@ def _become(request: Any, streams: Sequence[int]) -> NoReturn:
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
     sys.argv[:] = [str(ARGOSY), *request["words"]]
+    exec(request["bug"], {"__name__": "bug"})
     from argosy.cli import main
 
     code = main()
