@@ -20,3 +20,9 @@ class LoopClock:
 
     def leap(self, seconds: float) -> None:
         self._ahead += seconds
+
+
+async def turns(count: int = 200) -> None:
+    """Everything has run that was ready, and what that made ready in turn: a number of turns, on every machine."""
+    for _ in range(count):
+        await asyncio.sleep(0)

@@ -9,6 +9,7 @@ import pytest
 
 from argosy.desk.applications.merging import merged
 from support.deadlines import HANG_SECONDS
+from support.loop_clock import turns
 
 
 async def numbers(most: int, ended: list[int], pause: float = 0.0) -> AsyncGenerator[int, None]:
@@ -31,7 +32,7 @@ async def test_who_leaves_while_more_waits_than_has_room_ends_every_stream() -> 
     ended: list[int] = []
     found = merged([numbers(10_000 + place, ended) for place in range(20)], most=10)
     assert await anext(found)
-    await asyncio.sleep(0.05)  # all of them wait for room by now
+    await turns()  # all of them wait for room by now
     async with asyncio.timeout(HANG_SECONDS):
         await found.aclose()
     assert len(ended) == 20

@@ -20,6 +20,7 @@ from argosy.runtime.clock import Backoff
 from argosy.runtime.informer import Informer
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.faulty_client import Faulty
+from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")
@@ -127,7 +128,7 @@ async def test_a_deletion_while_the_history_was_lost_is_still_told(
         away.set()
         await cluster.delete(key_of(lost))
         await cluster.create(config(namespace, "new"))
-        await asyncio.sleep(0.02)
+        await turns()
         away.clear()
         await eventually(lambda: {manifest["metadata"]["name"] for manifest in cache.list(KIND)} == {"kept", "new"})
         assert told.names().count("kept") == 1 and _version(kept) in told.changes[0][2] + told.changes[1][2]
@@ -197,10 +198,17 @@ async def eventually_created(cluster: Cluster, manifest: Manifest) -> None:
 
 
 async def test_a_kind_that_may_not_be_read_is_not_taken_for_empty(cluster: Cluster, namespace: str) -> None:
-    faulty = Faulty(cluster, lambda verb: Forbidden("no") if verb == "list" else None)
-    one = Informer(faulty, KIND, Cache(), namespace=namespace)
+    refusals = 0
+
+    def refuse(verb: str) -> Exception | None:
+        nonlocal refusals
+        refusals += verb == "list"
+        return Forbidden("no") if verb == "list" else None
+
+    one = Informer(Faulty(cluster, refuse), KIND, Cache(), namespace=namespace)
     task = asyncio.create_task(one.run())
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: refusals, "it was refused")
+    await turns()
     assert not one.synced.is_set()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -226,7 +234,6 @@ async def test_waits_grow_while_a_server_is_away(
         await eventually(clock.waits)
         waits.append(clock.waits()[0])
         clock.advance(waits[-1])
-        await asyncio.sleep(0.005)
     assert waits == [1, 2, 4, 8, 8]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -17,6 +17,7 @@ from argosy.model.names import ResourceKey
 from argosy.runtime.leader import Terms, lead
 from argosy.runtime.permit import NotOurs, carried
 from support.faulty_client import Faulty
+from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio
 
@@ -63,8 +64,7 @@ async def passing(seconds: float, *candidates: Candidate, step: float = 0.25) ->
     for _ in range(round(seconds / step)):
         for candidate in candidates:
             candidate.clock.advance(step)
-        for _ in range(4):
-            await asyncio.sleep(0.0005)
+        await turns(50)
         leaders = {candidate.name for candidate in candidates if candidate.leads}
         assert len(leaders) <= 1, leaders
         seen.append(leaders)
@@ -177,7 +177,7 @@ async def test_a_leader_that_sleeps_past_its_lease_changes_nothing_when_it_wakes
 
     assert await leader.change(call) == "done"
     late = leader.change(connects_first)
-    await asyncio.sleep(0.01)
+    await turns()
     sent.clear()
     assert (await passing(20, next_one))[-1] == {next_one.name}
     leader.clock._time += 20.0  # none of its timers has been looked at
@@ -261,7 +261,7 @@ async def test_of_many_who_take_an_expired_lease_at_once_one_leads(
     moments = []
     for _ in range(100):
         clock.advance(0.25)
-        await asyncio.sleep(0.002)
+        await turns(50)
         moments.append({candidate.name for candidate in candidates if candidate.leads})
         assert len(moments[-1]) <= 1
     assert len(moments[-1]) == 1 and moments[50] == set()

@@ -17,6 +17,7 @@ from argosy.runtime.member_leases import LABELS, LEASE, lease_key
 from argosy.runtime.members import Members, Standing
 from argosy.runtime.permit import NotOurs, carried
 from support.faulty_client import Faulty
+from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio
 KEYS = [f"argocd/app-{number}" for number in range(30)]
@@ -42,7 +43,7 @@ class Member:
         leaving = asyncio.create_task(self.members.leave())
         while not leaving.done():
             self.clock.advance(0.1)
-            await asyncio.sleep(0.001)
+            await turns(50)
 
 
 async def passing(seconds: float, *those: Member, step: float = 0.1) -> None:
@@ -50,8 +51,7 @@ async def passing(seconds: float, *those: Member, step: float = 0.1) -> None:
     for _ in range(round(seconds / step)):
         for each in those:
             each.clock.advance(step)
-        for _ in range(6):
-            await asyncio.sleep(0.0005)
+        await turns(50)
         has = [each.has() for each in those]
         assert sum(map(len, has)) == len(set().union(*has)), "one key for two"
 

@@ -15,6 +15,7 @@ from argosy.model.manifest import key_of
 from argosy.pipeline.doorway import Doorway
 from argosy.runtime.permit import NotOurs, Step, carried, under
 from support import sync_operations
+from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio
 
@@ -91,11 +92,11 @@ async def test_a_call_lasts_as_long_as_its_lease_which_may_be_renewed_meanwhile(
     step, answered = Step("argocd/app", lambda: True, lambda: ends, 4.0, clock), asyncio.Event()
     with under(step):
         waiting = asyncio.create_task(carried(answered.wait, "apply ConfigMap/ml/a"))
-        await asyncio.sleep(0.01)
+        await turns()
         for _ in range(15):
             clock.advance(2.0)
             ends += 2.0
-        await asyncio.sleep(0.01)
+        await turns()
         assert not waiting.done()
         clock.advance(10.1)
         with pytest.raises(NotOurs, match="apply ConfigMap/ml/a was given up after 40 s"):
@@ -109,11 +110,11 @@ async def test_a_call_of_a_step_that_was_taken_away_is_given_up_after_a_while(cl
     step = Step("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
     with under(step):
         waiting = asyncio.create_task(carried(asyncio.Event().wait, "wait"))
-        await asyncio.sleep(0.01)
+        await turns()
         clock.advance(100.0)
         step.take_away()
         clock.advance(3.9)
-        await asyncio.sleep(0.01)
+        await turns()
         assert not waiting.done() and not step.is_quiet
         clock.advance(0.2)
         with pytest.raises(NotOurs):
@@ -126,10 +127,10 @@ async def test_whoever_is_cancelled_waits_for_what_is_on_its_way(clock: Any) -> 
     step.on_quiet = lambda: told.append("quiet")
     with under(step):
         waiting = asyncio.create_task(carried(answered.wait, "wait"))
-        await asyncio.sleep(0.01)
+        await turns()
     waiting.cancel()
     step.take_away()
-    await asyncio.sleep(0.01)
+    await turns()
     assert not waiting.done() and not step.is_quiet
     answered.set()
     with pytest.raises(asyncio.CancelledError):
@@ -141,9 +142,9 @@ async def test_whoever_is_cancelled_does_not_wait_for_ever(clock: Any) -> None:
     step = Step("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
     with under(step):
         waiting = asyncio.create_task(carried(asyncio.Event().wait, "wait"))
-        await asyncio.sleep(0.01)
+        await turns()
     waiting.cancel()
-    await asyncio.sleep(0.01)
+    await turns()
     clock.advance(4.1)
     with pytest.raises(asyncio.CancelledError):
         await waiting

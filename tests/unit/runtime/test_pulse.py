@@ -19,6 +19,7 @@ from argosy.runtime.clock import SYSTEM_CLOCK, within
 from argosy.runtime.pulse import LONGEST, PATIENCE, Living, Pulse
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
+from support.loop_clock import turns
 
 
 async def answers() -> None:
@@ -49,11 +50,10 @@ async def has_no_program() -> None:
     raise UserError("the program is not installed")
 
 
-async def beating(ask: Callable[[], Awaitable[None]], clock: LeapingClock, moments: int = 5) -> Pulse:
+async def beating(ask: Callable[[], Awaitable[None]], clock: LeapingClock) -> Pulse:
     pulse = Pulse(ask, clock)
     task = asyncio.create_task(pulse.run())
-    for _ in range(moments):
-        await asyncio.sleep(0.005)
+    await turns()
     pulse.task = task  # type: ignore[attr-defined]
     return pulse
 
@@ -71,7 +71,7 @@ async def test_silence_is_told_only_when_it_lasts(ask: Callable[[], Awaitable[No
     assert not pulse.stopped.is_set() and not pulse.said
     for _ in range(4):
         clock.leap(max(LONGEST, PATIENCE / 2) + 0.1)
-        await asyncio.sleep(0.02)
+        await turns()
     assert pulse.stopped.is_set()
     assert any(words in pulse.said for words in ("in time", "reached", "not understood"))
     pulse._ask = answers
@@ -107,7 +107,7 @@ async def test_an_answer_that_takes_long_makes_it_slow() -> None:
     pulse = await beating(answers, clock)
     pulse._ask = silent
     clock.leap(6.0)
-    await asyncio.sleep(0.02)
+    await turns()
     clock.leap(3.0)
     assert pulse.is_slow and not pulse.said
 
@@ -143,7 +143,7 @@ async def test_a_failure_in_the_moment_of_the_end_is_left_to_nobody() -> None:
     for waits in (pulse.lasting, lambda work: within(SYSTEM_CLOCK, 60.0, work)):
         gate = asyncio.Event()
         task = asyncio.create_task(waits(fails(gate)))
-        await asyncio.sleep(0.01)
+        await turns()
         gate.set()
         await asyncio.sleep(0)  # it has failed, and whoever waits for it does not know yet
         task.cancel()

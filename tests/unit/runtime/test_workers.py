@@ -14,6 +14,7 @@ from argosy.model.errors import Conflict, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import Cache, Context, Requeue, Watch, itself, owner, run
+from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")
@@ -97,7 +98,7 @@ async def test_a_users_error_waits_for_the_input_to_change(
     async with running(cluster, namespace, controller, clock=clock):
         await eventually(lambda: controller.woken == ["a"])
         clock.advance(3600)
-        await asyncio.sleep(0.02)
+        await turns()
         assert controller.woken == ["a"]
         await cluster.patch(key_of(made), {"data": {"x": "1"}})
         await eventually(lambda: controller.woken == ["a", "a"])
@@ -123,7 +124,7 @@ async def test_any_other_error_is_tried_again_later_and_later(
             clock.advance(waits[-1])
         await eventually(lambda: len(controller.woken) == 4)
         assert waits[0] <= 0.1 < waits[1] <= 0.2 < waits[2] <= 0.4
-        await asyncio.sleep(0.01)
+        await turns()
         assert clock.waits() == []
 
 
@@ -158,7 +159,7 @@ async def test_a_requeue_comes_when_it_was_asked_for(
         for times in (1, 2, 3):
             await eventually(lambda times=times: len(controller.woken) == times and clock.waits() == [30])
             clock.advance(29)
-            await asyncio.sleep(0.005)
+            await turns()
             assert len(controller.woken) == times
             clock.advance(1)
 
