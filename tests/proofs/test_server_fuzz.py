@@ -203,19 +203,18 @@ def request(rng: random.Random) -> Sent:
 
 
 def check(sent: Sent, answer: Answer, server: Sandbox, already: int) -> None:
-    assert b"an internal error" not in answer.body, (sent, answer.body, server.log()[already:])
+    assert b"an internal error" not in answer.body, f"a fault of the server: {(sent, answer, server.log()[already:])}"
     assert answer.code < 500 or answer.code == 504 or any(word in answer.body for word in DOCUMENTED), (sent, answer)
     assert server.log()[already:] == "", (sent, server.log()[already:])
 
 
-def test_requests_that_are_almost_right_never_find_a_fault(
-    tmp_path: Path, rng: random.Random, size: Callable[..., int]
-) -> None:
+def prove(folder: Path, rng: random.Random, count: int, bug: str = "") -> dict[int, int]:
+    """Send that many requests; how often each code was answered."""
     codes: dict[int, int] = {}
-    with sandbox(tmp_path / "data", "--port", "0") as server:
+    with sandbox(folder, "--port", "0", bug=bug) as server:
         furnish(server)
         connection = server.endpoint.connection(timeout=HANG_SECONDS)
-        for _ in range(size(20_000, test=500)):
+        for _ in range(count):
             sent = request(rng)
             already, token = len(server.log()), server.endpoint.token
             answer = ask(connection, *sent[:2], sent.body, sent.media, token=token, Accept=sent.accept)
@@ -225,5 +224,23 @@ def test_requests_that_are_almost_right_never_find_a_fault(
         assert server.request("GET", "/readyz").code == 200
         assert server.memory() < 400 << 20
         server.end()
+    return codes
+
+
+def test_requests_that_are_almost_right_never_find_a_fault(
+    tmp_path: Path, rng: random.Random, size: Callable[..., int]
+) -> None:
+    codes = prove(tmp_path / "data", rng, size(20_000, test=500))
     print(dict(sorted(codes.items())))
     assert {200, 201, 400, 404, 415, 422} <= codes.keys(), "too little happened for a proof"
+
+
+TRUSTING = """
+from argosy.patch.json_patch import _STEPS, _Draft
+_Draft.run = lambda self, operation: _STEPS[operation["op"]](self, operation)
+"""
+
+
+def test_a_server_that_trusts_the_steps_of_a_patch_is_found_out(tmp_path: Path, rng: random.Random) -> None:
+    with pytest.raises(AssertionError, match=r"a fault of the server: .*json-patch.*in <lambda>.*(Key|Type)Error"):
+        prove(tmp_path / "data", rng, 2_000, bug=TRUSTING)
