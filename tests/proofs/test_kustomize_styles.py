@@ -40,6 +40,24 @@ def test_an_overlay_in_a_known_style_gives_what_kubectl_gives(name: str, memory_
     assert agree(ours(STYLES[name]), theirs(STYLES[name], memory_path))
 
 
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("kubeflow: istio overlay with prefix", "fix_references"),
+        ("argo: config maps, arguments and a service type", "stages.merge_patch"),
+    ],
+)
+def test_the_proof_notices_a_step_that_is_left_out(
+    name: str, step: str, monkeypatch: pytest.MonkeyPatch, memory_path: Path
+) -> None:
+    kubectls = theirs(STYLES[name], memory_path)
+    assert agree(ours(STYLES[name]), kubectls)
+    monkeypatch.setattr(f"argosy.render.kustomize.{step}", lambda *_: None)
+    mine = ours(STYLES[name])
+    assert not isinstance(mine, str), mine
+    assert not agree(mine, kubectls)
+
+
 def _hurt(seed: int) -> tuple[str, Texts]:
     chance = random.Random(seed)
     name = chance.choice(sorted(STYLES))
