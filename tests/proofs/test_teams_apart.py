@@ -5,11 +5,12 @@ Everything of the other team has one word in its name that nobody asks for. Wher
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
 
+from argosy.server.asked import Asked
 from argosy.server.table import TABLE
 from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, address
 from support.tenants import CONTROL, MODEL, NOTEBOOK, World, application, ask, declared, guarded_world, owned, project
@@ -89,17 +90,51 @@ def paths() -> list[str]:
     return [*dict.fromkeys(found), *DEEP]
 
 
-@pytest.mark.parametrize("caller", LIMITED)
-async def test_nobody_is_told_what_another_team_has(world: World, caller: str) -> None:
+async def find_leaks(world: World, caller: str, asked: Sequence[str]) -> list[str]:
     entry, headers = world.entry(TABLE), dict(world.callers[caller].headers)
     leaks = []
-    for path in paths():
+    for path in asked:
         got = await ask(entry, "GET", path, headers, linger=0.1)
         assert got.code != 500, (path, got.body[:300])
         if WORD.encode() in got.body or WORD in str(got.headers):
             at = got.body.find(WORD.encode())
             leaks.append(f"{path}: {got.body[max(0, at - 200) : at + 60]!r}")
-    assert leaks == []
+    return leaks
+
+
+@pytest.mark.parametrize("caller", LIMITED)
+async def test_nobody_is_told_what_another_team_has(world: World, caller: str) -> None:
+    assert await find_leaks(world, caller, paths()) == []
+
+
+def ask_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of one thing: everything may be seen."""
+    may = Asked.may
+    monkeypatch.setattr(Asked, "may", lambda self, of, action, thing: action == "get" or may(self, of, action, thing))
+
+
+def decide_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of thousands at once."""
+    monkeypatch.setattr(Asked, "deciding", lambda self, of, action, thing: True)
+
+
+@pytest.mark.parametrize(
+    ("seed_bug", "path"),
+    [
+        (decide_for_nobody, "/api/v1/applications"),
+        (decide_for_nobody, "/apps"),
+        (ask_for_nobody, "/metrics"),
+        (ask_for_nobody, "/settings/projects"),
+        (ask_for_nobody, "/api/v1/repositories"),
+        (ask_for_nobody, "/api/v1/clusters"),
+    ],
+)
+async def test_a_list_that_does_not_ask_who_looks_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None], path: str
+) -> None:
+    assert await find_leaks(world, "dev-a", [path]) == []
+    seed_bug(monkeypatch)
+    assert [leak.partition(":")[0] for leak in await find_leaks(world, "dev-a", [path])] == [path]
 
 
 async def test_who_may_see_all_is_told_the_word_by_many_routes(world: World) -> None:
