@@ -12,13 +12,15 @@ import base64
 import json
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from argosy.model.names import ResourceKey
+from argosy.server.doors.entry import Entry
+from argosy.server.doors.hiding import MaskedLogs
 from argosy.server.routes import Route
 from argosy.server.table import TABLE
 from support.deadlines import wait_until_async
@@ -192,29 +194,77 @@ def paths(canaries: dict[str, str]) -> list[str]:
     return [*dict.fromkeys(found), f"/api/v1/applications/{APP}/logs?podName=talks&filter=login"]
 
 
+Leaks = tuple[list[str], int]
+
+
+async def find_leaks(world: World, entry: Entry, canaries: dict[str, str], asked: Sequence[str]) -> Leaks:
+    """What is told that is secret, each as a path and its kind; and how often something was hidden."""
+    headers = dict(world.callers["admin"].headers)
+    leaks, marks = [], 0
+    for path in asked:
+        got = await ask(entry, "GET", path, headers, linger=0.1)
+        told = got.body + json.dumps(dict(got.headers)).encode()
+        leaks += [f"GET {path}: {kind}" for kind in found_in(canaries, told)]
+        marks += told.count(b"++++++++")
+        if got.body and got.headers.get("content-type", "") == "application/json":
+            assert all(isinstance(json.loads(line), dict | list | str) for line in got.body.splitlines()), path
+        assert got.code != 500, (path, got.body[:500])
+    return leaks, marks
+
+
+def find_logged(entry: Entry, canaries: dict[str, str], records: Sequence[logging.LogRecord]) -> set[str]:
+    shown = [record for record in records if entry.log_filter.filter(record)]
+    return found_in(canaries, "\n".join(record.getMessage() for record in shown).encode())
+
+
 async def test_nothing_that_leaves_has_a_canary(
     world: World, canaries: dict[str, str], caplog: pytest.LogCaptureFixture, size: Callable[..., int],
     rng: random.Random,
 ) -> None:  # fmt: skip
     caplog.set_level(logging.DEBUG)
-    entry, headers = world.entry(TABLE), dict(world.callers["admin"].headers)
-    everything = paths(canaries)
+    entry, everything = world.entry(TABLE), paths(canaries)
     asked = rng.sample(everything, min(len(everything), size(20 * len(everything), test=len(everything) // 8)))
-    leaks, marks = [], 0
     with arguments_started() as started:
-        for path in asked:
-            got = await ask(entry, "GET", path, headers, linger=0.1)
-            told = got.body + json.dumps(dict(got.headers)).encode()
-            leaks += [f"GET {path}: {kind}" for kind in found_in(canaries, told)]
-            marks += told.count(b"++++++++")
-            if got.body and got.headers.get("content-type", "") == "application/json":
-                assert all(isinstance(json.loads(line), dict | list | str) for line in got.body.splitlines()), path
-            assert got.code != 500, (path, got.body[:500])
+        leaks, marks = await find_leaks(world, entry, canaries, asked)
     assert leaks == []
     assert any(each.endswith("git") for each in started) and found_in(canaries, "\n".join(started).encode()) == set()
     assert marks > len(asked), "there was nothing to hide"
-    shown = [record for record in caplog.records if entry.log_filter.filter(record)]
-    assert found_in(canaries, "\n".join(record.getMessage() for record in shown).encode()) == set()
+    assert find_logged(entry, canaries, caplog.records) == set()
+
+
+OF_API, OF_PAGE = f"/api/v1/applications/{APP}", f"/apps/{CONTROL}/{APP}/r/-/ConfigMap/team-a/shown?tab=live"
+OF_STREAM = "/api/v1/stream/applications"
+
+
+@pytest.mark.parametrize(
+    ("broken", "instead", "path", "kinds"),
+    [
+        ("hiding.Mask.hide_json", lambda self, data, **_: data, OF_API, {"quotes", "env", "repository address"}),
+        ("hiding.Mask.hide_html", lambda self, data: data, OF_PAGE, {"quotes", "env", "repository address"}),
+        ("hiding.Mask.hide_again", lambda self, chunk: chunk, OF_STREAM, {"quotes", "env", "repository address"}),
+        ("secret_values._inside", lambda text: (), OF_API, {"ini", "yaml file", "json file", "joined"}),
+        ("secret_forms._escaped", lambda value: [value], OF_PAGE, {"quotes", "tags"}),
+        ("hiding.in_address", lambda text: [], "/api/v1/applications/addressed", {"application address"}),
+    ],
+)
+async def test_the_proof_notices_what_is_not_hidden(
+    world: World, canaries: dict[str, str], monkeypatch: pytest.MonkeyPatch,
+    broken: str, instead: Callable[..., Any], path: str, kinds: set[str],
+) -> None:  # fmt: skip
+    assert (await find_leaks(world, world.entry(TABLE), canaries, [path]))[0] == []
+    monkeypatch.setattr(f"argosy.server.doors.{broken}", instead)
+    leaks, _ = await find_leaks(world, world.entry(TABLE), canaries, [path])
+    assert {leak.rpartition(": ")[2] for leak in leaks} >= kinds
+
+
+async def test_the_proof_notices_a_log_line_that_is_not_hidden(
+    world: World, canaries: dict[str, str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logging.getLogger("argosy.careless").warning("cannot sign in with %s", canaries["env"])
+    with monkeypatch.context() as patch:
+        patch.setattr(MaskedLogs, "filter", lambda self, record: True)
+        assert find_logged(world.entry(TABLE), canaries, caplog.records) == {"env"}
+    assert find_logged(world.entry(TABLE), canaries, caplog.records) == set()
 
 
 async def test_a_filter_finds_nothing_of_what_is_hidden(world: World, canaries: dict[str, str]) -> None:
