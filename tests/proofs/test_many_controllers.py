@@ -19,7 +19,7 @@ import pytest
 
 from argosy.runtime.member_leases import SharedTerms
 from support.deadlines import HANG_SECONDS
-from support.sharded_controllers import Change, SharedWork, shared_work
+from support.sharded_controllers import APPS, LEASES, Change, Proxy, SharedWork, shared_work
 
 pytestmark = pytest.mark.tier("prove")
 APPLICATIONS, KILLS, NAPS = 1000, 50, 4
@@ -107,6 +107,15 @@ def oldest_lease(changes: list[Change]) -> float:
     return oldest
 
 
+def check_changes(work: SharedWork) -> float:
+    """Nobody changed what another had claimed, or on a Lease that was over, and no hook was made twice."""
+    oldest = oldest_lease(work.proxy.changes)
+    assert not (faults := work.faults()), f"changed by two: {faults}"
+    assert not (twice := work.hooks_made_twice()), f"made twice: {twice}"
+    assert oldest < SharedTerms().lease - SharedTerms().request, f"changed on a Lease of {oldest:.1f} s"
+    return oldest
+
+
 def test_many_controllers_many_kills(
     size: Callable[[int], int], rng: random.Random, memory_path: Path
 ) -> None:
@@ -133,11 +142,8 @@ def test_many_controllers_many_kills(
         print(f"{kills} kills, faults {faults}, {changes} changes; converged after {seconds:.0f} s")
         for number in IN_TIME:
             print(f"{number.name}: {told(ends, number)}")
-        oldest = oldest_lease(work.proxy.changes)
+        oldest = check_changes(work)
         print(f"oldest Lease that something was changed on: {oldest:.1f} s; {time.monotonic() - began:.0f} s in all")
-        assert not work.faults()
-        assert not work.hooks_made_twice()
-        assert oldest < SharedTerms().lease - SharedTerms().request
         judged = [each for each in ends if each.apps and each.stolen <= STOLEN]
         late = [f"{each.number.name}: {each.times()[-1]:.1f} s" for each in judged if _is_late(each)]
         assert not late, late
@@ -146,3 +152,44 @@ def test_many_controllers_many_kills(
 
 def _is_late(end: Handover) -> bool:
     return end.times()[-1] > IN_TIME[end.number]
+
+
+LEASE, APP, JOB = f"{LEASES}/c0", f"{APPS}/app-1", "/apis/batch/v1/namespaces/ml/jobs/hook-app-1"
+SETTINGS = "/api/v1/namespaces/ml/configmaps/app-1"
+
+
+def change(at: float, member: str, path: str, *, fence: str = "", mark: str = "") -> Change:
+    return Change(member, "POST" if mark else "PATCH", path, at, at + 0.1, 201 if mark else 200, fence, mark)
+
+
+RECORD = [
+    change(0, "c0", LEASE),
+    change(1, "c0", APP, fence="1/c0"),
+    change(2, "c0", JOB, mark="operation-1"),
+    change(3, "c0", SETTINGS),
+    change(20, "c1", APP, fence="2/c1"),  # c0 was killed
+    change(21, "c1", SETTINGS),
+]
+TOO_LATE = [change(22, "c0", LEASE), change(23, "c0", SETTINGS)]
+SAME_FENCE = [change(30, "c0", LEASE), change(31, "c0", APP, fence="2/c0")]
+ONCE_MORE = [change(22, "c1", JOB, mark="operation-1")]
+
+
+@pytest.mark.tier("test", "prove")
+@pytest.mark.parametrize(
+    ("wrong", "finding"),
+    [
+        (TOO_LATE, "changed by two: .*PATCH by c0 after c1 had 2/c1"),
+        (SAME_FENCE, r"changed by two: .*fences \[1, 2, 2\]"),
+        (ONCE_MORE, "made twice: .*operation-1: 2"),
+        ([change(19, "c0", SETTINGS)], "changed on a Lease of 19.0 s"),
+    ],
+)
+def test_the_proof_notices_what_no_controller_may_do(tmp_path: Path, wrong: list[Change], finding: str) -> None:
+    """In a record of changes: one that wakes up and goes on, two that claim alike, a hook once more, an old Lease."""
+    recorded = SharedWork(tmp_path, None, Proxy("", "", _loop=None), None)  # type: ignore[arg-type]
+    recorded.proxy.changes[:] = RECORD
+    check_changes(recorded)
+    recorded.proxy.changes += wrong
+    with pytest.raises(AssertionError, match=finding):
+        check_changes(recorded)
