@@ -162,7 +162,7 @@ async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_t
 
     await eventually(open_now)
     await cluster.delete(key_of(made))
-    await asyncio.wait_for(watching, 20)
+    await asyncio.wait_for(watching, HANG_SECONDS)
     assert seen[-1] == "DELETED"
 
     async def unserved() -> bool:

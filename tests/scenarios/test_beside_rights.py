@@ -51,7 +51,7 @@ async def test_what_may_not_be_read_is_not_taken_for_absent() -> None:
         assert engines.deliverer({}, CONTROL) is Deliverer.UNKNOWN
         beside = Beside(ada, CONTROL, lambda before: None)
         work = asyncio.create_task(beside.run())
-        await asyncio.wait_for(beside.synced(), 10)
+        await asyncio.wait_for(beside.synced(), HANG_SECONDS)
         assert beside.engines == engines
         work.cancel()
 
@@ -63,7 +63,7 @@ async def test_who_may_look_in_the_control_namespace_alone_looks_there() -> None
         clock, changes = LeapingClock(), list[bool]()
         beside = Beside(ada, CONTROL, lambda before: changes.append(bool(beside.engines.argocd)), clock)
         work = asyncio.create_task(beside.run())
-        await asyncio.wait_for(beside.synced(), 10)
+        await asyncio.wait_for(beside.synced(), HANG_SECONDS)
         await admin.create(controller())
         await scale(admin, 0)
         async with asyncio.timeout(HANG_SECONDS):

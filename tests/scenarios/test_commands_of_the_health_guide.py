@@ -48,7 +48,7 @@ oc patch application.argoproj.io llmops-dev -n openshift-gitops --type merge \
 IN_CONFIG_MAP = 'oc get configmap argocd-cm -n openshift-gitops -o yaml | grep -A 5 "InferenceService"'
 SLEEP = f"""\
 #!/bin/sh
-exec oc wait configmap/argocd-cm -n {GITOPS} --timeout="$1s" \
+exec oc wait configmap/argocd-cm -n {GITOPS} --timeout={HANG_SECONDS:g}s \
   --for=jsonpath='{{.data.{MODEL_KEY.replace(".", chr(92) + ".")}}}' > /dev/null
 """
 

@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,7 @@ def _serves(box: Sandbox, page: str, log: Path) -> None:
     tree = asked(f"{page}/api/v1/applications/web/resource-tree", token=token)
     assert "a" in {each["name"] for each in tree["nodes"]}
     before = box.request("GET", f"{APPS}/web").json()["status"]["operationState"]["startedAt"]
-    time.sleep(1.1)  # times have whole seconds
+    until(lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}" > before)  # times have whole seconds
     asked(f"{page}/api/v1/applications/web/sync", {"name": "web"}, token)
 
     def is_done() -> bool:

@@ -27,6 +27,7 @@ from argosy.runtime.about import fields
 from support import prometheus_text
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
+from support.loop_clock import turns
 from support.remote_clusters import Far, encoded, far_cluster
 
 THERE = {"name": "far", "namespace": "ml"}
@@ -360,7 +361,7 @@ class Slowly:
 
     async def _change(self, verb: str, *given: Any, **terms: Any) -> Any:
         self._begun.set()
-        await asyncio.sleep(0.5)
+        await turns()
         return await getattr(self._cluster, verb)(*given, **terms)
 
 

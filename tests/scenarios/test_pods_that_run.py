@@ -86,7 +86,7 @@ def test_a_command_runs_with_its_environment_and_its_exit_code_is_told(run: Run)
 @pytest.mark.tier("all")
 def test_a_hook_job_runs_its_real_script_until_its_image_is_built(run: Run, namespace: str, cluster: Sandbox) -> None:
     flags = ["--name", "model", "--image-tag", "model:latest", "--namespace", namespace, "--with-rbac"]
-    times = ["--timeout", "60", "--interval", "1"]
+    times = ["--timeout", f"{HANG_SECONDS:.0f}", "--interval", "1"]
     command = [sys.executable, "-m", "argosy", "generate", "wait-for-image", *flags, *times]
     made = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_SECONDS).stdout
     job = "job/wait-for-model-image"

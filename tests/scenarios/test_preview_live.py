@@ -9,7 +9,7 @@ import pytest
 
 from argosy.model.manifest import Manifest, dump
 from argosy.model.names import ResourceKey
-from support.app_commands import Scene, scene
+from support.app_commands import HANG, Scene, scene
 from support.engine import CONTROL, config_map
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         )
         await found.deliver()
         await found.until(lambda status: bool(status.get("sync")))
-        said = await found.argosy("app", "sync", "models", "--timeout", "30")
+        said = await found.argosy("app", "sync", "models", "--timeout", HANG)
         assert said.code == 0, said.err
         monkeypatch.chdir(repository.path)
         yield found

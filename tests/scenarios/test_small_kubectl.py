@@ -76,7 +76,7 @@ LATER = pytest.mark.tier("all")
         "get pod nobody -n small",
         pytest.param("get deployment/web -n small -o json", marks=LATER),
         pytest.param("get nodes --no-headers -o custom-columns=NAME:.metadata.name", marks=LATER),
-        pytest.param("wait deployment/web -n small --for=condition=Available --timeout=30s", marks=LATER),
+        pytest.param(f"wait deployment/web -n small --for=condition=Available {PATIENT}", marks=LATER),
         pytest.param("get cm kube-root-ca.crt -n small -o jsonpath={.metadata.name}{'\\n'}", marks=LATER),
         pytest.param("get secrets -n small", marks=LATER),
         pytest.param("wait pod/nobody -n small --for=delete", marks=LATER),

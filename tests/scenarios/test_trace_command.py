@@ -43,7 +43,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         found.repository.push({"app/fraud.yaml": SERVICE}, "Serve fraud from a registry")
         await found.deliver()
         await found.until(lambda status: bool(status.get("sync")))
-        said = await found.argosy("app", "sync", "models", "--timeout", "30", "--async")
+        said = await found.argosy("app", "sync", "models", "--async")
         assert said.code == 0, said.err
         await found.until(lambda status: status["sync"]["status"] == "Synced")
         await found.cluster.create(POD)

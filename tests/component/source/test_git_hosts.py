@@ -19,7 +19,7 @@ from argosy.source.git.locks import locked
 from argosy.source.git.mirror import Mirror
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceLimits, SourceSettings, read_settings
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.git_server import GitHost, git_host, running_commands
 
 pytestmark = pytest.mark.anyio
@@ -213,8 +213,7 @@ async def test_a_checkout_that_took_long_does_not_hide_a_push_that_others_have_h
     mirror = HeldUp(known.folder, known.remote)
     mirror.let_go = asyncio.Event()
     slow = asyncio.create_task(mirror.checkout("main"))
-    while mirror.is_held:
-        await asyncio.sleep(0.01)
+    await wait_until_async(lambda: not mirror.is_held, "the first checkout is held up")
     new = repository.commit({"a": "2"})
     assert (await mirror.checkout("main")).revision == new
     mirror.let_go.set()
@@ -271,7 +270,7 @@ async def test_a_process_killed_in_the_middle_of_a_fetch_hinders_nobody(
     new = repository.commit({"a": "2"})
     host.holds = True
     killed = subprocess.Popen([sys.executable, "-c", CHECKOUT, tmp_path / "mirrors", url])
-    assert host.asked_for_pack.wait(20)
+    assert host.asked_for_pack.wait(HANG_SECONDS)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     host.holds = False

@@ -17,7 +17,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.policy.engines import Deliverer
 from support.crashing_client import CrashingCluster
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.simulated_argocd import MANAGER, at_work, controller, pod, scale
 
@@ -92,9 +92,9 @@ async def test_an_engine_that_observes_sends_no_write_at_all(tmp_path: Path) -> 
             await room.sync(name)
         room.repository.push({"app/settings.yaml": config_map(a="2")})
         await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "app-0"))
-        await asyncio.sleep(1.0)
+        await delivered_after(room)
         assert argocd.looks == {f"app-{number}": 2 for number in range(5)}
-        assert watched[0].calls and not watched[0].writes
+        assert watched[0].calls and not [each for each in watched[0].writes if "witness" not in each]
 
 
 @pytest.mark.tier("all")
@@ -290,7 +290,14 @@ async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, ca
     assert room.engine.beside.engines.over("other")
 
 
-async def test_an_operation_that_argo_cd_has_begun_is_not_taken_over(room: Room) -> None:
+async def until_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    text = "models: an operation of Argo CD is under way, and waited for"
+    await wait_until_async(lambda: text in caplog.text, text)
+
+
+async def test_an_operation_that_argo_cd_has_begun_is_not_taken_over(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
     room.repository.push(ONE)
     async with at_work(room.cluster):
         await until_engines(room, runs=True)
@@ -298,7 +305,7 @@ async def test_an_operation_that_argo_cd_has_begun_is_not_taken_over(room: Room)
         await room.until(lambda status: status["sync"]["status"] == "Synced")
         running = await begun(room)
         before: Manifest = await room.patch_app({"metadata": {"annotations": ADOPTED}})
-        await asyncio.sleep(1.5)  # it is waited for a moment in any case
+        await until_waited_for(caplog)
         await delivered_after(room)
         assert await room.app() == before
         assert await room.get("ConfigMap", "settings") is None
@@ -308,7 +315,9 @@ async def test_an_operation_that_argo_cd_has_begun_is_not_taken_over(room: Room)
 
 
 @pytest.mark.tier("all")
-async def test_an_operation_that_nobody_goes_on_with_can_be_ended(room: Room) -> None:
+async def test_an_operation_that_nobody_goes_on_with_can_be_ended(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
     room.repository.push(ONE)
     async with at_work(room.cluster):
         await until_engines(room, runs=True)
@@ -316,6 +325,6 @@ async def test_an_operation_that_nobody_goes_on_with_can_be_ended(room: Room) ->
         await room.until(lambda status: status["sync"]["status"] == "Synced")
         await begun(room)
         await room.patch_app({"metadata": {"annotations": ADOPTED}})
-        await asyncio.sleep(1.5)
+        await until_waited_for(caplog)
         await room.patch_app({"status": {"operationState": {"phase": "Terminating"}}})
         await room.until_over()
