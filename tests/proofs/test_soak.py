@@ -159,3 +159,20 @@ def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_p
             print(f"the API server: {work.running.memory() / 1e6:.0f} MB")
         head = work.push("last")
         work.until(HANG_SECONDS + applications, lambda: work.are_synced(head), "every application converges")
+
+
+CALM = Sample(memory=100e6, descriptors=30, threads=12, tasks=40)
+GROWTH = Sample(memory=0.1e6, descriptors=0.1, threads=0.1, tasks=0.1)  # in each sample
+
+
+@pytest.mark.tier("test", "prove")
+@pytest.mark.parametrize("what", Sample._fields)
+def test_the_proof_notices_what_grows(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A little more of one thing in every sample, while all of them go up and down; judged as in a full run."""
+    monkeypatch.setattr(sys.modules[__name__], "is_full", lambda: True)
+    monkeypatch.setattr(sys.modules[__name__], "FEW", 0)
+    steady = [Sample(*(most * (1 - number % 5 / 1000) for most in CALM)) for number in range(90)]
+    assert not list(grown(steady))
+    more = getattr(GROWTH, what)
+    leaking = [sample._replace(**{what: getattr(sample, what) + more * n}) for n, sample in enumerate(steady)]
+    assert [finding.split()[0] for finding in grown(leaking)] == [what]
