@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -121,11 +121,26 @@ async def _ready(found: Scene) -> Scene:
     return found
 
 
+def check_needed(options: InstallOptions, rights: list[Right]) -> None:
+    assert len(set(rights)) == len(rights)
+    for right in rights:
+        try:
+            assert deed_for(right, options)
+        except KeyError:
+            raise AssertionError(f"no deed needs it: {right.shown}") from None
+
+
 def test_for_every_right_there_is_a_deed_that_needs_it() -> None:
     for options, rights in RIGHTS.items():
-        assert len(set(rights)) == len(rights)
-        for right in rights:
-            assert deed_for(right, options), right.shown
+        check_needed(options, rights)
+
+
+def test_a_right_too_many_is_found() -> None:
+    """Roles that also let the server make Roles: nothing that it does needs that."""
+    server = next(right for right in RIGHTS[FULL] if right.role[1] == "argosy-server")
+    extra = server._replace(group="rbac.authorization.k8s.io", resource="roles", verb="create", name="")
+    with pytest.raises(AssertionError, match=r"no deed needs it: server: create rbac.authorization.k8s.io/roles"):
+        check_needed(FULL, [*RIGHTS[FULL], extra])
 
 
 async def test_with_all_of_them_every_deed_is_done_and_nothing_refused(
@@ -136,16 +151,18 @@ async def test_with_all_of_them_every_deed_is_done_and_nothing_refused(
     places = range(len(everything))
     some = rng.sample(places, min(len(places), size(20 * len(places), test=8)))
     async with scene.standing():
-        for deed in (everything[place] for place in sorted(some)):
-            await deed(scene)
-            assert scene.refused == [], deed.__name__
+        await check_done(scene, [everything[place] for place in sorted(some)])
+
+
+async def check_done(scene: Scene, some: Iterable[Deed]) -> None:
+    for deed in some:
+        await deed(scene)
+        assert scene.refused == [], deed.__name__
 
 
 @pytest.mark.tier("prove")
 async def test_an_observer_does_all_that_it_is_for_and_nothing_is_refused(observing: Scene) -> None:
-    for deed in dict.fromkeys(WATCHER.values()):
-        await deed(observing)
-        assert observing.refused == [], deed.__name__
+    await check_done(observing, dict.fromkeys(WATCHER.values()))
 
 
 @pytest.mark.tier("prove")
@@ -173,6 +190,22 @@ async def fails_without(scene: Scene, right: Right, deed: Deed) -> None:
 async def test_without_any_one_of_them_a_deed_fails(scene: Scene, right: Right | None, rng: random.Random) -> None:
     right = right or rng.choice(RIGHTS[FULL])
     await fails_without(scene, right, deed_for(right, FULL))
+
+
+def server_right(resource: str, verb: str) -> Right:
+    return next(right for right in RIGHTS[FULL] if "server" in right.role[1] and right[2:4] == (resource, verb))
+
+
+async def test_a_right_that_a_deed_does_not_need_is_found(scene: Scene) -> None:
+    with pytest.raises(AssertionError, match="lists_applications needs no such right: server-acts: delete"):
+        await fails_without(scene, server_right("*", "delete"), deeds.lists_applications)
+
+
+async def test_a_right_too_few_is_found(scene: Scene) -> None:
+    """Roles that do not let the server make projects."""
+    async with scene.without(server_right("appprojects", "create")):
+        with pytest.raises(AssertionError, match=r"cannot create resource .*appprojects"):
+            await check_done(scene, [deeds.declares_projects])
 
 
 @pytest.mark.tier("all", "prove")
