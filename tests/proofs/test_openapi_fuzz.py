@@ -13,9 +13,11 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import requests
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -23,6 +25,7 @@ from hypothesis.strategies import one_of
 
 from argosy.model.errors import Conflict
 from argosy.server.api.openapi import document
+from argosy.server.doors import entry, errors
 from argosy.server.table import TABLE
 from support.api_with_engine import CONTROL, ApiScene, a_folder, real_scene
 from support.deadlines import HANG_SECONDS
@@ -178,6 +181,37 @@ def test_requests_get_past_the_doors(
         answered += drive(server, operations[label], max(6, size(REQUESTS)), rng)
     total = answered.total()
     assert answered[200] > total / 10 and answered[400] > total / 10, dict(answered)
+
+
+def blame_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what was sent wrong."""
+    told_of = errors.told_of
+    monkeypatch.setattr(errors, "told_of", lambda error: replace(told_of(error), code=500))
+
+
+def call_it_another_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "JSON", "text/json")
+
+
+def wrap_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "masked_json", lambda document, names: orjson.dumps([document]))
+
+
+@pytest.mark.parametrize(
+    ("seed_bug", "label", "finding"),
+    [
+        (blame_itself, "POST /api/v1/applications", "Server error"),
+        (call_it_another_type, "GET /api/v1/projects", "Undocumented Content-Type"),
+        (wrap_every_answer, "GET /api/v1/projects", "Response violates schema"),
+    ],
+)
+def test_the_proof_notices_a_server_that_is_wrong(
+    server: InThread, operations: dict[str, Any], rng: random.Random, monkeypatch: pytest.MonkeyPatch,
+    seed_bug: Callable[..., None], label: str, finding: str,
+) -> None:  # fmt: skip
+    seed_bug(monkeypatch)
+    with pytest.raises(BaseExceptionGroup, match=finding):
+        drive(server, operations[label], 20, rng)
 
 
 def drive(server: InThread, operation: Any, count: int, rng: random.Random) -> Counter[int]:
