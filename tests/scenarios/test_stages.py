@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.clusters import KUBECTL
+from support.deadlines import HANG_SECONDS
 from support.demo import Demo, demo
 from support.guide_blocks import ALIGNING_BLOCKS, Block, text_of
 from support.guide_terminal import ROOT, Reader, blocks_of
@@ -117,7 +118,7 @@ def test_the_root_differs_by_one_switch_that_a_person_turned(shown: Demo) -> Non
 
 @pytest.mark.tier("all")
 def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(shown: Demo) -> None:
-    found = json.loads(shown.argosy("doctor", "-o", "json", "--timeout", "60", code=1))
+    found = json.loads(shown.argosy("doctor", "-o", "json", "--timeout", f"{HANG_SECONDS:g}", code=1))
     assert {each["state"] for each in found["checks"]} == {"ok"}
     told = {each["application"]: (each["rule"], each["state"]) for each in found["findings"]}
     assert told == {

@@ -39,18 +39,26 @@ look() {
     [[ $line =~ $READER_SEES ]] && return
   done
 }
-for _ in {1..6}; do
+while ((SECONDS < READER_WAITS)); do
   look "$@"
   (($? > 128)) || break
   kill -INT $!
 done
 kill -INT $!
 """
-# A demo needs a tenth of the time that a cluster does.
+# Sleeps until the operator and the engine have done what the guides let a reader wait for.
 SLEEP = """\
 #!/bin/bash
 PATH=${PATH#*:}
-exec sleep "$(($1 / 10)).5"
+is_done() {
+  kubectl get configmap argocd-cm -n openshift-gitops -o yaml | grep -q _InferenceService: &&
+    ! kubectl get applications -n openshift-gitops -o yaml | grep -q argocd.argoproj.io/refresh:
+}
+while ((SECONDS < READER_WAITS)); do
+  is_done && exit
+  sleep 0.1
+done
+exit 1
 """
 EDITOR = """\
 #!/bin/bash
@@ -67,7 +75,7 @@ GIT = """\
 # What others do, and how it can be told that something has come true; by kubectl, of which a look takes least.
 OTHERS = r"""
 come_true() {
-  local ends=$((SECONDS + 110)) # before the shell is ended
+  local ends=$((SECONDS + READER_WAITS))
   until eval "$*" > /dev/null 2>&1; do
     ((SECONDS < ends)) || return 1
     /bin/sleep 0.1
@@ -91,7 +99,7 @@ fail_a_notebook() {
   kubectl get nvj model-validation -n ml-platform -o json |
     jq '.metadata = {name: "in-a-hurry", namespace: "ml-platform"}
       | del(.status, .spec.podConfig.volumes, .spec.podConfig.volumeMounts)' | kubectl apply -f -
-  kubectl wait --for=condition=Failed nvj/in-a-hurry -n ml-platform --timeout=60s
+  kubectl wait --for=condition=Failed nvj/in-a-hurry -n ml-platform --timeout="${READER_WAITS}s"
 }
 without_checks() {
   kubectl patch argocd openshift-gitops -n openshift-gitops --type json \
@@ -176,6 +184,7 @@ class Reader:
             "READER_FAILED": str(failed),
             "READER_EDITS": edits,
             "READER_SEES": sees,
+            "READER_WAITS": f"{HANG_SECONDS - 10:.0f}",  # and tells why, before the shell is ended
         }
         done = subprocess.run(
             ["bash", "-c", TYPED.format(exported=self.exported, block=block)], input=answers, text=True,
