@@ -88,7 +88,7 @@ def test_a_change_of_the_resource_reaches_argocd_cm(openshift: Sandbox) -> None:
     wait_until(lambda: data(openshift).get(KEY) == CHECK["check"])
 
 
-def test_a_key_written_by_hand_is_gone_within_15_seconds(openshift: Sandbox) -> None:
+def test_a_key_written_by_hand_is_taken_away(openshift: Sandbox) -> None:
     patch = json.dumps({"data": {"written.by.hand": "yes"}})
     out(openshift, *GITOPS, "patch", "configmap", "argocd-cm", "--type", "merge", "-p", patch)
     wait_until(lambda: "written.by.hand" not in data(openshift))

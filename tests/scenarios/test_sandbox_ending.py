@@ -57,7 +57,7 @@ def open_watches(endpoint: Endpoint, count: int) -> list[http.client.HTTPRespons
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.tier("all"))])
-def test_a_signal_under_load_ends_it_in_time_and_loses_nothing(home: Path, number: int) -> None:
+def test_a_signal_under_load_ends_it_cleanly_and_loses_nothing(home: Path, number: int) -> None:
     with sandbox(home / "data", "--port", "0") as first:
         streams = open_watches(first.endpoint, 50)
         writers = Writers(first.endpoint, 6)

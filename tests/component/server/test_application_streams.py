@@ -129,15 +129,16 @@ async def test_each_is_told_only_of_what_they_may_see_and_only_as_long(world: Wo
         assert frame["result"]["application"]["metadata"]["resourceVersion"] == "3"
 
 
-async def test_a_token_that_is_revoked_ends_the_stream_within_a_second(world: World) -> None:
+async def test_a_token_that_is_revoked_ends_the_stream_though_nothing_changes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "BEAT", 9000.0)  # nor does a sign of life come
     async with opened(world.client.port, PATH, "ben") as his, opened(world.client.port, PATH) as hers:
         for stream in (his, hers):
             for _ in range(3):
                 await stream.line()
         world.people.gone.add("ben")
-        started = asyncio.get_running_loop().time()
         assert await his.line() is None
-        assert asyncio.get_running_loop().time() - started < 10  # a second, on a machine that does nothing else
         world.lookout.put(app("a", 2))
         assert said(await hers.line()) == ("MODIFIED", "a")
 
