@@ -5,18 +5,14 @@ Whatever the moment: everything ends as it would have, no hook is made twice, no
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable
 
 import pytest
 
-from argosy.model.application import Phase
-from argosy.sync.plan import Occasion
-from support.deadlines import wait_until_async
-from support.engine_crashes import Crash, killed, straight, theatre
+from support.engine_crashes import killed, straight
 from support.engine_histories import SCENES
-from support.engine_kills import rehearsed, wrongs
+from support.engine_kills import forget_marks, rehearsed, wrongs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 
@@ -37,15 +33,6 @@ async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out(monkeypat
     wanted, calls = await straight(scene)
     place = next(number for number, call in enumerate(calls) if call == "create Job/pre")
     await killed(scene, wanted, [(place, True)])
-    marks = itertools.count()
-
-    def forgetful(self: Occasion, phase: Phase) -> str:
-        return f"{next(marks)}-{phase}"
-
-    monkeypatch.setattr(Occasion, "mark", forgetful)
-    async with theatre(scene) as stage:
-        async with stage.engine(place, after=True) as running:
-            with pytest.raises(Crash):
-                await running.until(wanted.__eq__)
-        async with stage.engine():
-            await wait_until_async(lambda: stage.runs()["pre"] > 1, "the hook is made once more")
+    forget_marks(monkeypatch)
+    with pytest.raises(AssertionError, match=r"hooks were made too often: \{'pre': 2\}"):
+        await killed(scene, wanted, [(place, True)])

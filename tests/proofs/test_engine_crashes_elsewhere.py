@@ -14,9 +14,9 @@ import pytest
 
 from argosy.apiserver.tls import certificates
 from support.engine import wire
-from support.engine_crashes import Opened
+from support.engine_crashes import Opened, killed, straight
 from support.engine_histories import SCENES
-from support.engine_kills import rehearsed, wrongs
+from support.engine_kills import forget_marks, rehearsed, wrongs
 from support.real_server import FEW, WipedServer, wiped_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("prove")]  # test_engine_crashes.py has its short form
@@ -41,6 +41,17 @@ async def test_an_engine_killed_over_the_wire_repeats_nothing_and_forgets_nothin
 ) -> None:
     certificates(tmp_path)  # the same for all servers
     await killed_at(size(POINTS), rng, partial(wire, tmp_path), at_once=4)
+
+
+async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out_over_the_wire(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    certificates(tmp_path)
+    scene, opened = SCENES["phases"], partial(wire, tmp_path)
+    wanted, calls = await straight(scene, opened)
+    forget_marks(monkeypatch)
+    with pytest.raises(AssertionError, match=r"hooks were made too often: \{'pre': 2\}"):
+        await killed(scene, wanted, [(calls.index("create Job/pre"), True)], opened)
 
 
 @pytest.mark.tier("realcluster")

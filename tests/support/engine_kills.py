@@ -1,6 +1,7 @@
 """Kills of an engine, planned and done.
 
-In: scenes, how many kills, where. Out: what did not end as it does where nobody dies. Never: judges a scene by itself.
+In: scenes, how many kills, where. Out: what did not end as it does where nobody dies; a bug that kills bring to light.
+Never: judges a scene by itself.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ import itertools
 import random
 from collections.abc import Iterable
 
+import pytest
+
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.application import Phase
+from argosy.sync.plan import Occasion
 from support.engine_crashes import Opened, Outcome, killed, straight
 from support.engine_histories import SCENES
 
@@ -56,3 +61,13 @@ async def wrongs(
 
     todo = plans({name: len(calls) for name, (_, calls) in known.items()}, count, rng)
     return [said for said in await asyncio.gather(*(play(*each) for each in todo)) if said]
+
+
+def forget_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug: no hook has the mark of its operation, so that the next engine does not know it and makes it again."""
+    marks = itertools.count()
+
+    def forgetful(self: Occasion, phase: Phase) -> str:
+        return f"{next(marks)}-{phase}"
+
+    monkeypatch.setattr(Occasion, "mark", forgetful)
