@@ -5,7 +5,7 @@ that differs and is not told.
 
 A line of a record is the line that is printed, with two spaces where columns are apart and these words for what differs
 from run to run: GITURL, COMMIT (seven signs), FULL (the whole commit), TIME, STAMP and ANY. `...` is any number of
-lines.
+lines. HANG is typed as the seconds after which something hangs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from argosy.model.manifest import load
 from argosy.model.names import ResourceKey
-from support.app_commands import Said, Scene
+from support.app_commands import HANG, Said, Scene
 from support.engine import config_map
 from support.paths import DATA
 
@@ -99,7 +99,7 @@ async def play(desk: Scene, folder: Path, commands: Iterable[Command]) -> list[t
         if command.before:
             await EVENTS[command.before](desk, folder)
         known = {"GITURL": desk.repository.url, "FULL": desk.repository.head, "COMMIT": desk.repository.head[:7]}
-        line = command.line.replace("GITURL", desk.repository.url).replace("FOLDER", str(folder))
+        line = command.line.replace("GITURL", desk.repository.url).replace("FOLDER", str(folder)).replace("HANG", HANG)
         said = await desk.argosy(*shlex.split(line), program="/usr/local/bin/argocd")
         played.append((command, said, known))
     return played

@@ -14,7 +14,7 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest, dump
 from argosy.model.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
-from support.notebook_controller import ToldRuns, World, job, world
+from support.notebook_controller import ToldRuns, World, job, leaping, world
 from support.simulators import DEPLOYMENT, made
 
 APPLICATION = GroupKind("argoproj.io", "Application")
@@ -47,12 +47,26 @@ def application(namespace: str = "argocd", **more: Any) -> Manifest:
     return {**found, "metadata": {"name": "serving", "namespace": namespace}}
 
 
+def following() -> dict[str, Any]:
+    metrics = Metrics()
+    parts = {"at_start": at_start(metrics), "after_result": after_result(metrics), "pledges": PLEDGES}
+    return {"metrics": metrics, **parts}
+
+
 @contextlib.asynccontextmanager
 async def at_work(cluster: EmbeddedCluster, runs: ToldRuns | None = None) -> AsyncIterator[World]:
-    metrics = Metrics()
-    following = {"at_start": at_start(metrics), "after_result": after_result(metrics), "pledges": PLEDGES}
-    async with world(cluster, runs, metrics=metrics, **following) as at:
+    async with world(cluster, runs, **following()) as at:
         yield at
+
+
+@contextlib.asynccontextmanager
+async def too_late(cluster: EmbeddedCluster, said: str) -> AsyncIterator[World]:
+    """The time of its trigger passes by leaps: first when that has said this."""
+    async with leaping(cluster, **following()) as (at, clock):
+        yield at
+        await at.becomes(lambda status: said in status["triggers"][0].get("message", ""))
+        clock.leap(3600)
+        await all_done(at)
 
 
 def states(status: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -91,13 +92,15 @@ async def test_a_leader_needs_its_lease_and_a_candidate_an_answer(room: Room) ->
     assert vitals.troubles() == []
     room.clock.leap(20)
     (late,) = vitals.troubles()
-    assert late == "its Lease as the leader has not been renewed for 5 s more than it lasts"
+    told = re.fullmatch(r"its Lease as the leader has not been renewed for (\d+) s more than it lasts", late)
+    assert told and int(told[1]) >= 5
     assert vitals.stuck() == []
     election.leads = False
     assert vitals.troubles() == []
     room.clock.leap(20)
     (unheard,) = vitals.troubles()
-    assert unheard == "the API server has not answered for 40 s: nobody knows who leads"
+    told = re.fullmatch(r"the API server has not answered for (\d+) s: nobody knows who leads", unheard)
+    assert told and int(told[1]) >= 40
     assert vitals.stuck() == []
 
 

@@ -24,6 +24,7 @@ from support.trigger_jobs import (
     entry,
     get,
     states,
+    too_late,
     training,
     until,
     workload,
@@ -148,9 +149,9 @@ async def test_a_budget_is_kept_and_what_cannot_go_in_time_stays(cluster: Embedd
         await cluster.create(budget)
         kind = GroupKind("policy", "PodDisruptionBudget")
         await sims.becomes(kind, lambda live: live["status"]["observedGeneration"])
-        async with at_work(cluster) as at:
-            await at.apply(training(entry("InferenceService", timeout="2s")))
-            ((state, said),) = states(await all_done(at))
+        async with too_late(cluster, "disruption budget") as at:
+            await at.apply(training(entry("InferenceService", timeout="1h")))
+        ((state, said),) = states(await all_done(at))
         after = await sims.pods(**label)
     assert (state, "disruption budget" in said) == ("Failed", True)
     assert uids(before) == uids(after)
@@ -218,14 +219,16 @@ async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
     with served(answers) as port:
         await cluster.create(serving_pod(port))
         await becomes_ready(cluster, "old")
-        async with at_work(cluster) as at:
-            await at.apply(training(entry("InferenceService", probe=probe, timeout="10m" if answers else "8s")))
+        async with at_work(cluster) if answers else too_late(cluster, "answers 503") as at:
+            await at.apply(training(entry("InferenceService", probe=probe, timeout="1h")))
             made_for_it = await until(lambda: trial_pod(cluster))
             assert (await get(cluster, old))["metadata"].get("deletionTimestamp") is None
             assert "serving.kserve.io/inferenceservice" not in made_for_it["metadata"]["labels"]
             assert made_for_it["metadata"]["ownerReferences"][0]["name"] == "train"
             await becomes_ready(cluster, made_for_it["metadata"]["name"])
-            ((state, said),) = states(await all_done(at))
+            if answers:
+                await all_done(at)
+        ((state, said),) = states(await all_done(at))
         assert await trial_pod(cluster) is None
         left = await cluster.get(old)
     is_gone = left is None or bool(left["metadata"].get("deletionTimestamp"))
