@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from argosy.app.initializing import initialize
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, TEST_HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 HOOKS: dict[str, dict[str, Any]] = {
@@ -90,7 +90,7 @@ def test_pre_commit_itself_runs_them_from_this_repository_and_from_an_argosy_tha
 
     def typed(*words: str) -> str:
         done = subprocess.run(
-            words, cwd=repository, env=env, capture_output=True, text=True, timeout=5 * HANG_SECONDS, check=False
+            words, cwd=repository, env=env, capture_output=True, text=True, timeout=TEST_HANG_SECONDS, check=False
         )
         return f"exit {done.returncode}\n{done.stdout}{done.stderr}"
 

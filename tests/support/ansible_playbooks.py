@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 
 from support.clusters import KUBECTL, environment, kubectl
-from support.deadlines import HANG_SECONDS
+from support.deadlines import TEST_HANG_SECONDS
 from support.paths import ROOT
 
 ANSIBLE = ROOT / "integrations" / "ansible"
@@ -56,7 +56,7 @@ def play(running: Reachable, *flags: object, client: Path = KUBECTL, **variables
     done = subprocess.run(
         [str(PROGRAM), "playbook.yml", *map(str, flags), "-e", json.dumps(settings)],
         cwd=ANSIBLE, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        timeout=HANG_SECONDS,
+        timeout=TEST_HANG_SECONDS,
     )  # fmt: skip
     text = done.stdout + done.stderr
     counted = re.search(r"changed=(\d+) .* failed=(\d+)", text)

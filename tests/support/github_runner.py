@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from support.deadlines import HANG_SECONDS
+from support.deadlines import TEST_HANG_SECONDS
 
 EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
 REGARDLESS = re.compile(r"(?:failure|cancelled|always)\(\)")
@@ -81,7 +81,7 @@ class Runner:
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
         done = subprocess.run(
             command, env=env, cwd=self.workspace, text=True, check=False, stdin=subprocess.DEVNULL,
-            timeout=HANG_SECONDS,
+            timeout=TEST_HANG_SECONDS,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         ran.printed[step["name"]] = done.stdout
