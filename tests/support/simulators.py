@@ -20,6 +20,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import run
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
+from support.loop_clock import until_still
 
 POD, NAMESPACE = GroupKind("", "Pod"), "default"
 DEPLOYMENT, REPLICA_SET = GroupKind("apps", "Deployment"), GroupKind("apps", "ReplicaSet")
@@ -78,12 +79,8 @@ class World:
     async def settled(self) -> int:
         """Nothing is written for a while: only for showing that something does not happen."""
         assert isinstance(self.cluster, EmbeddedCluster)
-        async with asyncio.timeout(HANG_SECONDS):
-            seen = -1
-            while seen != self.cluster.plane.store.revision:
-                seen = self.cluster.plane.store.revision
-                await asyncio.sleep(0.3)
-        return seen
+        store = self.cluster.plane.store
+        return await until_still(lambda: store.revision)
 
 
 def _true(is_so: Callable[[Any], Any], found: Manifest | list[Manifest]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -17,7 +16,7 @@ from argosy.cluster import Cluster, PatchKind
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
-from support.deadlines import HANG_SECONDS
+from support.loop_clock import until_still
 
 pytestmark = pytest.mark.anyio
 Until = Callable[[Callable[[], Awaitable[object]]], Awaitable[None]]
@@ -50,11 +49,7 @@ async def live(cluster: Cluster, key: ResourceKey) -> Manifest:
 
 async def settled(cluster: EmbeddedCluster) -> None:
     """Nothing is written for a while: only for showing that something does not happen."""
-    async with asyncio.timeout(HANG_SECONDS):
-        seen = -1
-        while seen != cluster.plane.store.revision:
-            seen = cluster.plane.store.revision
-            await asyncio.sleep(0.3)
+    await until_still(lambda: cluster.plane.store.revision)
 
 
 async def available(cluster: Cluster) -> bool:

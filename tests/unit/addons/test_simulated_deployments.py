@@ -10,7 +10,7 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Propagation
 from argosy.model.manifest import Manifest
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.simulators import (
     DEPLOYMENT,
     POD,
@@ -115,9 +115,14 @@ async def test_old_replica_sets_are_kept_up_to_the_limit(cluster: EmbeddedCluste
             await world.becomes(DEPLOYMENT, is_done)
             await world.patch(DEPLOYMENT, image(f"example:{number}"))
         await world.becomes(DEPLOYMENT, lambda it: is_done(it) and it["metadata"]["annotations"][REVISION] == "4")
+
+        async def are_few() -> bool:
+            sets = await world.all(REPLICA_SET)
+            return sorted(each["metadata"]["annotations"][REVISION] for each in sets) == ["3", "4"]
+
+        await wait_until_async(are_few, "older ones are deleted")
         await world.settled()
-        sets = await world.all(REPLICA_SET)
-    assert sorted(each["metadata"]["annotations"][REVISION] for each in sets) == ["3", "4"]
+        assert await are_few()
 
 
 async def test_a_paused_deployment_rolls_nothing_out_but_can_be_scaled(cluster: EmbeddedCluster) -> None:
@@ -268,7 +273,11 @@ async def test_a_rollout_that_is_stuck_grows_in_both_replica_sets(cluster: Embed
         await world.patch(DEPLOYMENT, image("example:does-not-exist"))
         await world.becomes(DEPLOYMENT, is_stuck)
         await world.patch(DEPLOYMENT, {"spec": {"replicas": 8}})
-        await world.becomes(DEPLOYMENT, lambda it: it["status"]["replicas"] == 10)
+
+        def has_grown(live: Manifest) -> bool:
+            counts = ("replicas", "availableReplicas", "updatedReplicas")
+            return [live["status"].get(each) for each in counts] == [10, 6, 4]
+
+        await world.becomes(DEPLOYMENT, has_grown)
         await world.settled()
-        live = await world.get(DEPLOYMENT)
-    assert (live["status"]["availableReplicas"], live["status"]["updatedReplicas"]) == (6, 4)
+        assert has_grown(await world.get(DEPLOYMENT))

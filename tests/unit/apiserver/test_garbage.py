@@ -22,6 +22,7 @@ from support.api_client import (
     owned_by,
     widget,
 )
+from support.loop_clock import until_still
 
 pytestmark = pytest.mark.anyio
 SECRETS = "/api/v1/namespaces/default/secrets"
@@ -35,11 +36,7 @@ async def names(api: Api, path: str = CONFIGS) -> list[str]:
 
 async def quiet(api: Api) -> None:
     """Waits until nothing has been written for a while."""
-    while True:
-        revision = api.plane.store.revision
-        await asyncio.sleep(QUIET)
-        if api.plane.store.revision == revision:
-            return
+    await until_still(lambda: api.plane.store.revision, QUIET)
 
 
 async def family(api: Api, *children: str, **flags: bool) -> dict[str, Any]:
