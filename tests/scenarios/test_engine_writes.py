@@ -15,6 +15,7 @@ from argosy.pipeline import Passed, Pipeline
 from support.deadlines import HANG_SECONDS
 from support.engine_crashes import APP, CONTROL, NAMESPACE, URL, Scene, Theatre, theatre
 from support.engine_histories import by_hand, drifts
+from support.loop_clock import turns
 from support.sync_operations import config
 
 pytestmark = pytest.mark.anyio
@@ -129,7 +130,7 @@ async def test_what_is_asked_while_an_engine_writes_is_not_lost() -> None:
             made = await patch(*given, **more)
             running.engine.cluster.patch = patch  # type: ignore[method-assign]
             await stage.patch(asked)
-            await asyncio.sleep(0.05)  # told before the write has returned
+            await turns()  # told before the write has returned
             return made
 
         running.engine.cluster.patch = interrupted  # type: ignore[method-assign]

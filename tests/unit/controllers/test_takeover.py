@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from argosy.controllers import takeover
 from argosy.controllers.takeover import AT_ONCE, Takeover
 from argosy.model.errors import Conflict
 from argosy.model.names import ResourceKey
@@ -48,6 +49,11 @@ class Scene:
         async with asyncio.timeout(HANG_SECONDS):
             while self.takeover._waiting or self.takeover._under_way:
                 await asyncio.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def nobody_loses_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(takeover, "PATIENCE", HANG_SECONDS)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from argosy.apiserver.store import Retention, Store
 from argosy.apiserver.store import database as database_module
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.model.errors import Gone, UserError
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.proof_scale import is_full
 
 T = TypeVar("T")
@@ -310,8 +310,7 @@ def test_the_file_stays_bounded_under_many_writes_over_few_objects(path: Path) -
         for _ in range(200 if is_full() else 30):
             commits = [store.put(B, "ns", f"k{number}", lambda r: b"x" * 2_000) for number in range(100)]
             await asyncio.gather(*commits)
-        while store.compacted < store.revision - 1_100:
-            await asyncio.sleep(0.01)
+        await wait_until_async(lambda: store.compacted >= store.revision - 1_100, "old history is given up")
 
     with_store(path, scenario, retention=Retention(revisions=1_000))
     with_store(path, scenario, retention=Retention(revisions=1_000))
@@ -326,8 +325,7 @@ def test_old_history_is_given_up_at_the_start_when_it_is_too_much(path: Path) ->
 
     async def look(store: Store) -> None:
         await store.put(B, "ns", "a", body)
-        while store.compacted < 30:
-            await asyncio.sleep(0.001)
+        await wait_until_async(lambda: store.compacted >= 30, "old history is given up")
         with pytest.raises(Gone):
             store.watch(B, since=29)
 

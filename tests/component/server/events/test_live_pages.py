@@ -15,7 +15,7 @@ from argosy.app import listening
 from argosy.server.doors import limits
 from argosy.server.events import group as groups
 from argosy.server.events import hub as hubs
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.live_pages import RENDERED, World, app, drop, live_world, patch, permissions
 from support.page_site import CONTROL, KnownPeople, anything
 
@@ -196,8 +196,7 @@ async def test_a_page_that_cannot_be_rendered_for_once_is_told_the_next_time(
         broken = app("a", "broken")
         broken["status"] = {}
         world.lookout.put(broken)
-        while not RENDERED.pages[1:]:
-            await asyncio.sleep(0.01)
+        await wait_until_async(lambda: RENDERED.pages[1:], "it was rendered again")
         world.lookout.put(app("a", "well"))
         assert await patch(window) == {"state": '<b id="state">well</b>'}
     assert "could not be rendered" in caplog.text
