@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from argosy.cli import app_adopting, asking
+from argosy.desk.applications import adopting
+from argosy.model.application import Application
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from support.app_commands import HANG, Scene, scene
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, config_map
 from support.simulated_argocd import MANAGER, Controller, at_work, controller, pod
 
@@ -107,7 +109,9 @@ async def test_a_dry_run_shows_the_plan_and_writes_nothing(place: Place) -> None
     assert await place.scene.app() == before
 
 
-async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_asked_for(place: Place) -> None:
+async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_asked_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await place.begin()
     said = await place.scene.argosy("app", "adopt", "models", "-y")
     assert said.code == 5
@@ -116,8 +120,16 @@ async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_as
     late = await place.scene.argosy("app", "adopt", "models", "-y", "--timeout", "0.3")
     assert late.code == 4
     assert ENGINE not in await place.annotations()
+    answers: list[bool] = []
+
+    def is_busy(app: Application) -> bool:
+        answers.append(adopting_is_busy(app))
+        return answers[-1]
+
+    adopting_is_busy = adopting.is_busy
+    monkeypatch.setattr(adopting, "is_busy", is_busy)
     waiting = asyncio.create_task(place.scene.argosy("app", "adopt", "models", "-y", "--timeout", HANG))
-    await asyncio.sleep(0.3)
+    await wait_until_async(lambda: True in answers, "it has seen the operation")
     await place.begin("Succeeded")
     assert (await waiting).code == 0
     assert (await place.annotations())[ENGINE] == "argosy"
