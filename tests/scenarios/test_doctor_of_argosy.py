@@ -13,6 +13,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime.member_leases import fresh_lease
 from support.app_commands import Scene, scene
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL
 
 pytestmark = pytest.mark.anyio
@@ -27,17 +28,17 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         yield found
 
 
-def lease(holder: str, ago: float) -> Manifest:
+def lease(holder: str, ago: float, lasts: float = 15) -> Manifest:
     """As a controller that works alone leaves it."""
     renewed = f"{datetime.now(UTC) - timedelta(seconds=ago):%Y-%m-%dT%H:%M:%S.%f}Z"
     metadata = {"name": LONE.name, "namespace": CONTROL}
-    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": round(lasts), "renewTime": renewed}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
 async def test_settings_that_nobody_made_are_defaults_where_no_argo_cd_is(desk: Scene) -> None:
     await desk.cluster.delete(SETTINGS)
-    await desk.cluster.create(lease("me", 1.0))
+    await desk.cluster.create(lease("me", 1.0, HANG_SECONDS))
     said = await desk.argosy("doctor")
     head = said.out.splitlines()[0]
     assert said.code == 0, said
@@ -58,8 +59,8 @@ async def test_an_argo_cd_without_its_settings_is_ill(desk: Scene) -> None:
 @pytest.mark.parametrize("left", ["", "killed"])
 @pytest.mark.tier("all")
 async def test_members_count_whatever_a_controller_that_worked_alone_has_left(desk: Scene, left: str) -> None:
-    await desk.cluster.create(lease(left, 448.0))
-    await desk.cluster.create(fresh_lease(CONTROL, "one", 10.0, datetime.now(UTC)))
+    await desk.cluster.create(lease(left, 422.0))
+    await desk.cluster.create(fresh_lease(CONTROL, "one", HANG_SECONDS, datetime.now(UTC)))
     said = await desk.argosy("doctor")
     assert said.code == 0 and "ok argosy delivers" in said.out, said
     await desk.cluster.delete(ResourceKey(*LONE[:3], "argosy-member-one"))
