@@ -44,8 +44,8 @@ EXPECTED = {
 def pytest_in(folder: Path, text: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_some.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
-    command = [sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-p", "_hypothesis_pytestplugin"]
-    command += ["-p", "support.tiers", "-p", "support.failure_report", "-q", *arguments]
+    command = [sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-p", "support.tiers"]
+    command += ["-p", "support.failure_report", "-q", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1", **env}
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
@@ -65,7 +65,7 @@ def test_every_tier_is_run_by_a_make_target_of_its_name_and_ci_runs_make_test() 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_tier_runs_the_tests_that_are_marked_for_it(tmp_path: Path, tier: str) -> None:
-    done = pytest_in(tmp_path, MARKED, "--collect-only", "--tier", tier)
+    done = pytest_in(tmp_path, MARKED, "--collect-only", "--tier", tier, "-p", "_hypothesis_pytestplugin")
     assert set(re.findall(r"::test_(\S+)", done.stdout)) == EXPECTED[tier]
 
 

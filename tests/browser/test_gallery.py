@@ -53,6 +53,7 @@ def test_a_patch_replaces_an_element_and_keeps_the_focus(live: Any, gallery_site
     assert live.locator("#as-of").inner_text() == "as of 12:04:00"
 
 
+@pytest.mark.tier("all")
 def test_a_patch_keeps_what_is_open(live: Any, gallery_site: Gallery) -> None:
     live.click("#fold-conditions summary")
     opened = "<details class='fold' id='fold-conditions'><summary>Conditions</summary><p>Three.</p></details>"
@@ -69,12 +70,14 @@ def test_a_form_that_is_being_written_is_left_alone(live: Any, gallery_site: Gal
     assert live.input_value("#f-revision") == "v1.5"
 
 
+@pytest.mark.tier("all")
 def test_a_live_form_is_given_the_token_of_the_page(live: Any, gallery_site: Gallery) -> None:
     gallery_site.patch({"chips": '<form id="chips" method="post" action="/x"><input type="hidden" name="csrf"></form>'})
     live.wait_for_selector("form#chips", state="attached")
     assert live.input_value("#chips input") == "token"
 
 
+@pytest.mark.tier("all")
 def test_the_title_and_the_favicon_follow_the_worst_state(live: Any, gallery_site: Gallery) -> None:
     assert live.title() == "✖ fraud · Degraded – argosy"
     assert "favicon-bad" in (live.get_attribute("#favicon", "href") or "")
@@ -99,6 +102,7 @@ def test_markup_in_a_patch_never_runs(live: Any, gallery_site: Gallery) -> None:
     assert live.locator("#a-argocd-fraud img, #a-argocd-fraud script").count() == 0
 
 
+@pytest.mark.tier("all")
 def test_keys_are_shown_as_the_page_has_them(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery")
     tab.keyboard.press("?")
@@ -110,6 +114,7 @@ def test_keys_are_shown_as_the_page_has_them(tab: Any, gallery_site: Gallery) ->
     assert tab.evaluate("document.activeElement.id") == "search-q"
 
 
+@pytest.mark.tier("all")
 def test_keys_can_be_switched_off(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery?keys=off")
     tab.keyboard.press("?")
@@ -118,6 +123,7 @@ def test_keys_can_be_switched_off(tab: Any, gallery_site: Gallery) -> None:
     assert tab.locator("dialog#palette").is_visible()
 
 
+@pytest.mark.tier("all")
 def test_rows_are_walked_with_j_and_k(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery")
     for key in ("j", "j", "k", "j"):
@@ -150,6 +156,7 @@ def test_the_palette_asks_the_server(tab: Any, gallery_site: Gallery) -> None:
     tab.wait_for_url("**/models/mlops/fraud")
 
 
+@pytest.mark.tier("all")
 def test_a_filter_is_sent_when_it_changes(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery?env=production")
     tab.fill("#search-q", "churn")
@@ -157,6 +164,7 @@ def test_a_filter_is_sent_when_it_changes(tab: Any, gallery_site: Gallery) -> No
     tab.wait_for_url("**/gallery?*q=churn")
 
 
+@pytest.mark.tier("all")
 def test_the_log_follows_its_end_until_somebody_reads(tab: Any, gallery_site: Gallery) -> None:
     tab.set_viewport_size({"width": 1280, "height": 400})
     tab.goto(f"{gallery_site.url}/gallery")
@@ -166,6 +174,7 @@ def test_the_log_follows_its_end_until_somebody_reads(tab: Any, gallery_site: Ga
     tab.wait_for_selector("#log[data-locked]")
 
 
+@pytest.mark.tier("all")
 def test_a_closed_choice_takes_no_room_on_a_phone(open_page: Opens, gallery_site: Gallery) -> None:
     page = open_page(viewport={"width": 320, "height": 700})
     page.goto(f"{gallery_site.url}/gallery")

@@ -19,7 +19,7 @@ import pytest
 from argosy.addons.notebooks.runner.message import pack
 from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.manifest import dump, load_all
-from support.clusters import ARGOSY, KUBECTL, environment, kubectl
+from support.clusters import ARGOSY, KUBECTL, environment, kubectl, until_served
 from support.deadlines import HANG_SECONDS
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ pytestmark = [
 SHIPPED = Path(__file__).parents[2] / "deploy" / "notebooks"
 SYSTEM, NAMESPACE = "jupyter-notebook-validator-system", "notebooks-taken"
 ACCOUNT = "jupyter-notebook-validator-operator-controller-manager"
-KIND = "crd/notebookvalidationjobs.mlops.mlops.dev"
+KIND = "notebookvalidationjobs.mlops.mlops.dev"
 PASSED = {"status": "succeeded", "exit_code": 0, "statistics": {
     "succeeded_cells": 2, "failed_cells": 0, "success_rate": 100.0}}  # fmt: skip
 COMMIT = "0123456789" * 4
@@ -63,7 +63,7 @@ def installed(own_server: RealServer, tmp_path: Path) -> Iterator[Path]:
     config = own_server.kubeconfig
     done = kubectl(config, "apply", "-k", SHIPPED)
     assert (done.code, done.err) == (0, ""), "a warning would tell that the Deployment does not fit its namespace"
-    assert kubectl(config, "wait", "--for=condition=Established", KIND).code == 0
+    until_served(config, KIND)
     kubectl(config, "create", "namespace", NAMESPACE)
     kubectl(config, "label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     assert kubectl(config, "wait", "serviceaccount/default", "-n", NAMESPACE, "--for=create").code == 0

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
-from support.clusters import KUBECTL, kubectl
+from support.clusters import KUBECTL, kubectl, until_served
 from support.deadlines import HANG_SECONDS
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_se
     config = own_server.kubeconfig
     kind = dump(definition("notebookvalidationjobs.mlops.mlops.dev"))
     assert kubectl(config, "apply", "--server-side", "--force-conflicts", "-f", "-", input=kind).code == 0
-    served = "crd/notebookvalidationjobs.mlops.mlops.dev"
-    assert kubectl(config, "wait", "--for=condition=Established", served).code == 0
+    until_served(config, "notebookvalidationjobs.mlops.mlops.dev")
     assert kubectl(config, "apply", "-f", POLICY).code == 0
     try:
         deadline, said = time.monotonic() + HANG_SECONDS, ""
@@ -51,4 +50,4 @@ def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_se
     finally:
         kubectl(config, "delete", "nvj", "warned", "-n", "default", "--ignore-not-found")
         kubectl(config, "delete", "-f", POLICY)
-        kubectl(config, "delete", served)  # others define it as well
+        kubectl(config, "delete", "crd/notebookvalidationjobs.mlops.mlops.dev")  # others define it as well

@@ -266,6 +266,7 @@ def test_the_workflow_passes_and_refuses_a_broken_overlay(copy: Path, programs: 
     assert run_workflow(copy, programs).returncode == 1
 
 
+@pytest.mark.tier("all")
 def test_the_pipeline_passes_and_tells_github(copy: Path, programs: dict[str, str], tmp_path: Path) -> None:
     commit(copy, programs)
     assert Tekton(copy.parent, programs, tmp_path / "workspace").run() == (

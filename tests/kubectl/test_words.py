@@ -10,8 +10,8 @@ import pytest
 from support.kubectl_transcripts import Outcome, Scenario, cases, complaints, oracle_kubectl
 
 Played = dict[str, list[Outcome]]
-# get, apply, diff, delete, wait, describe and explain; each row is a process
-ALWAYS = {"get-kinds", "apply", "kustomize", "namespaces", "describe", "explain"}
+# get, apply, diff, delete and wait; each row is a process
+ALWAYS = {"apply", "namespaces"}
 
 
 @pytest.fixture(scope="module")

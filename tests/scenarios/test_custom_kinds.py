@@ -9,8 +9,7 @@ import pytest
 
 from argosy.model.manifest import Manifest, dump_all, read_manifests
 from argosy.schema.definitions import definitions
-from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
-from support.deadlines import HANG_SECONDS
+from support.clusters import KUBECTL, Sandbox, kubectl, sandbox, until_served
 
 DATA = Path(__file__).parents[1] / "data" / "definitions"
 EXAMPLES = [each for file in sorted(DATA.glob("*.yaml")) for each in read_manifests(file.read_text(), where=file.name)]
@@ -25,7 +24,7 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         pytest.skip(f"kubectl: there is none at {KUBECTL} (make install)")
     with sandbox(tmp_path_factory.mktemp("kinds") / "data", "--port", "0") as started:
         run(started, "create", "-f", "-", input=dump_all(definitions()))
-        run(started, "wait", "--for=condition=Established", "crd", "--all", f"--timeout={HANG_SECONDS:g}s")
+        until_served(started.kubeconfig, "--all")
         run(started, "apply", "-f", "-", input=dump_all(by_people()))
         written = [each for each in EXAMPLES if each["metadata"]["name"] in ("granite", "every-field")]
         run(started, "replace", "--subresource=status", "-f", "-", input=dump_all(written))

@@ -10,8 +10,7 @@ import pytest
 from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
-from support.clusters import Sandbox, argosy, kubectl, sandbox
-from support.deadlines import HANG_SECONDS
+from support.clusters import Sandbox, argosy, kubectl, sandbox, until_served
 from support.gitops_operator import (
     MODEL_KEY,
     as_lines,
@@ -80,8 +79,7 @@ def test_without_any_cluster_it_says_so_with_exit_code_2(home: Path) -> None:
 @pytest.mark.tier("all")
 def test_a_resource_that_no_operator_serves_ends_with_exit_code_1_and_what_to_do(running: Sandbox) -> None:
     kubectl(running.kubeconfig, "apply", "-f", "-", input=dump(definition("argocds.argoproj.io")))
-    patience = f"--timeout={HANG_SECONDS:g}s"
-    kubectl(running.kubeconfig, "wait", "--for=condition=Established", "crd/argocds.argoproj.io", patience)
+    until_served(running.kubeconfig, "argocds.argoproj.io")
     resource = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "mine"}, "spec": {}}
     kubectl(running.kubeconfig, "apply", "-n", "default", "-f", "-", input=dump(resource))
     done = health(running, "apply", "--timeout", "0.5")

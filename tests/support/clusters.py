@@ -26,7 +26,7 @@ from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.server import serve
 from argosy.apiserver.tls import certificates
 from support import forked_commands
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until
 from support.failure_report import record_log
 
 ARGOSY = Path(sys.executable).parent / "argosy"
@@ -218,6 +218,12 @@ def kubectl(kubeconfig: Path, *arguments: object, input: str | None = None, time
     home.mkdir(exist_ok=True)
     command = [str(KUBECTL), "--kubeconfig", str(kubeconfig), *map(str, arguments)]
     return _finished(command, environment(home), timeout, input)
+
+
+def until_served(kubeconfig: Path, *definitions: str) -> None:
+    """Kinds are served. kubectl gives up at once on a definition that has no conditions yet."""
+    waited = ("wait", "--for=condition=Established", f"--timeout={HANG_SECONDS:g}s", "crd", *definitions)
+    wait_until(lambda: kubectl(kubeconfig, *waited).code == 0, f"{definitions} are served")
 
 
 def _finished(command: list[str], env: Mapping[str, str], timeout: float, given: str | None) -> Finished:
