@@ -77,6 +77,7 @@ async def furnish(room: Room) -> None:
     await room.deliver("docs", "docs", syncPolicy=automated)
     await room.deliver("broken", "broken")
     await room.until_synced(name="web")
+    await room.until_synced(name="docs")  # before it is held
     await room.sync("fraud")
     await room.until_over("fraud")
     await well(room, "web", 2)
