@@ -78,7 +78,7 @@ demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a m
 .bytecode: install
 	@$(BIN)/python -m compileall -q src  # else each of the thousands of commands compiles what was edited
 
-test: .bytecode  ## after a change, and on CI: the tests of every part, under 8 minutes on 2 cores; proofs in short
+test: .bytecode  ## after a change, and on CI: the tests of every part, about 8 minutes on 2 cores; proofs in short
 	$(PYTEST) --tier test $(PARALLEL) $(HANGS) $(ARGS)
 
 test-all: .bytecode  ## before a release: all tests that are not proofs: browsers, guides, Ansible, both kubectls, soaks in short

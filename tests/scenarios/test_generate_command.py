@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from support.clusters import KUBECTL, Sandbox
-from support.deadlines import HANG_SECONDS, wait_until
+from support.clusters import KUBECTL, Sandbox, until_served
+from support.deadlines import HANG_SECONDS
 from support.forked_commands import Done, run
 
 IMAGE = ["generate", "wait-for-image", "--name", "trainer", "--image-tag", "trainer:latest", "-n", "default"]
@@ -89,8 +89,7 @@ def define(sandbox: Sandbox, group: str, kind: str, version: str = "v1") -> str:
     }
     command = [str(KUBECTL), "--kubeconfig", str(sandbox.kubeconfig)]
     subprocess.run([*command, "apply", "-f", "-"], input=json.dumps(definition), text=True, check=True)
-    waited = ["wait", "--for=condition=Established", f"crd/{plural}.{group}", f"--timeout={HANG_SECONDS:g}s"]
-    wait_until(lambda: subprocess.run([*command, *waited], check=False).returncode == 0, "the kind is served")
+    until_served(sandbox.kubeconfig, f"{plural}.{group}")
     return f"/apis/{group}/{version}/namespaces/default/{plural}"
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from argosy.schema.definitions import definitions
-from support.clusters import ARGOSY, KUBECTL, Sandbox
-from support.deadlines import HANG_SECONDS, wait_until
+from support.clusters import ARGOSY, KUBECTL, Sandbox, until_served
+from support.deadlines import HANG_SECONDS
 from support.forked_commands import Done, run
 
 ROOT = Path(__file__).parents[2]
@@ -187,9 +187,7 @@ def test_a_cluster_takes_applications_overlays_and_notebook(home: Path, running:
     ]
     first = {"apiVersion": "v1", "kind": "List", "items": [*kinds, *spaces]}
     subprocess.run([*kubectl, "apply", "-f", "-"], input=json.dumps(first), text=True, check=True, capture_output=True)
-    names = [f"crd/{each['metadata']['name']}" for each in kinds]
-    waited = [*kubectl, "wait", "--for=condition=Established", *names]
-    wait_until(lambda: subprocess.run(waited, check=False, capture_output=True).returncode == 0, "the kinds are served")
+    until_served(running.kubeconfig, *(kind["metadata"]["name"] for kind in kinds))
     for words in (
         ["-f", "argocd-apps"],
         ["-k", "notebooks"],
