@@ -11,7 +11,7 @@ import pytest
 from argosy.addons.simulators.serving import Answer, ModelState
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import Forbidden
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.serving_manifests import (
@@ -259,6 +259,18 @@ async def test_the_old_way_to_name_a_framework_becomes_the_new_one(cluster: Embe
     predictor = live["spec"]["predictor"]
     assert "sklearn" not in predictor and predictor["model"]["modelFormat"] == {"name": "sklearn"}
     assert live["metadata"]["annotations"][PRODUCT] == "RawDeployment"
+
+
+async def test_the_old_way_to_name_a_framework_can_be_applied_again(cluster: EmbeddedCluster) -> None:
+    """A merge with what is stored has both ways; the webhook makes one of them, as at first."""
+    old = model()
+    old["spec"]["predictor"] = {"sklearn": {"storageUri": "s3://models/web"}}
+    async with modelled(cluster, *MODEL_KINDS):
+        first = await cluster.create(old)
+        predictor = {"sklearn": {"storageUri": "s3://models/other"}}
+        second = await cluster.patch(key_of(first), {"spec": {"predictor": predictor}}, manager="argocd-controller")
+    assert "sklearn" not in second["spec"]["predictor"]
+    assert second["spec"]["predictor"]["model"]["storageUri"] == "s3://models/other"
 
 
 async def test_a_model_that_cannot_be_is_refused(cluster: EmbeddedCluster) -> None:

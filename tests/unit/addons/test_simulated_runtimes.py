@@ -112,9 +112,9 @@ def test_some_frameworks_speak_the_second_protocol(framework: str) -> None:
 
 def test_two_frameworks_at_once_are_refused() -> None:
     wrong = model()
-    wrong["spec"]["predictor"]["sklearn"] = {}
-    with pytest.raises(UserError, match="exactly one of"):
-        check(wrong)
+    wrong["spec"]["predictor"] = {"sklearn": {}, "xgboost": {}}
+    with pytest.raises(UserError, match=r"exactly one of \[model, xgboost\]"):
+        check(defaulted(wrong))
 
 
 def test_what_the_model_says_goes_over_what_the_runtime_says() -> None:

@@ -22,8 +22,8 @@ from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 
 FRAMEWORKS: Final = (
-    "sklearn", "xgboost", "lightgbm", "pytorch", "tensorflow", "onnx", "triton", "huggingface", "pmml", "paddle",
-)  # fmt: skip
+    "sklearn", "tensorflow", "xgboost", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm", "paddle",
+)  # kserve: in this order; the first that is there is taken  # fmt: skip
 SPEAKS_V2: Final = ("triton", "onnx", "huggingface")
 RESOURCES: Final = {"cpu": "1", "memory": "2Gi"}  # of a container of one's own that asks for nothing
 NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -47,13 +47,15 @@ def defaulted(service: Manifest) -> Manifest:
 
 
 def _modelled(predictor: Fields) -> Fields:
-    """kserve: the old way to name a framework becomes the new one, so that live never has what Git says."""
-    framework = next((each for each in FRAMEWORKS if each in predictor), None)
+    """kserve: the old way to name a framework becomes the new one, so that live never has what Git says.
+
+    It replaces a `model` that is there: who applies the same manifest again sends both.
+    """
+    framework = next((each for each in FRAMEWORKS if predictor.get(each) is not None), None)
     model = predictor.get("model")
-    if framework is not None and model is None:
-        old = predictor[framework] or {}
+    if framework is not None:
         spoken = {"protocolVersion": "v2"} if framework in SPEAKS_V2 else {}
-        model = {"modelFormat": {"name": framework}, **spoken, **old}
+        model = {"modelFormat": {"name": framework}, **spoken, **predictor[framework]}
         predictor = {name: value for name, value in predictor.items() if name != framework}
     if model is None:
         return predictor
