@@ -168,8 +168,9 @@ class Actions:
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
     def _may_be_evicted(self, namespace: str, pod: Manifest) -> bool:
-        """k8s: a Pod that is not running costs nobody anything; else every budget over it must have room."""
-        if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending"):
+        """k8s: a Pod that does not run or is being deleted counts in no budget; else each over it must have room."""
+        does_not_run = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending")
+        if does_not_run or pod["metadata"].get("deletionTimestamp"):
             return True
         budgets = self._registry.catalog.at("policy", "v1", "poddisruptionbudgets")
         assert budgets is not None

@@ -103,6 +103,29 @@ async def test_a_budget_without_room_keeps_a_running_pod(api: Api) -> None:
     assert (await api.post(f"{PODS}/p/eviction", EVICTION)).code == 201
 
 
+@pytest.mark.parametrize("phase", ["Pending", "Succeeded", "Failed"])
+async def test_a_pod_that_is_not_running_is_evicted_although_its_budget_has_no_room(api: Api, phase: str) -> None:
+    """The eviction API ignores PodDisruptionBudgets for Pods that are pending or have terminated."""
+    await api.made(PODS, pod("p", "n1", labels={"app": "x"}))
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
+    await api.made(BUDGETS, named("policy/v1", "PodDisruptionBudget", "b", spec=spec))
+    await api.patch(f"{PODS}/p/status", {"status": {"phase": phase}})
+    assert (await api.get(f"{BUDGETS}/b")).json["status"]["disruptionsAllowed"] == 0
+    assert (await api.post(f"{PODS}/p/eviction", EVICTION)).code == 201
+
+
+async def test_a_pod_that_is_being_deleted_is_evicted_although_its_budget_has_no_room(api: Api) -> None:
+    terminating = pod("p", "n1", labels={"app": "x"})
+    terminating["metadata"]["finalizers"] = ["example.org/wait"]
+    await api.made(PODS, terminating)
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
+    await api.made(BUDGETS, named("policy/v1", "PodDisruptionBudget", "b", spec=spec))
+    await api.patch(f"{PODS}/p/status", {"status": {"phase": "Running"}})
+    assert (await api.post(f"{PODS}/p/eviction", EVICTION)).code == 429
+    await api.delete(f"{PODS}/p")
+    assert (await api.post(f"{PODS}/p/eviction", EVICTION)).code == 201
+
+
 async def test_a_pod_is_bound_to_one_node_once(api: Api) -> None:
     await api.made(PODS, pod("p"))
     target = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"name": "n1"}}
