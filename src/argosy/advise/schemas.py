@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final, NamedTuple
 
 from argosy.advise.carrying import carried
@@ -57,6 +57,29 @@ class Amiss(NamedTuple):
         return self.is_sure and self.what != UNKNOWN
 
 
+@cache
+def _bundled() -> dict[tuple[str, str, str], tuple[CustomKind, bool]]:
+    """Compiled once: they are the same for every repository, and each check asks for them several times."""
+    return _kinds_of(definitions(), is_bundled=True)
+
+
+def _kinds_of(
+    manifests: Iterable[Manifest], *, is_bundled: bool
+) -> dict[tuple[str, str, str], tuple[CustomKind, bool]]:
+    found: dict[tuple[str, str, str], tuple[CustomKind, bool]] = {}
+    for definition in manifests:
+        try:
+            whole = with_definition_defaults(definition)
+            if not is_bundled and check_definition(whole):
+                continue  # the definition itself is amiss, which is told of it and not of its objects
+            for kind in custom_kinds(whole):
+                resource = kind.resource
+                found[resource.group, resource.version, resource.kind] = kind, is_bundled
+        except (ArgosyError, KeyError, TypeError, AttributeError):
+            continue
+    return found
+
+
 class Schemas:
     """All kinds that are known: built-in ones, the repository's own definitions, and ours."""
 
@@ -69,18 +92,7 @@ class Schemas:
 
     @cached_property
     def _custom(self) -> dict[tuple[str, str, str], tuple[CustomKind, bool]]:
-        found: dict[tuple[str, str, str], tuple[CustomKind, bool]] = {}
-        for definition, is_bundled in (*((each, True) for each in definitions()), *((e, False) for e in self._own)):
-            try:
-                whole = with_definition_defaults(definition)
-                if not is_bundled and check_definition(whole):
-                    continue  # the definition itself is amiss, which is told of it and not of its objects
-                for kind in custom_kinds(whole):
-                    resource = kind.resource
-                    found[resource.group, resource.version, resource.kind] = kind, is_bundled
-            except (ArgosyError, KeyError, TypeError, AttributeError):
-                continue
-        return found
+        return _bundled() | _kinds_of(self._own, is_bundled=False)
 
     def knows(self, manifest: Manifest) -> bool:
         return self._name(manifest) in self._built_in or self._name(manifest) in self._custom
