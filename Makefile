@@ -20,8 +20,8 @@ AXE            := axe-core@4.14.0
 COMMA  := ,
 WANTED := helm,jq,models,jsonnet
 
-# A test that hangs ends the run with a traceback of every thread; proofs in full may take long.
-HANGS = --max-worker-restart 0 -o faulthandler_timeout=$$($(BIN)/python tests/support/deadlines.py) -o faulthandler_exit_on_timeout=true
+# A test that hangs ends the run with a traceback of every thread; a proof in full may take longer than other tests.
+HANGS = --max-worker-restart 0 -o faulthandler_timeout=$$($(BIN)/python tests/support/deadlines.py $@) -o faulthandler_exit_on_timeout=true
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Bytecode of tests is written, so that assertions are rewritten only where a file changed.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
@@ -78,10 +78,10 @@ demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a m
 .bytecode: install
 	@$(BIN)/python -m compileall -q src  # else each of the thousands of commands compiles what was edited
 
-test: .bytecode  ## after a change, and on CI: the tests of every part, about 8 minutes on 2 cores; proofs in short
+test: .bytecode  ## after a change, and on CI: the tests of every part, under 8 minutes on 2 cores; most proofs in short
 	$(PYTEST) --tier test $(PARALLEL) $(HANGS) $(ARGS)
 
-test-all: .bytecode  ## before a release: all tests that are not proofs: browsers, guides, Ansible, both kubectls, soaks in short
+test-all: .bytecode  ## before a release: all browsers, guides, Ansible, both kubectls too; most proofs in short
 	$(PYTEST) --tier all $(PARALLEL) $(HANGS) $(ARGS)
 
 # Subprocesses count too, but for confined ones, which cannot write their figures anywhere.
@@ -99,8 +99,8 @@ bench: install  ## run the benchmarks; they print ratios side by side
 
 # Half an hour of ordinary work is done beside the others; the proof that measures times runs alone.
 prove: .bytecode  ## the proofs in full with random seeds, which are printed; under an hour
-	@status=0; $(PYTEST) --tier prove $(PARALLEL) --ignore $(ALONE) $(ARGS) || status=1; \
-	  $(PYTEST) --tier prove $(ALONE) $(ARGS) || status=1; exit $$status
+	@status=0; $(PYTEST) --tier prove $(PARALLEL) $(HANGS) --ignore $(ALONE) $(ARGS) || status=1; \
+	  $(PYTEST) --tier prove $(HANGS) $(ALONE) $(ARGS) || status=1; exit $$status
 
 # A real control plane of Go modules, once, and then all that is asked of it; the rights of an installation one by one.
 realcluster: .bytecode  ## build a real kube-apiserver with etcd and controllers, and run against it; needs Go

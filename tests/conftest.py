@@ -18,13 +18,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from argosy.cluster import Cluster
+from support import go_modules
 from support.deadlines import wait_until_async
 
 pytest_plugins = ["support.tiers", "support.failure_report"]
 
 HERE = Path(__file__).parent
 LONGEST = HERE / "longest.txt"
-TOGETHER = "tests/contract/"  # on one worker: they share a real control plane, where there is one
+# On one worker: the first share a real control plane, where there is one, the second a browser.
+TOGETHER = ("tests/contract/", "tests/browser/")
 
 # No deadlines: a busy machine is no fault of what is tested. The same examples each time, so that a change is not
 # refused for what it did not do; `make prove` looks for new ones.
@@ -45,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _leave_home(config: pytest.Config) -> None:
     """No test reads or writes the settings of the person who runs it; commands get a home of their own besides."""
+    go_modules.keep_folder()
     home = tempfile.TemporaryDirectory(prefix="argosy-test-home-")
     config.add_cleanup(home.cleanup)
     os.environ["HOME"] = home.name
@@ -95,6 +98,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return TOGETHER if nodeid.startswith(TOGETHER) else super()._split_scope(nodeid)
+            shared = next(filter(nodeid.startswith, TOGETHER), None)
+            return shared or super()._split_scope(nodeid)
 
     return ByFile(config, log)

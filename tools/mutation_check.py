@@ -5,7 +5,8 @@ in the checkout: everything happens in a copy.
 Development only. Run: python tools/mutation_check.py --seed 19 --count 40
 
 Only the tests of the mutated package (tests/unit, tests/component) run, then, where they notice nothing, the scenarios
-of `make test`. A test that fails is run again without the mutation: only if it passes then has it caught something.
+of `make test`. A test that fails is run again without the mutation, and all of them are where none is named (a run that
+hangs, crashes or cannot be collected): only if they pass then has the mutation been caught.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = Path("src/argosy")
 HANG_SECONDS = 900.0
-PATIENCE = "0.25"  # a mutation may well make a test wait in vain
+WAIT_SCALE = "0.25"  # shorter waits: a mutation may well make a test wait in vain
 COMPARED = {ast.Eq: "!=", ast.NotEq: "==", ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.In: "not in",
             ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is"}  # fmt: skip
 COMPUTED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.Div: "*"}
@@ -129,7 +130,7 @@ def all_mutations(root: Path) -> Iterator[Mutation]:
         yield from finder.found
 
 
-def drawn(root: Path, seed: int, count: int) -> list[Mutation]:
+def draw_mutations(root: Path, seed: int, count: int) -> list[Mutation]:
     """Lines first, then one mutation of each: a long line is not likelier than a short one."""
     by_line: dict[tuple[Path, int], list[Mutation]] = {}
     for mutation in all_mutations(root):
@@ -138,7 +139,7 @@ def drawn(root: Path, seed: int, count: int) -> list[Mutation]:
     return [rng.choice(by_line[line]) for line in rng.sample(sorted(by_line), count)]
 
 
-def applied(mutation: Mutation, data: bytes) -> bytes:
+def apply_mutation(mutation: Mutation, data: bytes) -> bytes:
     return data[: mutation.start] + mutation.new.encode() + data[mutation.end :]
 
 
@@ -155,12 +156,12 @@ def test_folders(mutation: Mutation, copy: Path) -> list[str]:
     return found
 
 
-def noticed_by(copy: Path, tests: list[str], workers: int) -> str:
-    """The first test that fails, or nothing."""
+def find_failing_test(copy: Path, tests: list[str], workers: int) -> str:
+    """The first test that fails, or another reason why the run does not pass; empty if it passes."""
     if not tests:
         return ""
     command = [sys.executable, "-m", "pytest", "--tier", "test", "-x", "-n", str(workers), "--dist", "loadfile"]
-    env = {"ARGOSY_TEST_PATIENCE": PATIENCE, **os.environ, "PYTHONPATH": str(copy / "src")}
+    env = {"ARGOSY_TEST_PATIENCE": WAIT_SCALE, **os.environ, "PYTHONPATH": str(copy / "src")}
     try:
         done = subprocess.run(
             [*command, *tests], cwd=copy, env=env, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
@@ -173,21 +174,27 @@ def noticed_by(copy: Path, tests: list[str], workers: int) -> str:
     return failed[0] if failed else f"exit code {done.returncode}"
 
 
-def judged(mutation: Mutation, copy: Path, workers: int) -> tuple[str, str]:
+def rerun_without_mutation(copy: Path, failure: str, tests: list[str], workers: int) -> str:
+    """The same without the mutation: the test that failed or, where none is named, all of the run."""
+    test = failure.partition(" ")[2].partition(" - ")[0]
+    return find_failing_test(copy, [test], 0) if "::" in test else find_failing_test(copy, tests, workers)
+
+
+def judge(mutation: Mutation, copy: Path, workers: int) -> tuple[str, str]:
     path = copy / mutation.path
     before = path.read_bytes()
     verdict, by = "survived", ""
     for tests in (test_folders(mutation, copy), ["tests/scenarios"]):
-        path.write_bytes(applied(mutation, before))
+        path.write_bytes(apply_mutation(mutation, before))
         try:
-            failed = noticed_by(copy, tests, workers)
+            failure = find_failing_test(copy, tests, workers)
         finally:
             path.write_bytes(before)
-        test = failed.partition(" ")[2].partition(" - ")[0]
-        if "::" in test and noticed_by(copy, [test], 0):
-            verdict, by = "unclear", f"fails without it too: {failed}"
-        elif failed:
-            return "caught", failed
+        if not failure:
+            continue
+        if not rerun_without_mutation(copy, failure, tests, workers):
+            return "caught", failure
+        verdict, by = "unclear", f"fails without it too: {failure}"
     return verdict, by
 
 
@@ -200,7 +207,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="only print the mutations")
     parser.add_argument("--report", type=Path, help="a file that gets one JSON line for each")
     chosen = parser.parse_args()
-    mutations = drawn(ROOT, chosen.seed, chosen.count)
+    mutations = draw_mutations(ROOT, chosen.seed, chosen.count)
     if chosen.list:
         print("\n".join(map(str, mutations)))
         return
@@ -210,7 +217,7 @@ def main() -> None:
         (copy / ".venv").symlink_to(ROOT / ".venv")
         for number, mutation in enumerate(mutations[chosen.first - 1 :], chosen.first):
             began = time.monotonic()
-            verdict, by = judged(mutation, copy, chosen.workers)
+            verdict, by = judge(mutation, copy, chosen.workers)
             print(f"{number:3d} {verdict:8} {time.monotonic() - began:5.0f} s  {mutation}  {by[:160]}", flush=True)
             if chosen.report:
                 with chosen.report.open("a") as report:

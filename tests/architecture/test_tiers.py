@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, PATIENCE_FACTOR, TEST_HANG_SECONDS
 from support.paths import ROOT, TESTS
 from support.tiers import TIERS
 
@@ -33,6 +38,7 @@ def test_property(number): pass
 @pytest.mark.tier("realcluster")
 def test_real(): pass
 '''
+PYTEST = ("--disable-plugin-autoload", "-p", "support.tiers", "-p", "support.failure_report", "-q")
 EXPECTED = {
     "test": {"unmarked", "proof", "rows[1]", "property"},
     "all": {"unmarked", "proof", "rows[1]", "rows[2]", "in_all", "property"},
@@ -41,15 +47,32 @@ EXPECTED = {
 }
 
 
-def pytest_in(folder: Path, text: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+class Run(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def pytest_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    """A run of pytest in this process: a process of its own would take longer to begin than to run."""
+
+    def run(text: str, *arguments: str, **env: str) -> Run:
+        out, err = io.StringIO(), io.StringIO()
+        monkeypatch.chdir(write(tmp_path, text))
+        sys.modules.pop("test_some", None)  # of the run before
+        # The process has one faulthandler, and the run around this one uses it.
+        words = [*PYTEST, "-p", "no:faulthandler", "--import-mode=importlib", *arguments]
+        with patch.dict(os.environ, env), redirect_stdout(out), redirect_stderr(err):
+            return Run(int(pytest.main(words)), out.getvalue(), err.getvalue())
+
+    return run
+
+
+def write(folder: Path, text: str) -> Path:
     (folder / "test_some.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
-    command = [sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-p", "support.tiers"]
-    command += ["-p", "support.failure_report", "-q", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1", **env}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
-    )
+    return folder
 
 
 def test_every_tier_is_run_by_a_make_target_of_its_name_and_ci_runs_make_test() -> None:
@@ -64,16 +87,16 @@ def test_every_tier_is_run_by_a_make_target_of_its_name_and_ci_runs_make_test() 
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_tier_runs_the_tests_that_are_marked_for_it(tmp_path: Path, tier: str) -> None:
-    done = pytest_in(tmp_path, MARKED, "--collect-only", "--tier", tier, "-p", "_hypothesis_pytestplugin")
-    assert set(re.findall(r"::test_(\S+)", done.stdout)) == EXPECTED[tier]
+def test_a_tier_runs_the_tests_that_are_marked_for_it(pytest_here: Callable[..., Run], tier: str) -> None:
+    done = pytest_here(MARKED, "--collect-only", "--tier", tier)
+    assert set(re.findall(r"::test_(\S+)", done.out)) == EXPECTED[tier]
 
 
 @pytest.mark.parametrize("marker", ['tier("nightly")', 'tier("test", "nightly")', "tier()"])
-def test_a_tier_that_nobody_runs_is_refused(tmp_path: Path, marker: str) -> None:
-    done = pytest_in(tmp_path, f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass\n", "--tier", "test")
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "test_some.py::test_it: no make target runs tier" in done.stderr
+def test_a_tier_that_nobody_runs_is_refused(pytest_here: Callable[..., Run], marker: str) -> None:
+    done = pytest_here(f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass\n", "--tier", "test")
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+    assert "test_some.py::test_it: no make target runs tier" in done.err
 
 
 FAILING = '''"""A server that is asked for a page."""
@@ -88,8 +111,10 @@ def test_the_page_has_a_title(tmp_path, request):
 
 
 @pytest.mark.parametrize("ci", ["", "true"])
-def test_a_failing_test_prints_its_story_its_seed_and_its_logs(tmp_path: Path, ci: str) -> None:
-    printed = pytest_in(tmp_path, FAILING, f"--basetemp={tmp_path / 'work'}", CI=ci).stdout
+def test_a_failing_test_prints_its_story_its_seed_and_its_logs(
+    tmp_path: Path, pytest_here: Callable[..., Run], ci: str
+) -> None:
+    printed = pytest_here(FAILING, f"--basetemp={tmp_path / 'work'}", CI=ci).out
     assert "A server that is asked for a page.\nthe page has a title" in printed
     assert "ARGOSY_PROOF_SEED=42" in printed
     assert "could not read the title" in printed
@@ -97,35 +122,51 @@ def test_a_failing_test_prints_its_story_its_seed_and_its_logs(tmp_path: Path, c
     assert kept == (["could not read the title"] if ci else [])
 
 
-def test_proofs_print_the_seeds_of_tests_that_pass(tmp_path: Path) -> None:
+def test_proofs_print_the_seeds_of_tests_that_pass(tmp_path: Path, pytest_here: Callable[..., Run]) -> None:
     passing = FAILING.replace("assert False", "")
-    assert "ARGOSY_PROOF_SEED=42 test_some.py::test_the_page_has_a_title" not in pytest_in(tmp_path, passing).stdout
-    marked = passing.replace("def test", "import pytest\n\n@pytest.mark.tier('prove')\ndef test")
-    printed = pytest_in(tmp_path, marked, "--tier", "prove").stdout
-    assert "ARGOSY_PROOF_SEED=42 test_some.py::test_the_page_has_a_title" in printed
+    marked = passing.replace("def test", "import pytest\n\n@pytest.mark.tier('test', 'prove')\ndef test")
+    for tier, is_printed in (("test", False), ("prove", True)):
+        done = pytest_here(marked, "--tier", tier, f"--basetemp={tmp_path / 'work'}")
+        assert "1 passed" in done.out
+        assert ("ARGOSY_PROOF_SEED=42 test_some.py::test_the_page_has_a_title" in done.out) == is_printed
 
 
 OUTSIDE = """import os, socket, subprocess, sys
+import pytest
 
+@pytest.fixture(scope="module")
+def server(): socket.create_server(("127.0.0.1", 0))
+
+def test_a_server_of_the_module(server): pass
 def test_a_process(): subprocess.run([sys.executable, "--version"])
 def test_a_fork(): os.fork() or os._exit(0)
 def test_a_server(): socket.create_server(("127.0.0.1", 0))
 def test_a_name(): socket.getaddrinfo("localhost", 80)
+def test_a_datagram(): socket.socket(type=socket.SOCK_DGRAM).sendto(b"", ("127.0.0.1", 9))
 def test_nothing_outside(): pass
 """
 
 
 def test_a_unit_test_that_uses_a_process_or_a_socket_is_refused(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text((TESTS / "unit" / "conftest.py").read_text())
-    printed = pytest_in(tmp_path, OUTSIDE, "-rA").stdout
-    assert re.findall(r"^PASSED test_some.py::test_(\w+)", printed, flags=re.M) == ["nothing_outside"]
-    assert printed.count("move it to tests/component") >= 4
+    (tmp_path / "test_import.py").write_text("import os\nos.system('true')\ndef test_after_it(): pass\n")
+    options = "-rA", "--tb=line", "-p", "no:cacheprovider", "--continue-on-collection-errors"
+    command = [sys.executable, "-m", "pytest", *PYTEST, *options]
+    told = read_stdout(command, cwd=write(tmp_path, OUTSIDE), env={**os.environ, "PYTHONPATH": str(TESTS)})
+    assert re.findall(r"^PASSED test_some.py::test_(\w+)", told, flags=re.M) == ["nothing_outside"]
+    assert told.count("move it to tests/component") >= 7
+    assert re.findall(r"^ERROR (\S+)", told, flags=re.M) == [
+        "test_import.py",
+        "test_some.py::test_a_server_of_the_module",
+    ]
 
 
 def test_the_limit_for_hangs_grows_with_patience() -> None:
-    def limit(factor: str) -> float:
-        command = [sys.executable, str(TESTS / "support" / "deadlines.py")]
-        env = {**os.environ, "ARGOSY_TEST_PATIENCE": factor}
-        return float(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
+    command = [sys.executable, str(TESTS / "support" / "deadlines.py")]
+    limit = read_stdout(command, cwd=TESTS, env={**os.environ, "ARGOSY_TEST_PATIENCE": f"{3 * PATIENCE_FACTOR}"})
+    assert float(limit) == 3 * TEST_HANG_SECONDS
 
-    assert limit("3") == 3 * limit("1")
+
+def read_stdout(command: list[str], **options: Any) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_SECONDS, **options)
+    return str(done.stdout)

@@ -1,4 +1,4 @@
-"""A real browser for tests: one Chromium a module, one context a test.
+"""A real browser for tests: one Chromium for all files of this folder that run one after the other, one context a test.
 
 In: Debian's Chromium and axe-core, where they are. Out: pages whose console must stay silent, and `axe`. Never: a test
 that is green because its browser was not there: it is skipped by name.
@@ -6,6 +6,7 @@ that is green because its browser was not there: it is skipped by name.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ import pytest
 
 from support.browser import chromium_here
 from support.deadlines import HANG_SECONDS
+from support.folder_resource import FolderResource
 from support.gallery_server import Gallery
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-AXE = Path(__file__).parents[2] / ".venv" / "axe" / "axe.min.js"
+HERE = Path(__file__).parent
+AXE = HERE.parents[1] / ".venv" / "axe" / "axe.min.js"
 CALM = (
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage", "--disable-sync",
     "--no-first-run", "--disable-component-update", "--disable-extensions",
@@ -27,17 +30,30 @@ GRAVE = ("serious", "critical")
 Axe = Callable[..., None]
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """Ended with its module: while it is open its loop runs in this thread, and no test with a loop of its own can."""
+@contextlib.contextmanager
+def launch_chromium() -> Iterator[Any]:
+    """While a browser is open its event loop runs in this thread, and no test with a loop of its own can."""
     found = chromium_here()
     if found is None:
         pytest.skip("no Chromium here; apt-get install chromium")
     sync_api.expect.set_options(timeout=HANG_SECONDS * 1000)
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(CALM), timeout=HANG_SECONDS * 1000)
+    with (
+        sync_api.sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=found, args=list(CALM), timeout=HANG_SECONDS * 1000) as browser,
+    ):
         yield browser
-        browser.close()
+
+
+CHROMIUM = FolderResource(HERE, launch_chromium)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(CHROMIUM)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Any:
+    return CHROMIUM.get()
 
 
 @pytest.fixture

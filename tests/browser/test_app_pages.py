@@ -108,6 +108,7 @@ def test_the_tree_shows_what_came_of_an_object_below_it(page: Any) -> None:
     page.wait_for_url(f"**{OBJECT}")
 
 
+@pytest.mark.tier("all")
 def test_the_tree_can_show_problems_only(page: Any) -> None:
     page.goto("/apps/argocd/ranker/tree?show=problems")
     names = page.locator("#tree .name").all_inner_texts()
@@ -194,6 +195,7 @@ def test_events_of_objects_and_syncs_are_one_story(page: Any, site: World) -> No
     assert "it shakes" in page.inner_text("#moments")
 
 
+@pytest.mark.tier("all")
 def test_logs_are_filtered_and_nothing_in_them_is_markup(page: Any) -> None:
     page.goto(f"{WEB}/logs?q=healthz")
     assert page.locator("#log li").count() == 1
@@ -237,6 +239,7 @@ def test_an_object_says_who_set_which_field_and_which_rule_judged_it(page: Any) 
     assert "Healthy" in page.inner_text("main")
 
 
+@pytest.mark.tier("all")
 def test_an_object_of_somebody_else_is_not_shown(page: Any) -> None:
     page.expected = ["404"]
     answer = page.goto(f"{WEB}/r/-/ConfigMap/argocd/argocd-cm")
@@ -261,6 +264,7 @@ def test_a_sync_of_some_resources_is_asked_for_by_the_panel(page: Any, site: Wor
     assert found["data"]["threshold"] == "0.9"
 
 
+@pytest.mark.tier("all")
 def test_a_dry_run_changes_nothing(page: Any, site: World) -> None:
     page.goto("/apps/argocd/fraud/sync")
     page.get_by_role("button", name="DRY RUN").click()
@@ -270,6 +274,7 @@ def test_a_dry_run_changes_nothing(page: Any, site: World) -> None:
     assert site.do(lambda room: room.get("ConfigMap", "fraud-extra")) is not None
 
 
+@pytest.mark.tier("all")
 def test_replace_is_refused_without_its_word(page: Any) -> None:
     page.expected = ["400"]
     page.goto("/apps/argocd/fraud/sync")
@@ -355,6 +360,7 @@ def test_an_application_is_deleted_by_its_name_alone(page: Any, site: World) -> 
     site.do(lambda room: room.until_gone("argoproj.io/Application", "broken", CONTROL))
 
 
+@pytest.mark.tier("all")
 def test_who_may_only_read_is_refused_what_changes(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, "rita")
     page.expected = ["404"]
@@ -419,6 +425,19 @@ def test_keys_lead_through_an_application(page: Any) -> None:
     ):
         page.keyboard.press(key)
         page.wait_for_url(f"**{WEB}/{place}")
+
+
+def test_who_is_signed_out_is_told_so_and_can_sign_in(page: Any, site: World) -> None:
+    page.expected += ["404", "Failed to load resource", "MIME type", "EventSource"]
+    page.goto(WEB)
+    page.wait_for_selector("#pulse[data-state=live]")
+    site.people.gone.add("ann")
+    try:
+        expect(page.locator("#signed-out")).to_contain_text("You are signed out.")
+        page.get_by_role("link", name="Sign in").click()
+        page.wait_for_url("**/login?next=**web**")
+    finally:
+        site.people.gone.discard("ann")
 
 
 def test_argo_cds_addresses_lead_here(page: Any) -> None:

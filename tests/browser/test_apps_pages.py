@@ -156,7 +156,6 @@ def test_several_are_synced_after_a_plan(page: Any, site: World) -> None:
     page.wait_for_selector("#a-argocd-bulk-one:has-text('Synced')")
 
 
-@pytest.mark.tier("test")
 def test_two_windows_follow_a_change_at_once(site: World, open_page: OpenPage) -> None:
     """Of docs, which is held: web would put back by itself what somebody changes."""
     site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "Synced", "docs"))
@@ -214,7 +213,6 @@ def test_who_may_only_read_finds_no_button_to_sync(site: World, open_page: OpenP
     assert "You may not sync this application" in page.inner_text("main")
 
 
-@pytest.mark.tier("test")
 def test_a_list_of_all_states_is_accessible_and_fits_a_phone(page: Any, axe: Any) -> None:
     page.goto("/apps?sort=-sync")
     axe(page)

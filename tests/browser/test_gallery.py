@@ -9,6 +9,7 @@ import pytest
 
 from argosy.server.pages.rendering import part
 from support import component_gallery
+from support.deadlines import wait_until
 from support.gallery_server import Gallery
 
 Opens = Callable[..., Any]
@@ -93,6 +94,18 @@ def test_a_lost_stream_is_said_and_found_again(live: Any, gallery_site: Gallery)
     expect(live.locator("#says")).to_have_text("Connection lost. This page may be old.")
     gallery_site.event("beat", {"at": "2026-11-15T12:05:20Z", "isUp": True})
     live.wait_for_selector("html:not(.is-stale)")
+
+
+def test_a_connection_that_is_dead_without_a_word_is_replaced(tab: Any, gallery_site: Gallery) -> None:
+    gallery_site.drop()
+    tab.clock.install()
+    tab.goto(f"{gallery_site.url}/gallery?live=1")
+    tab.wait_for_selector("#pulse[data-state=live]")
+    tab.clock.run_for(60_000)
+    tab.wait_for_function("() => document.documentElement.classList.contains('is-stale') === false")
+    wait_until(lambda: len(gallery_site.streams) > 1, "another stream")
+    gallery_site.event("beat", {"at": "2026-11-15T12:04:00Z", "isUp": True})
+    tab.wait_for_selector("#pulse[data-state=live]")
 
 
 def test_markup_in_a_patch_never_runs(live: Any, gallery_site: Gallery) -> None:

@@ -43,6 +43,7 @@ MORE = (
 )  # fmt: skip
 APPLICATION_KEY = ResourceKey("argoproj.io", "Application", CONTROL, APP)
 NO_PAGES = re.compile("/(static|live|enter|auth|stream|output|text)")
+IS_ALIKE = re.compile(r"/app-h/|\?tab=(?!live&)")  # another Application, another tab of an object
 # What a payload would make of a page, had it become a part of it.
 HARM = """html => {
   const found = [], page = new DOMParser().parseFromString(html, 'text/html');
@@ -224,7 +225,8 @@ def test_a_careless_page_is_caught(trap: Trap) -> None:
 def test_nothing_that_is_shown_becomes_part_of_a_page(trap: Trap, served: Served) -> None:
     trap.page.goto("/apps")
     harm, shown = {}, set()
-    for path in [*plain_pages(), *asked_pages()]:
+    asked = [each for each in asked_pages() if not IS_ALIKE.search(each)]
+    for path in [*plain_pages(), *asked]:
         text = served.read(path).decode()
         shown |= set(re.findall(r"([\w-]+)~(?:&#x27;|&lt;)", text))
         if found := trap.page.evaluate(HARM, text):
@@ -233,6 +235,15 @@ def test_nothing_that_is_shown_becomes_part_of_a_page(trap: Trap, served: Served
     assert trap.ran() == []
     assert shown >= WORDS_SHOWN, WORDS_SHOWN - shown
     assert (served.planted | HEARD) - shown == UNSHOWN
+
+
+@pytest.mark.tier("all")
+def test_no_word_of_an_address_becomes_part_of_a_page_that_is_like_another(trap: Trap, served: Served) -> None:
+    trap.page.goto("/apps")
+    asked = [each for each in asked_pages() if IS_ALIKE.search(each)]
+    assert len(asked) > 10
+    assert [each for each in asked if trap.page.evaluate(HARM, served.read(each).decode())] == []
+    assert trap.ran() == []
 
 
 @pytest.mark.tier("all")

@@ -9,14 +9,13 @@ import pytest
 from playwright.sync_api import expect
 
 from argosy.model.names import ResourceKey
-from support.deadlines import wait_until
 from support.engine import CONTROL, Room, config_map
 from support.full_site import World, world
-from support.gallery_server import Gallery
 
 OpenPage = Callable[..., Any]
 MODELS = "/apps/argocd/models"
 REFUSED = ["404", "Failed to load resource", "MIME type", "EventSource"]
+pytestmark = pytest.mark.tier("all")  # test_gallery.py and test_app_pages.py show a connection and a session that end
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,6 @@ async def _deleted(room: Room) -> None:
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
 
 
-@pytest.mark.tier("all")
 def test_a_session_that_was_renewed_elsewhere_goes_on(site: World, open_page: OpenPage) -> None:
     page = opened(site, open_page)
     site.people.past.add("ann")  # of the token that the stream was opened with
@@ -61,18 +59,6 @@ def test_a_session_that_was_renewed_elsewhere_goes_on(site: World, open_page: Op
     assert page.is_hidden("#signed-out")
 
 
-def test_who_is_signed_out_is_told_so_and_can_sign_in(site: World, open_page: OpenPage) -> None:
-    page = opened(site, open_page)
-    site.people.gone.add("ann")
-    try:
-        expect(page.locator("#signed-out")).to_contain_text("You are signed out.")
-        page.get_by_role("link", name="Sign in").click()
-        page.wait_for_url("**/login?next=**models**")
-    finally:
-        site.people.gone.discard("ann")
-
-
-@pytest.mark.tier("all")
 def test_who_comes_back_too_late_is_told_so_and_asks_no_more(site: World, open_page: OpenPage) -> None:
     page = opened(site, open_page)
     asked: list[str] = []
@@ -95,15 +81,3 @@ def test_a_page_whose_application_is_deleted_says_so_in_plain_words(site: World,
     assert page.is_hidden("#signed-out")
     page.get_by_role("link", name="All applications").click()
     page.wait_for_url("**/apps")
-
-
-def test_a_connection_that_is_dead_without_a_word_is_replaced(tab: Any, gallery_site: Gallery) -> None:
-    gallery_site.drop()
-    tab.clock.install()
-    tab.goto(f"{gallery_site.url}/gallery?live=1")
-    tab.wait_for_selector("#pulse[data-state=live]")
-    tab.clock.run_for(60_000)
-    tab.wait_for_function("() => document.documentElement.classList.contains('is-stale') === false")
-    wait_until(lambda: len(gallery_site.streams) > 1, "another stream")
-    gallery_site.event("beat", {"at": "2026-11-15T12:04:00Z", "isUp": True})
-    tab.wait_for_selector("#pulse[data-state=live]")

@@ -19,6 +19,7 @@ from support.app_commands import write_kubeconfig
 from support.clusters import environment, served
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL
+from support.failure_report import record_log
 from support.forked_commands import start
 
 OpenPage = Callable[..., Any]
@@ -79,7 +80,7 @@ def plane(tmp_path: Path) -> Iterator[Plane]:
 def serving(plane: Plane, port: int = 0) -> Iterator[str]:
     """The address that lets its owner in."""
     words = ["serve", "--kubeconfig", str(plane.folder / "kubeconfig"), "--port", str(port), "--no-browser"]
-    with (plane.folder / "log").open("a") as log:
+    with record_log(plane.folder / "log").open("a") as log:
         process = start([*words, "-n", CONTROL], env=environment(plane.folder), stderr=log.fileno())
     try:
         printed = ""

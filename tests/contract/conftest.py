@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from argosy.cluster.kube import connect
 from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.names import ResourceKey
 from support import control_plane
+from support.folder_resource import FolderResource
 from support.real_server import REAL
 
 HERE = Path(__file__).parent
@@ -38,34 +39,17 @@ class RealServer:
     compact: Callable[[], None] | None
 
 
-class _Started:
-    """A server from the first contract test that asks for it to the last of all: idle, it costs time as well."""
-
-    def __init__(self) -> None:
-        self._stack = contextlib.ExitStack()
-        self._server: RealServer | None = None
-
-    def get(self) -> RealServer:
-        if self._server is None:
-            server = self._stack.enter_context(control_plane.real_cluster())
-            self._server = RealServer(server.kubeconfig, server.compact)
-        return self._server
-
-    def end(self) -> None:
-        self._server = None
-        self._stack.close()
+@contextlib.contextmanager
+def start_real_server() -> Iterator[RealServer]:
+    with control_plane.real_cluster() as server:
+        yield RealServer(server.kubeconfig, server.compact)
 
 
-STARTED = _Started()
+SERVER = FolderResource(HERE, start_real_server)  # while idle it takes time from other tests
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
-    try:
-        return (yield)
-    finally:
-        if nextitem is None or not nextitem.path.is_relative_to(HERE):
-            STARTED.end()
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(SERVER)
 
 
 @pytest.fixture
@@ -75,7 +59,7 @@ def real_server() -> RealServer:
         return RealServer(Path(given), None)
     if control_plane.programs() is None:
         pytest.skip(f"real: no control plane in {control_plane.CACHE} (make realcluster), no ARGOSY_TEST_KUBECONFIG")
-    return STARTED.get()
+    return SERVER.get()
 
 
 @pytest.fixture
@@ -93,33 +77,50 @@ class Flavour:
     compact: Callable[[], Any] | None  # forget the history so far; None: cannot be done from here
 
 
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """One event loop for all tests of a file: they share the server of `wire`."""
+    return "asyncio"
+
+
 @pytest.fixture(params=FLAVOURS)
-async def flavour(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Flavour]:
-    if request.param == "real":
-        server: RealServer = request.getfixturevalue("real_server")
-        async with await connect(load_kubeconfig([server.kubeconfig])) as cluster:
-            yield Flavour("real", cluster, server.compact)
-        return
-    async with embedded_flavour(request.param, tmp_path) as flavour:
-        yield flavour
+def flavour(request: pytest.FixtureRequest) -> Flavour:
+    found: Flavour = request.getfixturevalue(f"{request.param}_flavour")
+    return found
 
 
-@contextlib.asynccontextmanager
-async def embedded_flavour(name: str, folder: Path) -> AsyncIterator[Flavour]:
+@pytest.fixture
+async def embedded_flavour() -> AsyncIterator[Flavour]:
+    async with open_plane() as plane:
+        yield Flavour("embedded", EmbeddedCluster(plane), compact_of(plane))
+
+
+@pytest.fixture(scope="module")
+async def wire_flavour(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Flavour]:
+    """One server for all tests of a file, as a real one is for all; each works in a namespace of its own."""
+    found = certificates(tmp_path_factory.mktemp("wire"))
+    async with open_plane() as plane, serve(plane, found) as url:
+        connection = Connection(server=url, ca_file=str(found.authority), token=TOKEN)
+        async with await connect(connection) as cluster:
+            yield Flavour("wire", cluster, compact_of(plane))
+
+
+@pytest.fixture
+async def real_flavour(real_server: RealServer) -> AsyncIterator[Flavour]:
+    async with await connect(load_kubeconfig([real_server.kubeconfig])) as cluster:
+        yield Flavour("real", cluster, real_server.compact)
+
+
+def open_plane() -> contextlib.AbstractAsyncContextManager[Plane]:
     """With RBAC, as on a real server."""
-    async with Plane.open(rbac=True, admin_token=TOKEN) as plane:
+    return Plane.open(rbac=True, admin_token=TOKEN)
 
-        async def compact() -> None:
-            await plane.store.compact(plane.store.revision)
 
-        if name == "embedded":
-            yield Flavour(name, EmbeddedCluster(plane), compact)
-            return
-        found = certificates(folder)
-        async with serve(plane, found) as url:
-            connection = Connection(server=url, ca_file=str(found.authority), token=TOKEN)
-            async with await connect(connection) as cluster:
-                yield Flavour(name, cluster, compact)
+def compact_of(plane: Plane) -> Callable[[], Awaitable[None]]:
+    async def compact() -> None:
+        await plane.store.compact(plane.store.revision)
+
+    return compact
 
 
 @pytest.fixture

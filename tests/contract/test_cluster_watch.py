@@ -16,6 +16,7 @@ from argosy.model.manifest import key_of
 from argosy.model.names import GroupKind, ResourceKey
 from support.contract_manifests import CONFIG_MAP, config, event
 from support.deadlines import HANG_SECONDS
+from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio
 
@@ -108,8 +109,10 @@ async def test_a_watch_goes_on_where_the_list_ended(cluster: Cluster, namespace:
 async def test_a_watch_delivers_what_happens_while_it_is_open(cluster: Cluster, namespace: str) -> None:
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     async with watching(cluster, listing.version, namespace) as events:
+        await cluster.create(config(namespace, "first"))
+        assert await seen(events, 1) == [("ADDED", "first")]  # from here on it is surely open
         waiting = asyncio.create_task(seen(events, 1))
-        await asyncio.sleep(0.05)
+        await turns()
         await cluster.create(config(namespace, "live"))
         assert await waiting == [("ADDED", "live")]
 

@@ -16,10 +16,15 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.runtime import Cache, Everything
 from support.contract_manifests import CONFIG_MAP, WAIT, config, definition
+from support.real_server import REAL
 
 pytestmark = pytest.mark.anyio
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 TRACKING = Tracking(control_namespace="argocd")
+# One of them goes over the wire in every run.
+MOSTLY_EMBEDDED = pytest.mark.parametrize(
+    "flavour", ["embedded", pytest.param("wire", marks=pytest.mark.tier("all")), REAL], indirect=True
+)
 
 
 async def eventually(true: Callable[[], object]) -> None:
@@ -61,6 +66,7 @@ async def test_an_applications_manifests_are_in_view_with_those_of_kinds_that_co
         await asyncio.gather(task, return_exceptions=True)
 
 
+@MOSTLY_EMBEDDED
 async def test_metadata_alone_is_followed_until_something_is_an_applications(cluster: Cluster, namespace: str) -> None:
     cache, app = Cache(), Application(name=namespace, namespace="argocd")
     everything = Everything(
@@ -88,6 +94,7 @@ async def test_metadata_alone_is_followed_until_something_is_an_applications(clu
         await asyncio.gather(task, return_exceptions=True)
 
 
+@MOSTLY_EMBEDDED
 async def test_what_becomes_an_applications_by_a_setting_is_told_whole(cluster: Cluster, namespace: str) -> None:
     """Its data was not kept before, and of a Secret that is what must not be shown."""
     cache, told, tracking = Cache(), list[Manifest](), [TRACKING]

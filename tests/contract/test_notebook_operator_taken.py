@@ -21,6 +21,7 @@ from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.manifest import dump, load_all
 from support.clusters import ARGOSY, KUBECTL, environment, kubectl, until_served
 from support.deadlines import HANG_SECONDS
+from support.failure_report import record_log
 
 if TYPE_CHECKING:
     from conftest import RealServer
@@ -69,7 +70,7 @@ def installed(own_server: RealServer, tmp_path: Path) -> Iterator[Path]:
     assert kubectl(config, "wait", "serviceaccount/default", "-n", NAMESPACE, "--for=create").code == 0
     leads = tmp_path / "operator.kubeconfig"
     leads.write_text(dump(_kubeconfig(config)))
-    log = tmp_path / "operator.log"
+    log = record_log(tmp_path / "operator.log")
     (deployment,) = load_all((SHIPPED / "deployment.yaml").read_text())
     words = deployment["spec"]["template"]["spec"]["containers"][0]["command"]
     assert words[0] == "argosy" and words[-2] == "--port"

@@ -8,6 +8,7 @@ import importlib
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,10 +49,14 @@ def flags(parser: argparse.ArgumentParser) -> set[str]:
     return {name for action in parser._actions for name in action.option_strings}
 
 
-def section(text: str, heading: str) -> str:
-    """What stands under a heading, up to the next one."""
-    found = re.search(rf"^#+ `?{re.escape(heading)}`?$(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
-    return found[1] if found else ""
+@cache
+def sections(page: Path) -> dict[str, str]:
+    """What stands under each heading, up to the next one."""
+    parts = re.split(r"^#+ `?(.+?)`?$|^#", page.read_text(), flags=re.MULTILINE)
+    found: dict[str, str] = {}
+    for heading, text in zip(parts[1::2], parts[2::2]):
+        found.setdefault(heading or "", text)
+    return found
 
 
 COMMANDS = dict(commands(cli.command_line()))
@@ -59,7 +64,7 @@ COMMANDS = dict(commands(cli.command_line()))
 
 @pytest.mark.parametrize("path", [path for path, parser in COMMANDS.items() if not subcommands(parser)])
 def test_every_command_and_flag_is_in_the_reference(path: str) -> None:
-    text = section((REFERENCE / "cli.md").read_text(), path)
+    text = sections(REFERENCE / "cli.md").get(path)
     assert text, f"docs/reference/cli.md has no section `{path}`"
     missing = {flag for flag in flags(COMMANDS[path]) - {"-h", "--help"} if f"`{flag}" not in text}
     assert not missing, f"{path}: {sorted(missing)} are not described"
@@ -129,6 +134,7 @@ def test_every_make_target_is_explained_to_contributors() -> None:
     assert {target for target in make_targets() if f"`make {target}`" not in text} == set()
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """The names that headings get: lower case, words joined by dashes, other marks dropped."""
     headings = HEADING.findall(FENCE.sub("", page.read_text()))

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from support.deadlines import HANG_SECONDS
+from support.tiers import IN_TEST_ALL
 
 FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
 TEKTON = FOLDER / "pipelines/tekton"
@@ -130,9 +131,7 @@ ALONE = {
     "a tab",
     "a base that is not there",
 }
-ALWAYS = {"a base that is not there"}
-REST = pytest.mark.tier("all")
-CASES = [pytest.param(*rest, id=what, marks=() if what in ALWAYS else REST) for what, *rest in BROKEN]
+CASES = [pytest.param(*rest, id=what, marks=IN_TEST_ALL) for what, *rest in BROKEN]
 
 
 def test_mistakes_in_many_places_are_all_said_at_once(copy: Path, programs: dict[str, str]) -> None:
@@ -282,10 +281,10 @@ def test_the_pipeline_passes_and_tells_github(copy: Path, programs: dict[str, st
 @pytest.mark.parametrize(
     "file, old, new, failed",
     [
-        (DEV, "value: dev-qwen", "value: qwen", "custom-tests"),
-        pytest.param(DEV, "../../base", "../../bass", "kustomize-build", marks=REST),
-        pytest.param(DEV, "../../base", "../../base  ", "yaml-lint", marks=REST),
-        pytest.param(SECRET, 'AWS_S3_BUCKET: ""', "AWS_S3_BUCKET: models", "security-scan", marks=REST),
+        (DEV, "../../base", "../../bass", "kustomize-build"),
+        pytest.param(DEV, "value: dev-qwen", "value: qwen", "custom-tests", marks=IN_TEST_ALL),
+        pytest.param(DEV, "../../base", "../../base  ", "yaml-lint", marks=IN_TEST_ALL),
+        pytest.param(SECRET, 'AWS_S3_BUCKET: ""', "AWS_S3_BUCKET: models", "security-scan", marks=IN_TEST_ALL),
     ],
 )
 def test_the_pipeline_refuses_a_broken_overlay_and_tells_github(

@@ -186,7 +186,13 @@ def test_the_data_connection_has_five_keys_and_no_value(environment: str) -> Non
     assert secret["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] == "0"
 
 
-@pytest.mark.parametrize("example, kind", [("external-secret", "ExternalSecret"), ("sealed-secret", "SealedSecret")])
+@pytest.mark.parametrize(
+    "example, kind",
+    [
+        ("external-secret", "ExternalSecret"),
+        pytest.param("sealed-secret", "SealedSecret", marks=pytest.mark.tier("all")),
+    ],
+)
 @pytest.mark.parametrize(
     "environment",
     [pytest.param(each, marks=pytest.mark.tier("all") if number else ()) for number, each in enumerate(ENVIRONMENTS)],

@@ -8,12 +8,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.model.names import GroupKind
 from argosy.patch import json_patch
 from argosy.setup.checks.merging import Check, merged, missing_from
+from support import proof_scale
 from support.ansible_playbooks import DEPLOY
 
 
@@ -27,6 +28,7 @@ def _filters() -> ModuleType:
 
 
 ROLE = _filters()
+EXAMPLES = settings(max_examples=100 if proof_scale.is_full() else 25)
 SCRIPTS = st.sampled_from(["return {}\n", "return {status = 'Healthy'}", ""])
 KINDS = st.tuples(st.sampled_from(["", "example.com", "serving.kserve.io"]), st.sampled_from(["Claim", "Model"]))
 CHECKS = st.dictionaries(KINDS, SCRIPTS, min_size=1).map(
@@ -52,6 +54,7 @@ def resource(entries: Any) -> dict[str, Any]:
     return {"kind": "ArgoCD", "metadata": {"resourceVersion": "7"}, "spec": spec}
 
 
+@EXAMPLES
 @given(ENTRIES, CHECKS)
 def test_the_role_merges_as_the_command_does(entries: list[Any], wanted: list[dict[str, str]]) -> None:
     before = copy.deepcopy(entries)
@@ -59,6 +62,7 @@ def test_the_role_merges_as_the_command_does(entries: list[Any], wanted: list[di
     assert entries == before
 
 
+@EXAMPLES
 @given(st.none() | ENTRIES, CHECKS)
 def test_a_patch_leads_to_the_merged_list_and_is_then_not_needed(entries: Any, wanted: list[dict[str, str]]) -> None:
     live = resource(entries)
@@ -72,6 +76,7 @@ def test_a_patch_leads_to_the_merged_list_and_is_then_not_needed(entries: Any, w
     assert ROLE.patch(patched, wanted) == {}
 
 
+@EXAMPLES
 @given(st.dictionaries(KINDS, SCRIPTS), CHECKS)
 def test_the_keys_of_argocd_cm_are_those_that_the_command_writes(there: Any, wanted: list[dict[str, str]]) -> None:
     data = {Check(GroupKind(*kind), script).key: script for kind, script in there.items()}

@@ -26,6 +26,7 @@ from support.helm_charts import (
     the,
     wave_of,
 )
+from support.tiers import IN_TEST_ALL
 
 pytestmark = needs_helm
 
@@ -43,8 +44,11 @@ def with_notebooks(*jobs: dict[str, Any], **values: Any) -> dict[str, Any]:
 
 def few(*rows: Any) -> list[Any]:
     """The first and the last of them in every run, the others in `make test-all`: each starts Helm."""
-    rest = pytest.mark.tier("all")
-    return [rows[0], *(pytest.param(*row, marks=rest) for row in rows[1:-1]), rows[-1]]
+    return [rows[0], *(pytest.param(*_columns(row), marks=IN_TEST_ALL) for row in rows[1:-1]), rows[-1]]
+
+
+def _columns(row: Any) -> tuple[Any, ...]:
+    return row if isinstance(row, tuple) else (row,)
 
 
 @functools.cache
@@ -88,7 +92,9 @@ def test_the_most_specific_ref_wins_and_main_stands_in(values: dict[str, Any], r
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"global": {}}, {"git": None}, {"git": {"repoURL": " "}}, {"git": BUILT, "imageBuilds": {"enabled": False}}],
+    few(
+        {}, {"global": {}}, {"git": None}, {"git": {"repoURL": " "}}, {"git": BUILT, "imageBuilds": {"enabled": False}}
+    ),
 )
 def test_without_a_url_nothing_is_built_and_nothing_is_waited_for(values: dict[str, Any]) -> None:
     kinds = {manifest["kind"] for manifest in rendered(values)}
@@ -102,7 +108,7 @@ def test_an_image_that_somebody_else_pushes_can_be_waited_for() -> None:
     assert the(manifests, "Job") and the(manifests, "Role")
 
 
-@pytest.mark.parametrize("values", [{}, {"git": None}, {"global": None}, {"global": {"git": None}}])
+@pytest.mark.parametrize("values", few({}, {"git": None}, {"global": None}, {"global": {"git": None}}))
 def test_a_notebook_without_a_url_is_refused_with_the_name_of_the_value(values: dict[str, Any]) -> None:
     assert "git.repoURL is required" in refusal({"notebooks": {"validation": {"jobs": [NOTEBOOK]}}, **values})
 

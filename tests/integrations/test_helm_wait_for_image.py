@@ -16,6 +16,7 @@ import pytest
 
 from support.deadlines import HANG_SECONDS
 from support.helm_charts import NAMESPACE, SCRIPT, URL, needs_helm, rendered, the
+from support.tiers import IN_TEST_ALL
 
 pytestmark = needs_helm
 
@@ -124,7 +125,8 @@ def test_the_parameters_reach_the_job() -> None:
     assert found["spec"]["activeDeadlineSeconds"] > 120
 
 
-@pytest.mark.parametrize("timeout", [None, 0, ""])
+# Most rows are in `make test-all`: each starts Helm or a shell.
+@pytest.mark.parametrize("timeout", [None, *(pytest.param(each, marks=IN_TEST_ALL) for each in (0, ""))])
 def test_there_is_always_a_timeout(timeout: object) -> None:
     (container,) = job(timeout=timeout)["spec"]["template"]["spec"]["containers"]
     assert {"name": "TIMEOUT", "value": "3600"} in container["env"]
@@ -153,7 +155,7 @@ if os.path.realpath(shutil.which("sh") or "") not in {os.path.realpath(shutil.wh
 
 
 # The Job's image has bash; other shells run the script in `make test-all`.
-@pytest.fixture(params=["bash", *(pytest.param(name, marks=pytest.mark.tier("all")) for name in SHELLS[1:])])
+@pytest.fixture(params=["bash", *(pytest.param(name, marks=IN_TEST_ALL) for name in SHELLS[1:])])
 def shell(request: pytest.FixtureRequest) -> str:
     found = shutil.which(request.param)
     if not found:
@@ -174,7 +176,7 @@ def test_a_tag_that_appears_later_ends_the_wait(tmp_path: Path, shell: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("timeout", "interval"), [(100, 30), (1, 30), pytest.param(3600, 30, marks=pytest.mark.tier("all"))]
+    ("timeout", "interval"), [(100, 30), *(pytest.param(seconds, 30, marks=IN_TEST_ALL) for seconds in (1, 3600))]
 )
 def test_the_wait_ends_in_time_when_the_tag_does_not_appear(
     tmp_path: Path, shell: str, timeout: int, interval: int
@@ -184,7 +186,9 @@ def test_the_wait_ends_in_time_when_the_tag_does_not_appear(
     assert f"not there after {timeout} s" in ended.err
 
 
-@pytest.mark.parametrize("phase", ["Failed", "Error", "Cancelled"])
+@pytest.mark.parametrize(
+    "phase", ["Failed", *(pytest.param(phase, marks=IN_TEST_ALL) for phase in ("Error", "Cancelled"))]
+)
 def test_a_build_that_failed_ends_the_wait_at_once(tmp_path: Path, shell: str, phase: str) -> None:
     ended = run(tmp_path, job(), shell=shell, builds=f"0 b-1 Running\n60 b-1 {phase}")
     assert (ended.code, ended.seconds) == (1, 60)
@@ -228,7 +232,7 @@ def test_an_account_that_may_not_look_is_told_which_permissions_it_needs(tmp_pat
     assert "needs get, list, watch on imagestreams, imagestreamtags and builds" in ended.err
 
 
-@pytest.mark.parametrize("refusal", ["", "Unable to connect to the server: EOF"])
+@pytest.mark.parametrize("refusal", [pytest.param("", marks=IN_TEST_ALL), "Unable to connect to the server: EOF"])
 def test_a_server_that_is_away_for_a_while_is_waited_for(tmp_path: Path, shell: str, refusal: str) -> None:
     ended = run(tmp_path, job(), shell=shell, tag=60, builds="0 b-1 Running", refusal=refusal)
     assert (ended.code, ended.seconds) == (0, 60)

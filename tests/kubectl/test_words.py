@@ -11,7 +11,7 @@ from support.kubectl_transcripts import Outcome, Scenario, cases, complaints, or
 
 Played = dict[str, list[Outcome]]
 # get, apply, diff, delete and wait; each row is a process
-ALWAYS = {"apply", "namespaces"}
+SCENARIOS_IN_MAKE_TEST = {"apply", "namespaces"}
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def played(play_with: Callable[[Path | None, str], Played]) -> Played:
     return play_with(oracle_kubectl(), "kubectl 1.32")
 
 
-@pytest.mark.parametrize("scenario", cases(ALWAYS), ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", cases(SCENARIOS_IN_MAKE_TEST), ids=lambda scenario: scenario.name)
 def test_kubectl_says_what_it_says_of_a_real_server(scenario: Scenario, played: Played) -> None:
     found = complaints(scenario, played[scenario.name])
     assert not found, found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,13 @@ def verbs() -> dict[str, set[str]]:
     return {name: set(flags.split()) for name, flags in found}
 
 
+@cache
+def build_app_parser() -> argparse.ArgumentParser:
+    return children(cli.command_line("app"))["app"]
+
+
 def understood(verb: str) -> set[str]:
-    parser = children(cli.command_line("app"))["app"]
+    parser = build_app_parser()
     for word in verb.split():
         parser = children(parser)[word]
     return {name for action in parser._actions for name in action.option_strings}

@@ -16,6 +16,7 @@ from argosy.render.kustomize import build, trace
 from argosy.render.origins import Traced
 from argosy.source.trees import FolderTree
 from support.file_trees import TextTree
+from support.tiers import IN_TEST_ALL
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Kustomize's cases are not here")
@@ -57,8 +58,7 @@ def check(tree: Tree, path: str, order: str) -> None:
 
 def one_of_five(cases: list[dict[str, Any]]) -> list[Any]:
     """The others in `make test-all`; what they render to is compared in every run (test_kustomize.py)."""
-    rest = pytest.mark.tier("all")
-    return [pytest.param(case, marks=rest if number % 5 else ()) for number, case in enumerate(cases)]
+    return [pytest.param(case, marks=IN_TEST_ALL if number % 5 else ()) for number, case in enumerate(cases)]
 
 
 @pytest.mark.parametrize("case", one_of_five(listed("cases.json")), ids=lambda case: case["input"])

@@ -21,6 +21,7 @@ from argosy.server.routes import Filtered, May, Public, Route, SignedIn
 from argosy.server.table import TABLE
 from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, Case, Row, address, sent
 from support.tenants import GRANTS, World, ask, guarded_world, stubbed
+from support.tiers import IN_TEST_ALL_AND_PROVE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
@@ -188,7 +189,10 @@ async def find_changed(world: World, caller: str, table: Sequence[Route]) -> lis
     return sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
 
 
-@pytest.mark.parametrize("caller", ["reader", "viewer-a", "nothing", "logs-b"])
+@pytest.mark.parametrize(
+    "caller",
+    ["viewer-a", *(pytest.param(name, marks=IN_TEST_ALL_AND_PROVE) for name in ("reader", "nothing", "logs-b"))],
+)
 async def test_who_may_only_look_changes_nothing_by_any_route(world: World, caller: str) -> None:
     """What a route asks for besides its permission is asked here, too."""
     assert await find_changed(world, caller, TABLE) == []

@@ -180,7 +180,7 @@ async def find_leaks(world: World, entry: Entry, canaries: Canaries, paths: Sequ
     headers = dict(world.callers["admin"].headers)
     leaks, sizes = [], 0
     for path in paths:
-        got = await ask(entry, "GET", path, headers, linger=0.2)
+        got = await ask(entry, "GET", path, headers, reads_stream=True)
         sizes += len(got.body)
         told = got.body + json.dumps(dict(got.headers)).encode()
         leaks += [f"GET {path}: {kind}" for kind in canaries.found_in(told)]

@@ -21,7 +21,7 @@ async def test_a_killed_engine_repeats_nothing_and_forgets_nothing(
     size: Callable[..., int], rng: random.Random
 ) -> None:
     assert len(SCENES) >= 30
-    count = size(2000, test=8)
+    count = size(2000, test=4)
     names = rng.sample(sorted(SCENES), min(len(SCENES), max(1, count // 2)))
     wrong = await wrongs(await rehearsed(names), count, rng)
     assert not wrong, f"{len(wrong)} of {count}:\n" + "\n".join(wrong[:5])

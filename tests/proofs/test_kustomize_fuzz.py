@@ -110,13 +110,13 @@ def patch(text: bytes) -> None:
 def test_kustomizations_that_are_almost_right_are_built_or_refused(
     rng: random.Random, size: Callable[..., int]
 ) -> None:
-    count = size(200_000, test=1_000)
+    count = size(200_000, test=500)
     refused = feed(texts(rng, count, KUSTOMIZATIONS), render)
     assert count / 20 < refused < count * 0.95, "the inputs are too good or too bad to show anything"
 
 
 def test_patches_that_are_almost_right_are_applied_or_refused(rng: random.Random, size: Callable[..., int]) -> None:
-    count = size(200_000, test=1_000)
+    count = size(200_000, test=500)
     refused = feed(texts(rng, count, PATCHES), patch)
     assert count / 20 < refused < count * 0.95, "the inputs are too good or too bad to show anything"
 

@@ -44,7 +44,10 @@ def test_an_overlay_in_a_known_style_gives_what_kubectl_gives(name: str, memory_
     ("name", "step"),
     [
         ("kubeflow: istio overlay with prefix", "fix_references"),
-        ("argo: config maps, arguments and a service type", "stages.merge_patch"),
+        pytest.param(
+            "argo: config maps, arguments and a service type", "stages.merge_patch",
+            marks=pytest.mark.tier("all", "prove"),
+        ),
     ],
 )
 def test_the_proof_notices_a_step_that_is_left_out(
@@ -64,6 +67,7 @@ def _hurt(seed: int) -> tuple[str, Texts]:
     return name, noisy(STYLES[name], chance)
 
 
+@pytest.mark.tier("all", "prove")
 def test_an_accident_has_the_same_end_as_with_kubectl(
     rng: random.Random, size: Callable[[int], int], memory_path: Path
 ) -> None:

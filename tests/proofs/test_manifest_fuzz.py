@@ -87,3 +87,21 @@ def test_the_proof_notices_a_reader_that_is_wrong(
     seed_bug(monkeypatch)
     with pytest.raises(Found):
         feed(texts(rng, 50_000), take)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_proof_notices_an_input_that_takes_too_much_memory(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    """One of few inputs, and one whose memory is free again soon; what the process had before does not hide it."""
+    monkeypatch.setattr("support.fuzzer.MEGABYTES", 32)
+    earlier, kept = bytearray(128 << 20), []
+    del earlier
+
+    def take(data: bytes) -> None:
+        memory = bytearray(64 << 20)
+        kept.append(memory if is_kept else data)
+
+    feed(texts(rng, 3), kept.append)
+    with pytest.raises(Found, match="more than 32 MB within the first 1 inputs"):
+        feed(texts(rng, 1), take)

@@ -1,8 +1,9 @@
 """Three controllers, many applications, many kills, and an API that fails now and then.
 
 Whatever dies or sleeps: every application ends as Git asks, none is worked on by two controllers at once, no hook is
-made twice, nothing is changed on a Lease that is over, and all that a controller had becomes another's: sooner where it
-was stopped, and gave up its Lease, than where it was killed. How many seconds that takes is printed, not judged.
+made twice, nothing is changed on a Lease that is over, and all that a controller had becomes another's. How many
+seconds that takes is printed. In full it is judged too, but only within one run: the median after a stop, which gives
+up the Lease, is less than half of the median after a kill. A short run has too few of both for that.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import pytest
 
 from argosy.runtime.member_leases import SharedTerms
 from support.deadlines import HANG_SECONDS
+from support.proof_scale import is_full
 from support.sharded_controllers import APPS, LEASES, Change, Proxy, SharedWork, shared_work
 
-pytestmark = pytest.mark.tier("prove")
 APPLICATIONS, KILLS, NAPS = 1000, 50, 4
 TROUBLE = 0.02  # of all requests
 AT_WORK = 20  # applications that are asked to sync before each kill
-SOONER = 0.5  # of the time that a Lease has to run out, at most, where it is given up
+MOST_OF_A_KILL = 0.5  # of the median after kills that the median after stops may be
 
 
 class Handover:
@@ -110,15 +111,18 @@ def check_changes(work: SharedWork) -> float:
 
 
 def check_handovers(stopped: list[float], killed: list[float]) -> None:
-    """Nobody waits until the Lease of a controller that was stopped runs out."""
+    """Nobody waits until the Lease of a controller that was stopped runs out: seconds until its last application was
+    another's, compared with those of killed controllers in the same run."""
     share = statistics.median(stopped) / statistics.median(killed)
-    assert share < SOONER, f"a stop takes {share:.0%} of the time that a kill takes"
+    assert share < MOST_OF_A_KILL, f"a stop takes {share:.0%} of the time that a kill takes"
 
 
+@pytest.mark.tier("all", "prove")
 def test_many_controllers_many_kills(
     size: Callable[[int], int], rng: random.Random, memory_path: Path
 ) -> None:
-    applications, kills = size(APPLICATIONS), max(4, size(KILLS))
+    applications = size(APPLICATIONS if is_full() else APPLICATIONS // 2)
+    kills = max(2, size(KILLS))
     numbers = [(signal.SIGKILL, signal.SIGTERM)[place % 2] for place in range(kills)]
     numbers += [signal.SIGSTOP] * size(NAPS)
     rng.shuffle(numbers)
@@ -142,7 +146,8 @@ def test_many_controllers_many_kills(
             print(f"{number.name}: {told(ends, number)}")
         oldest = check_changes(work)
         print(f"oldest Lease that something was changed on: {oldest:.1f} s; {time.monotonic() - began:.0f} s in all")
-        check_handovers(last_times(ends, signal.SIGTERM), last_times(ends, signal.SIGKILL))
+        if is_full():
+            check_handovers(last_times(ends, signal.SIGTERM), last_times(ends, signal.SIGKILL))
 
 
 LEASE, APP, JOB = f"{LEASES}/c0", f"{APPS}/app-1", "/apis/batch/v1/namespaces/ml/jobs/hook-app-1"

@@ -150,12 +150,14 @@ async def check_cancelled(folder: Path, place: Path, seed: int, count: int, bug:
     assert marked(MARKER) == []
 
 
+@pytest.mark.tier("all", "prove")
 async def test_what_is_cancelled_or_late_leaves_nothing(
     size: Callable[..., int], rng: random.Random, tmp_path: Path, place: Path
 ) -> None:
     await check_cancelled(tmp_path, place, rng.getrandbits(32), size(200, test=2))
 
 
+@pytest.mark.tier("all", "prove")
 async def test_files_that_are_left_after_a_cancelled_run_are_found(tmp_path: Path, place: Path) -> None:
     bug = "from argosy.addons.notebooks import local; local.remove = lambda folder: None"
     with pytest.raises(AssertionError, match=r"AssertionError: files are left: .*run\.json"):

@@ -203,6 +203,7 @@ async def test_no_quiet_attack_gets_out(size: Callable[[int], int], rng: random.
     assert _code() == code, "argosy was changed"
 
 
+@pytest.mark.tier("all", "prove")
 async def test_no_violent_attack_outlives_its_run(
     size: Callable[[int], int], rng: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

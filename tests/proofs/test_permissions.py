@@ -149,7 +149,7 @@ async def test_with_all_of_them_every_deed_is_done_and_nothing_refused(
     """All deeds; some in `make test`."""
     everything = list(dict.fromkeys((*CONTROLLER.values(), *SERVER.values(), deeds.signs_in, deeds.signs_out)))
     places = range(len(everything))
-    some = rng.sample(places, min(len(places), size(20 * len(places), test=8)))
+    some = rng.sample(places, min(len(places), size(20 * len(places), test=4)))
     async with scene.standing():
         await check_done(scene, [everything[place] for place in sorted(some)])
 
@@ -196,6 +196,7 @@ def server_right(resource: str, verb: str) -> Right:
     return next(right for right in RIGHTS[FULL] if "server" in right.role[1] and right[2:4] == (resource, verb))
 
 
+@pytest.mark.tier("all", "prove")
 async def test_a_right_that_a_deed_does_not_need_is_found(scene: Scene) -> None:
     with pytest.raises(AssertionError, match="lists_applications needs no such right: server-acts: delete"):
         await fails_without(scene, server_right("*", "delete"), deeds.lists_applications)

@@ -114,6 +114,7 @@ async def test_all_streams_of_whoever_is_ended_end_and_no_other(
     await check_ended(streams["kept"])
 
 
+@pytest.mark.tier("all", "prove")
 async def test_a_session_that_signs_out_takes_its_streams_with_it(world: SignedInWorld) -> None:
     identities = world.identities
     mine, other = [str(await in_loop(world, identities.login("ann", PASSWORD))) for _ in range(2)]
@@ -149,6 +150,7 @@ async def test_a_server_that_looks_only_at_the_age_of_a_token_is_found_out(
         await check_ended(streams[name])
 
 
+@pytest.mark.tier("all", "prove")
 async def test_a_server_that_forgets_who_signed_out_is_found_out(
     world: SignedInWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

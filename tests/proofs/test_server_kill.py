@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,12 +147,10 @@ def check(server: Sandbox, ledger: Ledger) -> None:
 
 def check_watch(server: Sandbox, since: int, ledger: Ledger) -> None:
     """A client that saw `since` before the kill goes on from there, and sees every write that it missed."""
-    query = f"watch=1&resourceVersion={since}&timeoutSeconds=1"
     buckets = (CONFIGMAPS, SECRETS)
     with ThreadPoolExecutor() as pool:
-        answers = list(pool.map(lambda bucket: server.request("GET", f"{bucket}?{query}"), buckets))
-    for bucket, answer in zip(buckets, answers):
-        events = [json.loads(line) for line in answer.body.splitlines()]
+        watched = list(pool.map(lambda bucket: watched_events(server, bucket, since), buckets))
+    for bucket, events in zip(buckets, watched):
         if any(event["type"] == "ERROR" for event in events):
             raise Lost(f"a watch from {since} cannot go on: {events[0]}")
         versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
@@ -161,6 +160,33 @@ def check_watch(server: Sandbox, since: int, ledger: Ledger) -> None:
         wrote = {version for version in ours if version > since}
         if missing := wrote - set(versions):
             raise Lost(f"a watch from {since} missed {sorted(missing)[:5]}")
+
+
+def write_last(server: Sandbox, bucket: str) -> str:
+    """The version of an object that is not in the ledger, and is newer than all others."""
+    manifest = {"apiVersion": "v1", "kind": "Secret" if bucket is SECRETS else "ConfigMap"}
+    answer = server.request("POST", bucket, {**manifest, "metadata": {"generateName": "last-"}})
+    assert answer.code == 201, answer.body
+    return str(answer.json()["metadata"]["resourceVersion"])
+
+
+def watched_events(server: Sandbox, bucket: str, since: int) -> list[Any]:
+    """Until an object that is written after the watch began arrives, and so all that was written before."""
+    connection = server.endpoint.connection()
+    try:
+        headers = {"Authorization": f"Bearer {server.endpoint.token}"}
+        connection.request("GET", f"{bucket}?watch=1&resourceVersion={since}", headers=headers)
+        stream = connection.getresponse()
+        last = write_last(server, bucket)
+        events: list[Any] = []
+        while line := stream.readline():
+            event = json.loads(line)
+            if event["type"] != "ERROR" and event["object"]["metadata"]["resourceVersion"] == last:
+                break
+            events.append(event)
+        return events
+    finally:
+        connection.close()
 
 
 def prove(home: Path, rng: random.Random, kills: int, bug: str = "") -> Ledger:

@@ -29,6 +29,7 @@ from argosy.apiserver.store.watch import Watch
 from argosy.model.errors import Gone
 from argosy.model.names import ResourceKey
 from support.clusters import TOKEN, Served, configmap, served
+from support.tiers import IN_TEST_ALL_AND_PROVE
 
 pytestmark = pytest.mark.tier("test", "prove")
 
@@ -315,7 +316,14 @@ def say_gone_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed_bug", [skip_a_line, double_a_line, forget_transitions, compact_without_saying_so, say_gone_too_early]
+    "seed_bug",
+    [
+        skip_a_line,
+        pytest.param(double_a_line, marks=IN_TEST_ALL_AND_PROVE),
+        pytest.param(forget_transitions, marks=IN_TEST_ALL_AND_PROVE),
+        compact_without_saying_so,
+        pytest.param(say_gone_too_early, marks=IN_TEST_ALL_AND_PROVE),
+    ],
 )
 def test_the_proof_catches(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]

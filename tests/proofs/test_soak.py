@@ -28,7 +28,9 @@ from support.sharded_controllers import APPS, CONTROL, Controller, SharedWork, s
 
 TROUBLE = 0.05
 DRIFT = 0.02  # of memory, after the warm-up
+# Of a full run; `make prove` ends a proof of more than an hour, unless ARGOSY_TEST_PATIENCE says otherwise.
 MINUTES, APPLICATIONS = float(os.environ.get("ARGOSY_SOAK_MINUTES", "30")), 100
+SAMPLES, FEW_APPLICATIONS = 8, 5  # of a short run; fewer samples could not show growth
 WARM_UP = 0.3  # of all samples
 BETWEEN_DEEDS = 2.0 if is_full() else 0.5  # seconds
 DEEDS_A_SAMPLE = 3
@@ -114,10 +116,12 @@ def fill(work: SharedWork) -> None:
         work.until(HANG_SECONDS + len(work.apps), partial(work.are_synced, head), "all are delivered again")
 
 
-def soak(work: SharedWork, rng: random.Random, seconds: float) -> dict[str, list[Sample]]:
+def soak(work: SharedWork, rng: random.Random, minutes: float) -> dict[str, list[Sample]]:
+    """For so many minutes, and in any case as long as it takes to have samples that can be compared."""
     deeds, found = Deeds(work, rng), {each.name: list[Sample]() for each in work.controllers}
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
+    ends, count = time.monotonic() + minutes * 60, 0
+    while time.monotonic() < ends or count < SAMPLES:
+        count += 1
         for _ in range(DEEDS_A_SAMPLE):
             deeds.one()
             time.sleep(BETWEEN_DEEDS)
@@ -129,6 +133,7 @@ def soak(work: SharedWork, rng: random.Random, seconds: float) -> dict[str, list
 
 def grown(samples: Sequence[Sample]) -> Iterator[str]:
     """What is more at the end than after the warm-up."""
+    assert len(samples) >= SAMPLES, f"{len(samples)} samples show nothing"
     calm = samples[int(len(samples) * WARM_UP) :]
     third = max(1, len(calm) // 3)
     for place, what in enumerate(Sample._fields):
@@ -143,13 +148,14 @@ def grown(samples: Sequence[Sample]) -> Iterator[str]:
 
 @pytest.mark.tier("all", "prove")
 def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_path: Path) -> None:
-    applications, seconds = (APPLICATIONS, MINUTES * 60) if is_full() else (5, 8.0)
+    applications, minutes = (APPLICATIONS, MINUTES) if is_full() else (FEW_APPLICATIONS, 0.0)
     with shared_work(memory_path, applications, controllers=2, made_by=Counted) as work:
         fill(work)
         work.proxy.trouble = TROUBLE
-        found = soak(work, rng, seconds)
+        began = time.monotonic()
+        found = soak(work, rng, minutes)
         work.proxy.trouble = 0.0
-        print(f"{seconds:.0f} s, faults {dict(work.proxy.struck)}, {len(work.proxy.changes)} changes")
+        print(f"{time.monotonic() - began:.0f} s, faults {dict(work.proxy.struck)}, {len(work.proxy.changes)} changes")
         faults = []
         for name, samples in found.items():
             print(f"{name}: {len(samples)} samples")
@@ -176,3 +182,17 @@ def test_the_proof_notices_what_grows(what: str, monkeypatch: pytest.MonkeyPatch
     more = getattr(GROWTH, what)
     leaking = [sample._replace(**{what: getattr(sample, what) + more * n}) for n, sample in enumerate(steady)]
     assert [finding.split()[0] for finding in grown(leaking)] == [what]
+
+
+@pytest.mark.tier("test", "prove")
+@pytest.mark.parametrize("what", ["descriptors", "threads", "tasks"])
+def test_a_short_proof_notices_what_grows_with_every_request(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three more of one thing with each deed, in as many samples as a short run takes."""
+    monkeypatch.setattr(sys.modules[__name__], "is_full", lambda: False)
+    monkeypatch.setattr(sys.modules[__name__], "FEW", 10)
+    steady = [CALM] * SAMPLES
+    assert not list(grown(steady))
+    leaking = [CALM._replace(**{what: getattr(CALM, what) + 3 * DEEDS_A_SAMPLE * n}) for n in range(SAMPLES)]
+    assert [finding.split()[0] for finding in grown(leaking)] == [what]
+    with pytest.raises(AssertionError, match="2 samples show nothing"):
+        list(grown(leaking[:2]))

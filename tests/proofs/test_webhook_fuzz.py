@@ -33,6 +33,7 @@ from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.fuzzer import disturbed, mutated
 from support.rest_api import World, rest_world
+from support.tiers import IN_TEST_ALL_AND_PROVE
 from support.webhooks import CLONE, PROVIDERS, SECRETS, delivery, post, signature
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
@@ -155,9 +156,10 @@ def die_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     ("seed_bug", "count", "finding"),
     [
         (skip_signatures, 2_000, "a forged delivery of .* is accepted"),
-        (accept_any_signature, 2_000, "a forged delivery of .* is accepted"),
-        (trust_forms, 2_000, "is answered with 500"),
-        (die_in_the_background, 200, "a task died: .*KeyError"),  # which is looked for at the end
+        pytest.param(accept_any_signature, 2_000, "a forged delivery of .* is accepted", marks=IN_TEST_ALL_AND_PROVE),
+        pytest.param(trust_forms, 2_000, "is answered with 500", marks=IN_TEST_ALL_AND_PROVE),
+        # which is looked for at the end
+        pytest.param(die_in_the_background, 200, "a task died: .*KeyError", marks=IN_TEST_ALL_AND_PROVE),
     ],
 )
 async def test_the_proof_notices_a_webhook_that_is_wrong(
@@ -190,6 +192,7 @@ async def send_at_once(world: World, count: int) -> None:
     assert most < MOST_MEMORY, f"{count} bodies take {most >> 20} MB"
 
 
+@pytest.mark.tier("all", "prove")
 async def test_large_bodies_at_once_fill_no_memory(
     world: World, size: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +205,7 @@ async def test_large_bodies_at_once_fill_no_memory(
     assert (too_large, unannounced) == (413, 413)
 
 
+@pytest.mark.tier("all", "prove")
 async def test_the_proof_notices_bodies_that_wait_for_no_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Webhooks, "turn", lambda self, announced: contextlib.nullcontext())
     with pytest.raises(AssertionError, match=r"bodies take \d+ MB"):

@@ -19,6 +19,7 @@ from support.app_commands import Scene, scene, write_kubeconfig
 from support.clusters import served
 from support.engine import CONTROL, config_map
 from support.simulated_argocd import controller
+from support.tiers import IN_TEST_ALL
 
 AUTOMATED = {"automated": {"prune": True}}
 SECRET = {
@@ -146,6 +147,7 @@ async def test_secrets_stay_where_they_are_unless_they_are_asked_for(one: Scene,
     assert await other.get("Secret", "repo", CONTROL) is None
 
 
+@pytest.mark.tier("all")
 async def test_settings_that_are_left_out_are_named_with_the_flag_that_takes_them(one: Scene) -> None:
     for name, data in (("argocd-gpg-keys-cm", {"4AEE18F83AFDEB23": "a key"}), ("argocd-notifications-cm", {})):
         metadata = {"name": name, "namespace": CONTROL}
@@ -159,6 +161,7 @@ async def test_settings_that_are_left_out_are_named_with_the_flag_that_takes_the
     assert "is without" not in whole.err
 
 
+@pytest.mark.tier("all")
 async def test_a_dry_run_tells_all_and_writes_nothing(one: Scene, other: Scene, tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     file.write_text((await one.argosy("admin", "export")).out)
@@ -209,6 +212,7 @@ async def test_applications_of_an_argo_cd_beside_it_are_not_pruned(one: Scene, t
     assert "0 to prune" in kept.out
 
 
+@pytest.mark.tier("all")
 async def test_nobody_is_asked_about_a_plan_that_was_not_shown(
     other: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +227,7 @@ async def test_nobody_is_asked_about_a_plan_that_was_not_shown(
     assert "nothing was written" in answered
 
 
-@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("is_there", [True, pytest.param(False, marks=IN_TEST_ALL)])
 async def test_what_the_cluster_refuses_is_refused_before_anything_is_written(
     other: Scene, tmp_path: Path, is_there: bool
 ) -> None:
@@ -326,7 +330,10 @@ async def test_a_cluster_that_knows_no_applications_yet_is_taught_them(one: Scen
         assert "Plan: 0 to create, 0 to change" in again.out
 
 
-@pytest.mark.parametrize("text", ["", "---\n", "- 1\n", "kind: Application\n", "a: [\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["a: [\n", *(pytest.param(text, marks=IN_TEST_ALL) for text in ("", "---\n", "- 1\n", "kind: Application\n"))],
+)
 async def test_what_is_no_export_is_refused(other: Scene, tmp_path: Path, text: str) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)

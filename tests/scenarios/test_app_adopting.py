@@ -97,6 +97,7 @@ async def test_a_pause_that_adopting_did_not_set_is_not_ended(place: Place, own:
     assert own.items() <= (await place.annotations()).items()
 
 
+@pytest.mark.tier("all")
 async def test_a_dry_run_shows_the_plan_and_writes_nothing(place: Place) -> None:
     before = await place.scene.app()
     said = await place.scene.argosy("app", "adopt", "models", "--dry-run", "-o", "json")
@@ -109,6 +110,7 @@ async def test_a_dry_run_shows_the_plan_and_writes_nothing(place: Place) -> None
     assert await place.scene.app() == before
 
 
+@pytest.mark.tier("all")
 async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_asked_for(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,6 +146,7 @@ async def test_a_field_that_the_kind_does_not_have_is_told_with_its_line(desk: S
     assert (cause["kind"], cause["file"]) == ("UnknownField", "app/widget.yaml")
 
 
+@pytest.mark.tier("all")
 async def test_a_kind_that_the_cluster_does_not_know_is_a_missing_definition(desk: Scene) -> None:
     await desk.deliver()
     desk.repository.push({"app/widget.yaml": widget(size=1)})
@@ -224,6 +225,7 @@ async def test_a_branch_that_is_behind_the_default_one_is_stale(desk: Scene) -> 
     assert told["more"]["next"] == "argosy app set models --revision main"
 
 
+@pytest.mark.tier("all")
 async def test_the_list_says_whose_doing_the_differences_are(desk: Scene) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="one")})
     await synced(desk)

@@ -61,6 +61,7 @@ async def test_a_wide_list_has_the_columns_of_argo_cd(desk: Scene) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.tier("all")
 async def test_a_list_is_narrowed_by_labels_project_and_repository(desk: Scene) -> None:
     await desk.deliver(metadata={"labels": {"env": "dev"}})
     await desk.deliver("other", metadata={"labels": {"env": "prod"}})
@@ -183,6 +184,7 @@ async def test_where_no_applications_are_known_it_says_what_to_start(desk: Scene
     assert said.code == 2 and "next: start what delivers them: argosy controller" in said.err
 
 
+@pytest.mark.tier("all")
 async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) -> None:
     await desk.deliver()
     said = await desk.argosy("app", "get", "model")
@@ -202,6 +204,7 @@ async def test_waiting_ends_at_once_where_nothing_would_ever_sync_it(desk: Scene
     assert "wave 0: ConfigMap/settings -n ml  OutOfSync" in said.err
 
 
+@pytest.mark.tier("all")
 async def test_waiting_too_long_exits_4_and_says_what_is_missing(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)

@@ -69,6 +69,7 @@ async def test_an_application_is_created_from_a_file(desk: Scene, tmp_path: Path
     assert (await desk.app("again"))["spec"]["source"]["path"] == "other"
 
 
+@pytest.mark.tier("all")
 async def test_an_application_that_lacks_a_repository_is_not_written(desk: Scene) -> None:
     said = await desk.argosy("app", "create", "models", "--path", "app")
     assert said.code == 2 and "no repository is given" in said.err
@@ -270,6 +271,7 @@ async def test_a_dry_run_changes_nothing_and_says_so(desk: Scene) -> None:
     assert await desk.get("ConfigMap", "settings") is None
 
 
+@pytest.mark.tier("all")
 async def test_an_application_that_its_project_does_not_permit_is_not_written(desk: Scene) -> None:
     await desk.project("team", sourceRepos=["https://git.example/*"])
     words = ("app", "create", "models", "--repo", desk.repository.url, "--path", "app", "--dest-namespace", "ml")

@@ -45,6 +45,7 @@ async def delivered(desk: Scene, **files: object) -> None:
     await desk.until_synced()
 
 
+@pytest.mark.tier("all")
 async def test_nothing_differs_after_a_sync_and_the_exit_code_says_so(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT, token=SECRET)
     said = await desk.argosy("app", "diff", "models")

@@ -76,6 +76,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:  # typ
         yield found
 
 
+@pytest.mark.tier("all")
 @pytest.mark.anyio
 async def test_a_sync_that_fails_exits_20(desk: Scene) -> None:
     desk.repository.push({"app/wrong.yaml": {**config_map("wrong"), "data": {"not a key!": "x"}}})

@@ -105,6 +105,7 @@ def configured(terminal: Terminal) -> None:
     terminal.type('"$ARGOSY" health apply --force --settle 0')
 
 
+@pytest.mark.tier("all")
 def test_the_two_scripts_apply_and_verify(terminal: Terminal) -> None:
     shutil.copytree(SCRIPTS, terminal.folder / "llmops-via-argocd/argocd-custom-healthcheck")
     with_environments(terminal.cluster, dev="Progressing")

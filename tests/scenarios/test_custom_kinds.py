@@ -13,8 +13,8 @@ from support.clusters import KUBECTL, Sandbox, kubectl, sandbox, until_served
 
 DATA = Path(__file__).parents[1] / "data" / "definitions"
 EXAMPLES = [each for file in sorted(DATA.glob("*.yaml")) for each in read_manifests(file.read_text(), where=file.name)]
-SHORT_NAMES = ["csv", "sub", "og", "is", "bc", "dsc", "smcp", "es", "tr", "el", "appproj"]
-ALL = pytest.mark.tier("all")
+SHORT_NAMES = ["app", "tm", "csv", "sub", "og", "is", "bc", "dsc", "smcp", "es", "tr", "el", "appproj"]
+pytestmark = pytest.mark.tier("all")  # `make test` has what a server makes of each definition, and one list at the demo
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,6 @@ def test_models_are_shown_with_their_traffic(furnished: Sandbox) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.tier("all")
 def test_notebook_jobs_are_shown_with_phase_and_notebook(furnished: Sandbox) -> None:
     header, row = table(furnished, "nvj")
     assert header.split() == ["NAME", "PHASE", "NOTEBOOK", "AGE"]
@@ -72,14 +71,13 @@ def test_applications_are_shown_with_sync_and_health(furnished: Sandbox) -> None
     assert row.split() == ["llmops-dev", "Synced", "Healthy"]
 
 
-@pytest.mark.tier("all")
 def test_routes_are_shown_as_openshift_shows_them(furnished: Sandbox) -> None:
     header, row = table(furnished, "routes")
     assert header.split() == ["NAME", "HOST/PORT", "PATH", "SERVICES", "PORT", "TERMINATION", "WILDCARD"]
     assert row.split()[1:] == ["gitops.apps.example.org", "/", "openshift-gitops-server", "https", "reencrypt", "None"]
 
 
-@pytest.mark.parametrize("kind", ["app", "tm", *(pytest.param(each, marks=ALL) for each in SHORT_NAMES)])
+@pytest.mark.parametrize("kind", SHORT_NAMES)
 def test_a_short_name_finds_its_kind(furnished: Sandbox, kind: str) -> None:
     assert len(table(furnished, kind)) > 1
 
@@ -92,7 +90,6 @@ def test_a_misspelt_field_is_named_before_anything_is_applied(furnished: Sandbox
     assert kubectl(furnished.kubeconfig, "get", "nvj", "no-field").code == 1
 
 
-@pytest.mark.tier("all")
 def test_the_second_apply_changes_nothing(furnished: Sandbox) -> None:
     # As with the original, the server adds defaults inside of an ExternalSecret's lists, and kubectl replaces lists.
     again = [each for each in by_people() if each["kind"] != "ExternalSecret"]
@@ -101,7 +98,6 @@ def test_the_second_apply_changes_nothing(furnished: Sandbox) -> None:
     assert [line for line in said if not line.endswith(" unchanged")] == []
 
 
-@pytest.mark.tier("all")
 def test_explain_tells_what_a_field_is(furnished: Sandbox) -> None:
     told = run(furnished, "explain", "applications.argoproj.io.spec.syncPolicy.automated.selfHeal")
     assert "undo what was changed in the cluster" in told

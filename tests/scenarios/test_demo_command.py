@@ -66,6 +66,7 @@ def push(shown: Demo, work: Path, file: str, old: str, new: str) -> None:
     shown.git("-C", str(work), "push", "-q")
 
 
+@pytest.mark.tier("all")
 def test_at_first_dev_is_there_staging_is_one_field_behind_and_production_waits(shown: Demo) -> None:
     assert len(shown.apps()["llmops-staging"]["status"]["history"]) == 2
     told = shown.argosy("app", "diff", "llmops-staging", code=1)
@@ -73,6 +74,7 @@ def test_at_first_dev_is_there_staging_is_one_field_behind_and_production_waits(
     assert told.count("→") == 1 and told.count("no drift: set by kserve-webhook") == 2
 
 
+@pytest.mark.tier("all")
 def test_it_says_what_to_type_and_where_things_are(shown: Demo) -> None:
     assert shown.where["ready"] and shown.where["repository"] in shown.printed and shown.where["api"] in shown.printed
     assert f"export KUBECONFIG={shown.where['kubeconfig']} PATH=" in shown.printed
@@ -81,6 +83,7 @@ def test_it_says_what_to_type_and_where_things_are(shown: Demo) -> None:
     assert "simulated" in shown.printed
 
 
+@pytest.mark.tier("all")
 def test_a_push_for_dev_reaches_dev_and_leaves_the_others_as_they_are(shown: Demo, work: Path) -> None:
     before = {name: shown.words(name) for name in ("llmops-staging", "llmops-production")}
     push(shown, work, f"{OVERLAYS}/dev/kustomization.yaml", 'value: "500m"', 'value: "600m"')
@@ -164,9 +167,8 @@ SIGNS = {
 }
 
 
-@pytest.mark.parametrize(
-    "story", [each if each == "model" else pytest.param(each, marks=pytest.mark.tier("all")) for each in SIGNS]
-)
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("story", SIGNS)
 def test_an_accident_shows_and_can_be_undone(shown: Demo, story: str) -> None:
     app, sync, health = SIGNS[story]
     if shown.words(app) == ("OutOfSync", "Healthy"):  # as it is at first

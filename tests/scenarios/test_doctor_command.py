@@ -298,6 +298,7 @@ async def test_two_of_one_name_are_told_apart_and_a_namespace_chooses(desk: Scen
     assert {each["application"] for each in named["findings"]} == {"argocd/models"}
 
 
+@pytest.mark.tier("all")
 async def test_a_name_that_is_not_there_and_a_flag_that_means_nothing_are_told(desk: Scene) -> None:
     said = await desk.argosy("doctor", "nobody")
     assert said.code == 2 and "there is no Application 'nobody'" in said.err

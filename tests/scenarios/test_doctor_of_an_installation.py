@@ -65,6 +65,7 @@ def told(said: Said) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.tier("all")
 @pytest.mark.anyio
 async def test_a_check_in_the_resource_and_not_in_argocd_cm_is_the_operators_matter(idle: Scene) -> None:
     said = await idle.argosy("doctor", "-o", "json")

@@ -36,6 +36,7 @@ def lease(holder: str, ago: float, lasts: float = 15) -> Manifest:
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
+@pytest.mark.tier("all")
 async def test_settings_that_nobody_made_are_defaults_where_no_argo_cd_is(desk: Scene) -> None:
     await desk.cluster.delete(SETTINGS)
     await desk.cluster.create(lease("me", 1.0, HANG_SECONDS))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +80,22 @@ TABLES: list[tuple[str, list[Row]]] = [
 STRICT, CLAIMS, BY_CELL = 0, 4, 7
 
 
-def assess(check: Check, manifests: Sequence[dict[str, Any]]) -> list[Assessment | None]:
-    async def scene() -> list[Assessment | None]:
-        pool = Pool(workers=1)
-        try:
-            return await Assessor(Rulebook(Customizations(checks=(check,))), pool).assess_all(manifests)
-        finally:
-            await pool.close()
+Assess = Callable[[Check, Sequence[dict[str, Any]]], list[Assessment | None]]
 
-    return asyncio.run(scene())
+
+@pytest.fixture(scope="module")
+def assess() -> Iterator[Assess]:
+    """In one process for all tests of this file."""
+    pool = Pool(workers=1)
+
+    async def assessed(check: Check, manifests: Sequence[dict[str, Any]]) -> list[Assessment | None]:
+        return await Assessor(Rulebook(Customizations(checks=(check,))), pool).assess_all(manifests)
+
+    with asyncio.Runner() as runner:
+        try:
+            yield lambda check, manifests: runner.run(assessed(check, manifests))
+        finally:
+            runner.run(pool.close())
 
 
 def test_every_check_of_the_documents_is_known_here() -> None:
@@ -99,14 +106,14 @@ def test_every_check_of_the_documents_is_known_here() -> None:
 
 
 @pytest.mark.parametrize("place", range(len(TABLES)), ids=[f"{place}-{name}" for place, (name, _) in enumerate(TABLES)])
-def test_a_pasted_check_says_what_its_document_says(place: int) -> None:
+def test_a_pasted_check_says_what_its_document_says(assess: Assess, place: int) -> None:
     _, table = TABLES[place]
     judged = assess(CHECKS[place], [row.manifest for row in table])
     expected = [(row.says, row.health, row.message) for row in table]
     assert [(row.says, each.health, each.message) for row, each in zip(table, judged, strict=True)] == expected
 
 
-def test_a_check_without_a_guard_fails_for_the_object_without_status_and_for_no_other() -> None:
+def test_a_check_without_a_guard_fails_for_the_object_without_status_and_for_no_other(assess: Assess) -> None:
     manifests = [claim({"phase": "Bound"}), claim(None), claim({"phase": "Pending"})]
     bound, broken, pending = assess(CHECKS[CLAIMS], manifests)
     assert (bound.health, pending.health) == (Health.HEALTHY, Health.HEALTHY)
@@ -123,7 +130,7 @@ def test_the_line_that_lacks_a_guard_is_named_before_it_fails() -> None:
 
 
 @pytest.mark.tier("all")
-def test_what_the_documents_checks_lose_is_what_our_profiles_add() -> None:
+def test_what_the_documents_checks_lose_is_what_our_profiles_add(assess: Assess) -> None:
     [stopped] = assess(CHECKS[STRICT], [STOPPED])
     assert (stopped.health, stopped.message) == (Health.DEGRADED, "gone")
     [lost] = assess(CHECKS[CLAIMS], [claim({"phase": "Lost"})])

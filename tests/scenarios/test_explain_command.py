@@ -154,6 +154,7 @@ async def test_what_cannot_be_explained_exits_with_2_and_says_what_to_write(look
     assert said.code == 2 and "next: " in said.err, said
 
 
+@pytest.mark.tier("all")
 async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_name(looked_at: Scene) -> None:
     whole = await looked_at.argosy("explain", "application/models")
     assert whole.code == 0 and (await looked_at.argosy("explain", "models")).out == whole.out

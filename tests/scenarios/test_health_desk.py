@@ -44,14 +44,9 @@ def files(tmp_path: Path) -> Path:
 # -- streams -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["test", "-"],
-        pytest.param(["lint", "-"], marks=pytest.mark.tier("all")),
-        pytest.param(["test", "--script", "-", "m"], marks=pytest.mark.tier("all")),
-        pytest.param(["test", "--facts", "-", "m"], marks=pytest.mark.tier("all")),
-    ],
+    "arguments", [["test", "-"], ["lint", "-"], ["test", "--script", "-", "m"], ["test", "--facts", "-", "m"]]
 )
 def test_a_closed_standard_input_is_told_in_a_sentence(files: Path, arguments: list[str]) -> None:
     words = [str(files / "model.yaml") if word == "m" else word for word in arguments]
@@ -113,11 +108,12 @@ BROKEN = {
 }
 
 
-USUAL = ("a word that is no health", "an old map that is no YAML")
-ROWS = [each if each in USUAL else pytest.param(each, marks=pytest.mark.tier("all")) for each in BROKEN]
+USUAL = "a word that is no health"
 
 
-@pytest.mark.parametrize("what", ROWS)
+@pytest.mark.parametrize(
+    "what", [each if each == USUAL else pytest.param(each, marks=pytest.mark.tier("all")) for each in BROKEN]
+)
 def test_settings_that_are_broken_fail_their_test(files: Path, what: str) -> None:
     (files / "cm.yaml").write_text(CM + BROKEN[what])
     assert health(files, "test", files / "cm.yaml")[0] == 1
@@ -129,7 +125,8 @@ def test_settings_that_are_broken_fail_their_test(files: Path, what: str) -> Non
     assert (code, ElementTree.fromstring(out).get("failures")) == (1, "1")
 
 
-@pytest.mark.parametrize("what", ROWS)
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("what", BROKEN)
 def test_broken_settings_fail_the_test_of_an_object_that_they_concern(files: Path, what: str) -> None:
     (files / "cm.yaml").write_text(CM + BROKEN[what])
     is_script = "parse" in what  # no part of judging an object
@@ -219,6 +216,7 @@ def test_a_file_that_cannot_be_read_does_not_keep_others_from_being_judged(files
     assert "nowhere.yaml: does not exist\nnext: " in err
 
 
+@pytest.mark.tier("all")
 def test_the_report_of_a_script_has_only_the_promised_fields(files: Path) -> None:
     _, out, _ = health(files, "test", "--script", files / "good.lua", files / "model.yaml", "-o", "json")
     [case] = json.loads(out)["cases"]
@@ -239,6 +237,7 @@ def test_every_name_of_the_list_is_one_that_show_takes(files: Path) -> None:
     assert {main(["health", "show", name, "-f", str(files / "cm.yaml")]) for name in names} == {0}
 
 
+@pytest.mark.tier("all")
 def test_settings_without_a_check_for_the_kind_cannot_be_compared(files: Path) -> None:
     (files / "cm.yaml").write_text(f"{CM}  {HEALTH}ml.example.com_Model: |\n{indented(GOOD, 4)}")
     code, _, err = health(files, "diff", "isvc", "-f", files / "cm.yaml")

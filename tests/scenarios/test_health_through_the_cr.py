@@ -36,9 +36,9 @@ from support.gitops_operator import (
     with_model,
     without_checks,
 )
+from support.tiers import IN_TEST_ALL
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
-ALL = pytest.mark.tier("all")
 RULE = "=" * 42
 STRICT = [check.entry for check in wanted_checks(USUAL_KINDS)]
 QUICK = ("--settle", "0")
@@ -127,9 +127,9 @@ def test_a_second_run_leaves_both_objects_at_their_versions(openshift: Sandbox) 
     "answer",
     [
         pytest.param("n\n", id="n"),
-        pytest.param("yes\n", id="yes", marks=ALL),
-        pytest.param("N", id="N", marks=ALL),
-        pytest.param("\n", id="return", marks=ALL),
+        pytest.param("yes\n", id="yes", marks=IN_TEST_ALL),
+        pytest.param("N", id="N", marks=IN_TEST_ALL),
+        pytest.param("\n", id="return", marks=IN_TEST_ALL),
     ],
 )
 def test_whoever_does_not_say_yes_changes_nothing(openshift: Sandbox, answer: str) -> None:
@@ -143,6 +143,7 @@ def test_whoever_does_not_say_yes_changes_nothing(openshift: Sandbox, answer: st
     assert version(openshift, RESOURCE) == before
 
 
+@pytest.mark.tier("all")
 def test_where_nobody_answers_nothing_is_changed_and_no_pipeline_takes_it_for_done(openshift: Sandbox) -> None:
     health(openshift, "apply", "--profile", "lenient", *QUICK)
     before = version(openshift, RESOURCE)
@@ -152,7 +153,7 @@ def test_where_nobody_answers_nothing_is_changed_and_no_pipeline_takes_it_for_do
     assert version(openshift, RESOURCE) == before
 
 
-@pytest.mark.parametrize("answer", ["y\n", pytest.param("Y", marks=ALL)])
+@pytest.mark.parametrize("answer", ["y\n", pytest.param("Y", marks=IN_TEST_ALL)])
 def test_whoever_says_yes_goes_on(openshift: Sandbox, answer: str) -> None:
     health(openshift, "apply", "--profile", "lenient", *QUICK)
     done = health(openshift, "apply", *QUICK, input=answer)
@@ -402,6 +403,7 @@ def test_models_of_all_three_environments_are_shown_without_any_application(open
     assert out.count("dev-qwen25-05b-instruct ") == 3
 
 
+@pytest.mark.tier("all")
 def test_a_missing_list_ends_verification_with_the_command_to_run(openshift: Sandbox) -> None:
     done = health(openshift, "verify")
     assert done.code == 1

@@ -17,11 +17,11 @@ import pytest
 
 from support.clusters import ARGOSY, argosy, environment
 from support.deadlines import HANG_SECONDS
+from support.tiers import IN_TEST_ALL
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "health-checks.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-ALL = pytest.mark.tier("all")
 TOGETHER: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 
 MODEL = "apiVersion: ml.example.com/v1\nkind: Model\nmetadata: {name: churn}\nstatus: {phase: %s}\n"
@@ -127,12 +127,12 @@ def test_a_faulty_check_harms_only_its_own_object(files: Path) -> None:
     ("script", "told"),
     [
         ("retrun {}", "bad.lua:1: "),
-        ('error("\\27[2Jgone")', "[2Jgone"),
-        pytest.param("while true do end", "context deadline exceeded", marks=ALL),
-        pytest.param("return obj.status.nothing.there", "attempt to index field 'nothing'", marks=ALL),
-        pytest.param('return "Healthy"', "expect table output", marks=ALL),
-        pytest.param('return {status = "Fine"}', "invalid health status", marks=ALL),
-        pytest.param('return {status = "Healthy", message = string.upper("x")}', "string", marks=ALL),
+        pytest.param('error("\\27[2Jgone")', "[2Jgone", marks=IN_TEST_ALL),
+        pytest.param("while true do end", "context deadline exceeded", marks=IN_TEST_ALL),
+        pytest.param("return obj.status.nothing.there", "attempt to index field 'nothing'", marks=IN_TEST_ALL),
+        pytest.param('return "Healthy"', "expect table output", marks=IN_TEST_ALL),
+        pytest.param('return {status = "Fine"}', "invalid health status", marks=IN_TEST_ALL),
+        pytest.param('return {status = "Healthy", message = string.upper("x")}', "string", marks=IN_TEST_ALL),
     ],
 )
 def test_a_bad_script_is_told_in_a_sentence(files: Path, script: str, told: str) -> None:
@@ -151,6 +151,7 @@ def test_open_libraries_are_there_on_request_only(files: Path) -> None:
     assert health(files, *arguments, "--open-libs")[0] == 0
 
 
+@pytest.mark.tier("all")
 def test_a_check_that_hides_more_than_it_knows_is_told_so(files: Path) -> None:
     text = CONFIG_MAP.replace("ml.example.com_Model", "serving.kserve.io_InferenceService")
     (files / "isvc.yaml").write_text(text)

@@ -28,6 +28,7 @@ from support import restricted_user
 from support.clusters import ARGOSY, KUBECTL, Sandbox, argosy, environment, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 from support.engine import Repository
+from support.failure_report import record_log
 
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argosy/applications"
 pytestmark = [pytest.mark.tier("all"), pytest.mark.skipif(not KUBECTL.exists(), reason="no kubectl here")]
@@ -73,7 +74,7 @@ def running(box: Sandbox, name: str, folder: Path, *more: str) -> Iterator[Path]
     home = folder / f"home-of-{name}"
     home.mkdir()
     kubeconfig = account(box, name, folder)
-    log = folder / f"{name}.log"
+    log = record_log(folder / f"{name}.log")
     before = restricted_user.words()
     program = [*before, *([str(home)] if before else []), str(ARGOSY), *words, "--kubeconfig", str(kubeconfig), *more]
     with log.open("w") as out:

@@ -17,13 +17,13 @@ import pytest
 from support.clusters import ARGOSY
 from support.deadlines import HANG_SECONDS, wait_until
 from support.forked_commands import Done, run
+from support.tiers import IN_TEST_ALL
 
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
 
-LATER = pytest.mark.tier("all")
 
 
 def typed(folder: Path, *words: str) -> Done:
@@ -158,7 +158,7 @@ def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
         (["run", "train.ipynb", "--tolerance", "x"], "--tolerance: 'x' is no number"),
         (["run", "train.ipynb", "--ignore-pattern", "("], "is no regular expression"),
         pytest.param(
-            ["run", "train.ipynb", "--kernel", "nosuch"], "kernel nosuch: is not installed here", marks=LATER
+            ["run", "train.ipynb", "--kernel", "nosuch"], "kernel nosuch: is not installed here", marks=IN_TEST_ALL
         ),
         (["run", "train.ipynb", "-p", "a-b", "1"], "a-b: is no name of a parameter"),
         (["accept", "other"], "other: has no run"),
@@ -204,10 +204,8 @@ def ended(running: subprocess.Popen[str]) -> Iterator[None]:
         running.kill()
 
 
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [pytest.param("INT", 130, marks=LATER), pytest.param("TERM", 143, marks=LATER), ("KILL", -9)],
-)
+@pytest.mark.tier("all")
+@pytest.mark.parametrize(("asked", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
 def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, asked: str, code: int) -> None:
     write(tmp_path / "long.ipynb", "x = 1", "while True: pass")
     command = [ARGOSY, "notebook", "run", "long.ipynb"]

@@ -15,6 +15,7 @@ from argosy.model.manifest import dump
 from support.clusters import KUBECTL, Finished, Sandbox, argosy, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.notebook_jobs import Repository, notebook
+from support.tiers import IN_TEST_ALL
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
@@ -47,9 +48,8 @@ NAMES = [re.findall(r"^  name: (.*)$", text, re.MULTILINE)[0] for text in DOCUME
 
 def two_now(texts: list[str], names: list[str]) -> list[Any]:
     """Two are applied in `make test`, the others in `make test-all`."""
-    later = pytest.mark.tier("all")
     pairs = enumerate(zip(texts, names))
-    return [pytest.param(text, id=name, marks=[later] * (number > 1)) for number, (text, name) in pairs]
+    return [pytest.param(text, id=name, marks=[IN_TEST_ALL] * (number > 1)) for number, (text, name) in pairs]
 
 
 @pytest.fixture(scope="module")

@@ -112,6 +112,7 @@ def retrained(version: str) -> dict[str, str]:
     return {VERSIONS: before.replace('version: "1"', f'version: "{version}"')}
 
 
+@pytest.mark.tier("all")
 async def test_one_push_leads_from_data_to_a_model_that_answers(room: Room) -> None:
     app = await room.until(lambda status: words(status) == ("Synced", "Healthy"), APP)
     assert app["status"]["operationState"]["phase"] == "Succeeded"

@@ -232,7 +232,8 @@ def test_a_pod_without_a_command_says_what_it_needs(run: Run) -> None:
     assert "needs a command" in wait_until(lambda: run("get", "pod", "mute", "-o", path))
 
 
-@pytest.mark.parametrize("number", [9, pytest.param(15, marks=pytest.mark.tier("all"))])
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("number", [9, 15])
 def test_no_process_outlives_the_sandbox(tmp_path: Path, number: int) -> None:
     mark = f"{os.getpid()}{number}"
     script = f"sleep 9{mark} & setsid sleep 8{mark} & sleep 7{mark}"

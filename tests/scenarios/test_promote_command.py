@@ -15,6 +15,7 @@ import yaml
 from argosy.cli.screen import Screen
 from argosy.desk.promoting import repository as plumbing
 from support.promotion_repository import BASE, DELIVERY, Shelf, begin, chdir, copy_of, typed
+from support.tiers import IN_TEST_ALL
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,6 @@ def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     return copy_of(begun, tmp_path, monkeypatch)
 
 
-LATER = pytest.mark.tier("all")
 IMAGE_SETTER = """\
 apiVersion: builtin
 kind: ImageTagTransformer
@@ -59,7 +59,11 @@ def test_a_plan_tells_what_moves_what_stays_and_what_to_type(web: Shelf) -> None
 
 @pytest.mark.parametrize(
     "words",
-    [["status"], pytest.param(["plan", "--to", "staging"], marks=LATER), pytest.param(["history"], marks=LATER)],
+    [
+        ["status"],
+        pytest.param(["plan", "--to", "staging"], marks=IN_TEST_ALL),
+        pytest.param(["history"], marks=IN_TEST_ALL),
+    ],
 )
 def test_a_terminal_of_80_columns_shows_all_words_and_no_line_is_wider(
     web: Shelf, monkeypatch: pytest.MonkeyPatch, words: list[str]
@@ -328,9 +332,9 @@ def test_a_detached_head_is_refused_and_a_branch_of_its_own_is_not(web: Shelf) -
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        pytest.param("after: dev", "after: production", "it comes after itself", marks=LATER),
+        pytest.param("after: dev", "after: production", "it comes after itself", marks=IN_TEST_ALL),
         ("after: dev", "after: dve", "did you mean dev?"),
-        pytest.param("kind: Delivery", "kind: [", "argosy.yaml", marks=LATER),
+        pytest.param("kind: Delivery", "kind: [", "argosy.yaml", marks=IN_TEST_ALL),
     ],
 )
 def test_a_bad_file_is_told_with_what_to_do_and_nothing_happens(web: Shelf, old: str, new: str, told: str) -> None:

@@ -52,6 +52,7 @@ def told(shelf: Shelf, asked: Asked, runs: str, path: str = "dev") -> Plan:
         survey.close()
 
 
+@pytest.mark.tier("all")
 def test_what_runs_there_now_does_not_vouch_for_an_older_release(web: Shelf) -> None:
     web.write("argosy.yaml", GATED)
     old = web.commit("gates")

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from support.clusters import argosy, configmap, sandbox
+from support.tiers import IN_TEST_ALL
 
-LATER = pytest.mark.tier("all")
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 OTHERS = {
     "apiVersion": "v1",
@@ -99,7 +99,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         damage_head,
         lose_key,
-        *(pytest.param(each, marks=LATER) for each in (damage_pages, cut_short, shorten_key, damage_certificate)),
+        *(pytest.param(each, marks=IN_TEST_ALL) for each in (damage_pages, cut_short, shorten_key, damage_certificate)),
     ],
 )
 def test_a_damaged_data_folder_is_named_and_told_what_to_do(whole: Path, home: Path, damage: object) -> None:

@@ -16,8 +16,8 @@ import yaml
 
 from support.clusters import ARGOSY, Endpoint, Sandbox, argosy, configmap, environment, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
+from support.tiers import IN_TEST_ALL
 
-LATER = pytest.mark.tier("all")
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
@@ -190,7 +190,10 @@ def test_a_kubeconfig_that_is_there_keeps_its_other_contexts(home: Path) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["- a list\n", *(pytest.param(each, marks=LATER) for each in ("a: [1\n", "contexts: 5\n", "contexts: [5]\n"))],
+    [
+        "- a list\n",
+        *(pytest.param(text, marks=IN_TEST_ALL) for text in ("a: [1\n", "contexts: 5\n", "contexts: [5]\n")),
+    ],
 )
 def test_a_file_that_is_no_kubeconfig_is_left_alone(home: Path, text: str) -> None:
     file = home / "config"
@@ -300,8 +303,8 @@ def test_reset_asks_and_without_anybody_to_ask_does_nothing(running: Sandbox, ho
     ("reply", "code", "kept"),
     [
         ("y\n", 0, False),
-        pytest.param("n\n", 2, True, marks=LATER),
-        pytest.param("\n", 2, True, marks=LATER),
+        pytest.param("n\n", 2, True, marks=IN_TEST_ALL),
+        pytest.param("\n", 2, True, marks=IN_TEST_ALL),
     ],
 )
 def test_reset_does_what_the_user_answers(home: Path, reply: str, code: int, kept: bool) -> None:
@@ -322,7 +325,7 @@ def test_reset_does_what_the_user_answers(home: Path, reply: str, code: int, kep
 # -- ending ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=LATER), signal.SIGINT])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=IN_TEST_ALL), signal.SIGINT])
 def test_a_signal_ends_it_with_exit_code_0(running: Sandbox, number: int) -> None:
     running.end(number)
     assert running.process.returncode == 0

@@ -56,7 +56,8 @@ def open_watches(endpoint: Endpoint, count: int) -> list[http.client.HTTPRespons
     return streams
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.tier("all"))])
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_under_load_ends_it_cleanly_and_loses_nothing(home: Path, number: int) -> None:
     with sandbox(home / "data", "--port", "0") as first:
         streams = open_watches(first.endpoint, 50)

@@ -25,8 +25,9 @@ from argosy.model.errors import UserError
 from argosy.schema.definitions import definition
 from support.app_commands import write_kubeconfig
 from support.clusters import environment, served
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, shared_crew
+from support.failure_report import record_log
 from support.forked_commands import start
 
 pytestmark = pytest.mark.anyio
@@ -150,7 +151,7 @@ async def test_every_address_is_one_of_either_kind(
 
 
 async def test_a_renewed_certificate_is_served_without_a_restart(
-    plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Brought by another link to another folder, as a kubelet does with a Secret."""
     monkeypatch.setattr("argosy.app.listening.RENEWED", 0.02)
@@ -172,7 +173,7 @@ async def test_a_renewed_certificate_is_served_without_a_restart(
         port = urlsplit(found.url).port
         assert port and await shown(port) == first
         bring("half", has_key=False)  # it does not fit the key that is there
-        await asyncio.sleep(0.2)
+        await wait_until_async(lambda: "has changed and cannot be used" in caplog.text, "it is looked at")
         assert await shown(port) == first
         second = bring("two")
         async with asyncio.timeout(HANG_SECONDS):
@@ -217,7 +218,7 @@ def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
 async def test_the_command_serves_and_ends_at_once_with_a_stream_open(plane: Any, tmp_path: Path) -> None:
     _, folder = plane
     words = ["serve", "--kubeconfig", str(folder / "kubeconfig"), "--port", "0", "--no-browser", "-n", CONTROL]
-    with (tmp_path / "log").open("w") as log:
+    with record_log(tmp_path / "log").open("w") as log:
         process = await asyncio.to_thread(start, words, env=environment(tmp_path), stderr=log.fileno())
     try:
         printed = await asyncio.to_thread(_until_ready, process.stdout)

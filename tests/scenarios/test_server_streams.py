@@ -78,6 +78,7 @@ async def test_a_tree_follows_what_a_push_delivers(world: World) -> None:
             await until_names(stream, ["more"])
 
 
+@pytest.mark.tier("all")
 async def test_a_tree_ends_with_its_application(world: World) -> None:
     async with opened(world.port, TREE, await world.token("ann")) as stream:
         await stream.line()

@@ -93,7 +93,8 @@ def test_without_a_terminal_and_without_y_nothing_is_written(openshift: Sandbox,
     assert get(openshift, "/api/v1/namespaces/unasked-dev") is None
 
 
-@pytest.mark.parametrize(("answer", "code"), [pytest.param("n\n", 2, marks=pytest.mark.tier("all")), ("y\n", 0)])
+@pytest.mark.tier("all")
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 2), ("y\n", 0)])
 def test_on_a_terminal_it_asks(openshift: Sandbox, home: Path, answer: str, code: int) -> None:
     name = f"asked-{answer.strip()}"
     file = delivery(home, name)

@@ -85,6 +85,7 @@ def test_a_fault_is_seen_in_get_pods(run: Callable[..., str], fault: str, shown:
     wait_until(lambda: run("get", "pod", "broken", "--no-headers").split()[2] == shown)
 
 
+@pytest.mark.tier("all")
 def test_a_job_is_waited_for(run: Callable[..., str]) -> None:
     run("create", "job", "once", "--image", "example:1")
     run("wait", "job", "once", "--for=condition=complete", PATIENT)
@@ -101,6 +102,7 @@ def test_a_stateful_set_has_its_pods_and_claims(run: Callable[..., str]) -> None
     assert claims == [["data-db-0", "Bound"], ["data-db-1", "Bound"]]
 
 
+@pytest.mark.tier("all")
 def test_logs_say_that_nothing_runs(run: Callable[..., str]) -> None:
     run("run", "talks", "--image", "example:1")
     run("wait", "pod", "talks", "--for=condition=ready", PATIENT)

@@ -15,6 +15,7 @@ from argosy.desk.kubectl.programs import real_kubectl, script
 from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import run
+from support.tiers import IN_TEST_ALL
 
 PATIENT = f"--timeout={HANG_SECONDS - 1:g}s"  # kubectl tells why, before it is ended
 CONTENT = """
@@ -61,25 +62,24 @@ def oc(cluster: Sandbox, *words: str, given: str = "", program: str = "oc", **en
     return Finished(*run([program, *words], env=own, input=given, timeout=HANG_SECONDS), 0.0)
 
 
-LATER = pytest.mark.tier("all")
 
 
 @pytest.mark.usefixtures("needs_kubectl")
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param("get namespaces -o name", marks=LATER),
+        pytest.param("get namespaces -o name", marks=IN_TEST_ALL),
         "get deployment web -n small -o name",
-        pytest.param("get deploy,cm -n small -o name", marks=LATER),
-        pytest.param("get deployment web -n small -o jsonpath={.metadata.labels.app}", marks=LATER),
+        pytest.param("get deploy,cm -n small -o name", marks=IN_TEST_ALL),
+        pytest.param("get deployment web -n small -o jsonpath={.metadata.labels.app}", marks=IN_TEST_ALL),
         "get deployment.apps web -n small -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app,NO:.x",
         "get pod nobody -n small",
-        pytest.param("get deployment/web -n small -o json", marks=LATER),
-        pytest.param("get nodes --no-headers -o custom-columns=NAME:.metadata.name", marks=LATER),
-        pytest.param(f"wait deployment/web -n small --for=condition=Available {PATIENT}", marks=LATER),
-        pytest.param("get cm kube-root-ca.crt -n small -o jsonpath={.metadata.name}{'\\n'}", marks=LATER),
-        pytest.param("get secrets -n small", marks=LATER),
-        pytest.param("wait pod/nobody -n small --for=delete", marks=LATER),
+        pytest.param("get deployment/web -n small -o json", marks=IN_TEST_ALL),
+        pytest.param("get nodes --no-headers -o custom-columns=NAME:.metadata.name", marks=IN_TEST_ALL),
+        pytest.param(f"wait deployment/web -n small --for=condition=Available {PATIENT}", marks=IN_TEST_ALL),
+        pytest.param("get cm kube-root-ca.crt -n small -o jsonpath={.metadata.name}{'\\n'}", marks=IN_TEST_ALL),
+        pytest.param("get secrets -n small", marks=IN_TEST_ALL),
+        pytest.param("wait pod/nobody -n small --for=delete", marks=IN_TEST_ALL),
     ],
 )
 def test_the_small_kubectl_answers_as_the_real_one_does(cluster: Sandbox, words: str) -> None:

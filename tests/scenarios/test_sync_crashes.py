@@ -38,6 +38,7 @@ from support.sync_operations import (
     job,
     manifest,
 )
+from support.tiers import IN_TEST_ALL_AND_PROVE
 
 JOBS = LISTED[2]
 
@@ -197,20 +198,19 @@ async def check_every_point(
             assert found.standing == whole.standing, where
 
 
-def rows(*now: str, tiers: tuple[str, ...] = ("all",)) -> list[Any]:
+def rows(*in_make_test: str) -> list[Any]:
     """All scenes; those that are not named are for other tiers than `make test`."""
-    later = pytest.mark.tier(*tiers)
-    return [pytest.param(name, id=name, marks=[] if name in now else [later]) for name in SCENES]
+    return [pytest.param(name, id=name, marks=() if name in in_make_test else IN_TEST_ALL_AND_PROVE) for name in SCENES]
 
 
 @pytest.mark.tier("test", "prove")
-@pytest.mark.parametrize("name", rows("phases", tiers=("all", "prove")))
+@pytest.mark.parametrize("name", rows("phases"))
 async def test_a_sync_ends_as_if_nothing_had_happened_wherever_it_is_killed(name: str) -> None:
     await check_every_point(name, is_fatal=True, lags=False)
 
 
 @pytest.mark.tier("test", "prove")
-@pytest.mark.parametrize("name", rows("failure", tiers=("all", "prove")))
+@pytest.mark.parametrize("name", rows("failure"))
 async def test_a_lost_connection_and_old_news_of_the_cluster_repeat_nothing(name: str) -> None:
     await check_every_point(name, is_fatal=False, lags=True)
 
@@ -221,7 +221,8 @@ async def test_an_engine_that_begins_anew_after_a_crash_is_found_out() -> None:
         await check_every_point("phases", is_fatal=True, lags=False, knows=forgets)
 
 
-@pytest.mark.parametrize("name", rows("tidied up"))
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("name", SCENES)
 async def test_a_sync_ends_however_often_it_is_killed(name: str) -> None:
     scene = SCENES[name]
     whole = await played(scene, CrashingCluster)
@@ -298,6 +299,7 @@ async def test_what_was_applied_just_before_a_crash_is_awaited_where_only_what_d
         assert "after" not in await stage.names()
 
 
+@pytest.mark.tier("all")
 async def test_a_termination_ends_as_if_nothing_had_happened_wherever_it_is_killed() -> None:
     async def played(point: int | None, *, after: bool) -> tuple[Any, ...]:
         async with EmbeddedCluster.open() as cluster:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -15,6 +16,7 @@ from typing import TypeVar
 PATIENCE_FACTOR = float(os.environ.get("ARGOSY_TEST_PATIENCE", "1"))
 HANG_SECONDS = 120.0 * PATIENCE_FACTOR  # for one state to come about
 TEST_HANG_SECONDS = 5 * HANG_SECONDS  # for one test, which may wait for several
+PROOF_HANG_SECONDS = 30 * HANG_SECONDS  # for one proof in full, which may take half an hour
 POLL_SECONDS = 0.01
 
 Value = TypeVar("Value")
@@ -44,5 +46,5 @@ async def wait_until_async(
         await asyncio.sleep(POLL_SECONDS)
 
 
-if __name__ == "__main__":  # the Makefile asks
-    print(f"{TEST_HANG_SECONDS:g}")
+if __name__ == "__main__":  # the Makefile asks: for one test, or with the word `prove` for one proof
+    print(f"{PROOF_HANG_SECONDS if sys.argv[1:] == ['prove'] else TEST_HANG_SECONDS:g}")

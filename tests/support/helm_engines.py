@@ -5,7 +5,7 @@ In: texts by path. Out: what our render of them gives. Never: fetches anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -40,11 +40,15 @@ program_first = pytest.mark.parametrize("engine", [_PROGRAM, _later(_LIBRARY)])
 library_first = pytest.mark.parametrize("engine", [_later(_PROGRAM), _LIBRARY])
 
 
-def engines_in_turn(name: str, cases: Iterable[Any]) -> Any:
-    """Every case with both engines, in `make test` with one of them: mostly the program, which is the quicker one."""
+def engines_in_turn(name: str, cases: Iterable[Any], *, later: Container[Any] = ()) -> Any:
+    """Every case with both engines, in `make test` with one of them: mostly the program, which is the quicker one.
+    The cases `later` are in `make test-all` alone."""
     turns = ([_PROGRAM, _later(_LIBRARY)],) * 5 + ([_later(_PROGRAM), _LIBRARY],)
     rows = [
-        pytest.param(*engine.values, case, marks=engine.marks, id=f"{engine.values[0]}-{case}")
+        pytest.param(
+            *engine.values, case, marks=(_later(engine) if case in later else engine).marks,
+            id=f"{engine.values[0]}-{case}",
+        )
         for number, case in enumerate(cases)
         for engine in turns[number % len(turns)]
     ]

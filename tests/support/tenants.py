@@ -11,20 +11,25 @@ import base64
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from argosy.app.site import opened_site
 from argosy.cluster import Cluster
 from argosy.desk.accounts.tokens import ISSUER, Claims, sign
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
+from argosy.server.api import stream_trees
 from argosy.server.doors.entry import Entry
+from argosy.server.events.changes import Changes
+from argosy.server.events.group import Reader
 from argosy.server.identity.identities import Identities
 from argosy.server.site import ServeOptions, Site
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 
 # Who may what, by account; the rules that the server reads are written from this.
@@ -76,9 +81,10 @@ class World:
 
 async def ask(
     entry: Entry, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b"",
-    linger: float = 0.0,
+    reads_stream: bool = False,
 ) -> Answered:
-    """Straight at the application; of a stream, what it says while somebody lingers."""
+    """Straight at the application. Of a stream only its head, or with `reads_stream` all that it says until it ends or
+    has nothing more to say before something changes."""
     raw, _, query = path.partition("?")
     given = {"host": "localhost", **{name.lower(): value for name, value in (headers or {}).items()}}
     if body:
@@ -90,11 +96,14 @@ async def ask(
     }  # fmt: skip
     sent: list[dict[str, Any]] = []
     read = False
+    waits_for_changes = asyncio.Event()
 
     async def receive() -> dict[str, Any]:
         nonlocal read
         if read:
-            await asyncio.sleep(linger)
+            if reads_stream:
+                async with asyncio.timeout(HANG_SECONDS):
+                    await waits_for_changes.wait()
             return {"type": "http.disconnect"}
         read = True
         return {"type": "http.request", "body": body, "more_body": False}
@@ -102,9 +111,29 @@ async def ask(
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    await entry(scope, receive, send)
+    with noticed_waits(waits_for_changes) if reads_stream else nullcontext():
+        await entry(scope, receive, send)
     told = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
     return Answered(sent[0]["status"], told, b"".join(each.get("body", b"") for each in sent[1:]))
+
+
+@contextmanager
+def noticed_waits(waits_for_changes: asyncio.Event) -> Iterator[None]:
+    """Set the event when a stream asks for a change: all that it knew has been sent by then."""
+
+    def noticing(wait: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        def noticed(*arguments: Any) -> Awaitable[Any]:
+            waits_for_changes.set()
+            return wait(*arguments)
+
+        return noticed
+
+    with (
+        patch.object(Changes, "next", noticing(Changes.next)),
+        patch.object(Reader, "next", noticing(Reader.next)),
+        patch.object(stream_trees, "BETWEEN", 0.0),  # seconds in which it asks for none
+    ):
+        yield
 
 
 def policy() -> str:

@@ -4,9 +4,10 @@ In: `@pytest.mark.tier("all")` on a test, a module or a row; without one a test 
 chosen tier, the others deselected. Never: a test of a tier that no make target runs.
 
 test         make test, and CI: what a contributor runs after a change
-all          make test-all: everything that is not a proof; includes `test`
-prove        make prove: proofs in full; `tier("test", "prove")` runs in short in `make test` besides. Property tests
-             (Hypothesis) run there too, with new random examples; elsewhere their examples are always the same
+all          make test-all: everything but what is only for `prove` or `realcluster`; includes `test`
+prove        make prove: proofs in full. A proof marked `tier("test", "prove")` also runs in short in `make test` and
+             `make test-all`, one marked `tier("all", "prove")` only in `make test-all`. Property tests (Hypothesis)
+             run in `make prove` too, with new random examples; elsewhere their examples are always the same
 realcluster  make realcluster: needs the real control plane that it builds
 """
 
@@ -20,6 +21,9 @@ from support import proof_scale
 
 TIERS = ("test", "all", "prove", "realcluster")
 INCLUDED = {"all": {"test", "all"}}
+# For rows: `pytest.param(…, marks=IN_TEST_ALL)`.
+IN_TEST_ALL = pytest.mark.tier("all")
+IN_TEST_ALL_AND_PROVE = pytest.mark.tier("all", "prove")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

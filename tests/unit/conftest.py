@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system"}
-SOCKETS = {"socket.connect", "socket.bind", "socket.getaddrinfo"}
+SOCKETS = {"socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo"}
+HERE = Path(__file__).parent
 _is_unit_test = [False]
 
 
@@ -27,8 +30,31 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(_refuse)
 
 
-@pytest.fixture(autouse=True)
-def _alone() -> Iterator[None]:
-    _is_unit_test[0] = True
-    yield
-    _is_unit_test[0] = False
+@contextlib.contextmanager
+def _guard(is_on: bool) -> Iterator[None]:
+    before, _is_unit_test[0] = _is_unit_test[0], is_on
+    try:
+        yield
+    finally:
+        _is_unit_test[0] = before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """While a test module is imported."""
+    with _guard(isinstance(collector, pytest.Module) and collector.path.is_relative_to(HERE)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """While a test and its fixtures run, those of its module too. pytest calls this for the tests of other folders."""
+    with _guard(item.path.is_relative_to(HERE)):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+    """After the last test of all, fixtures of the session end, which tests of other folders may have begun."""
+    with _guard(_is_unit_test[0] and nextitem is not None):
+        return (yield)

@@ -28,6 +28,7 @@ from argosy.runtime import AddOn
 from support.deadlines import HANG_SECONDS
 from support.serving_manifests import MODEL_KINDS, POD, SERVICE, model, runtime
 from support.simulators import World, condition, key, made
+from support.tiers import IN_TEST_ALL
 
 pytestmark = pytest.mark.anyio
 KINDS = "+".join(kind.kind for kind in MODEL_KINDS)
@@ -203,9 +204,9 @@ async def test_a_process_that_is_killed_comes_back_at_the_same_address(cluster: 
     [
         ("model.py", "import nothing_like_this\n", "model.py needs nothing_like_this, which is not installed"),
         ("model.py", "x = 1\n", "model.py defines no predict"),
-        ("model.py", "raise SystemExit(3)\n", "model.py ends with exit code 3"),
-        ("model.pkl", b"no pickle", "model.pkl cannot be loaded: UnpicklingError"),
-        ("model.pkl", pickle.dumps([1]), "model.pkl holds a list, which cannot predict"),
+        pytest.param("model.py", "raise SystemExit(3)\n", "model.py ends with exit code 3", marks=IN_TEST_ALL),
+        pytest.param("model.pkl", b"no pickle", "model.pkl cannot be loaded: UnpicklingError", marks=IN_TEST_ALL),
+        pytest.param("model.pkl", pickle.dumps([1]), "model.pkl holds a list, which cannot predict", marks=IN_TEST_ALL),
         ("README", "no model", "pvc://models/doubling: there is none of model.py, model.joblib, model.pkl"),
     ],
 )

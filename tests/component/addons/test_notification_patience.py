@@ -73,26 +73,27 @@ async def version(cluster: EmbeddedCluster) -> int:
     return int((await cluster.list(EVENT)).version)
 
 
+@pytest.mark.parametrize("count", [3, pytest.param(6, marks=pytest.mark.tier("all"))])
 async def test_a_receiver_that_answers_503_is_asked_once_in_its_time_however_often_the_object_changes(
-    cluster: EmbeddedCluster, until: Until
+    cluster: EmbeddedCluster, until: Until, count: int
 ) -> None:
     with http_inbox(lambda letter: (503, b"busy")) as inbox, http_inbox() as well:
         await prepare(cluster, [*settings(inbox, **{"service.webhook.other": f"url: {well.url}"}), degraded()])
         async with leaping(cluster) as clock:
-            for tries in range(1, 7):
+            for tries in range(1, count + 1):
                 await settle(cluster, until, tries)
                 for number in range(CHANGES):
                     await set_status(cluster, sync={"revision": f"{tries}.{number}"})
                 clock.leap(min(10.0 * 2 ** (tries - 1), 300.0) * 0.7)  # not yet, whatever the jitter
                 await is_looked_at(cluster, until, tries)
                 assert len(inbox.letters) == tries
-                if tries == 6:
+                if tries == count:
                     inbox.answer = lambda letter: (200, b"")
                 clock.leap(min(10.0 * 2 ** (tries - 1), 300.0) * 0.4)
-            await settle(cluster, until, 7, "Sent")
+            await settle(cluster, until, count + 1, "Sent")
         delayed = await rows(cluster, "Delayed")
-    assert (len(inbox.letters), len(delayed)) == (7, 6)
-    assert "answered 503 (busy)" in delayed[0].message and "6 times in a row, again in " in delayed[0].message
+    assert (len(inbox.letters), len(delayed)) == (count + 1, count)
+    assert "answered 503 (busy)" in delayed[0].message and f"{count} times in a row, again in " in delayed[0].message
     assert NOTIFIED in await quiet(cluster)
 
 

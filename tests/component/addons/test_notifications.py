@@ -267,6 +267,7 @@ async def test_a_notebook_is_told_of_by_the_annotation_of_its_application_and_by
     ]
 
 
+@pytest.mark.tier("all")
 async def test_a_template_that_never_ends_is_stopped_and_told(cluster: EmbeddedCluster, until: Until) -> None:
     endless = '{{define "R"}}{{range until 900}}{{template "R" .}}{{end}}{{end}}{{template "R" .}}'
     with http_inbox() as inbox:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
+from types import SimpleNamespace
 
 import pytest
 
+from argosy.cluster import wire
 from argosy.cluster.connection import Connection
-from argosy.cluster.contact import Contact, loudness
+from argosy.cluster.contact import GRACE, Contact, loudness
 from argosy.cluster.kube import connect
 from argosy.cluster.refusals import Unavailable
 from argosy.model.errors import ArgosyError, Forbidden
@@ -76,7 +79,12 @@ async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCapture
 async def test_who_gives_up_waiting_has_not_been_answered(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.cluster.wire.PATIENCE", 0.04)
+    ahead = [0.0]
+
+    def now() -> float:
+        return time.monotonic() + ahead[0]
+
+    monkeypatch.setattr(wire, "time", SimpleNamespace(monotonic=now))
     is_asked = asyncio.Event()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -86,10 +94,10 @@ async def test_who_gives_up_waiting_has_not_been_answered(
     silent = await asyncio.start_server(listen, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     async with silent, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
-        cluster.tell_contact(Contact(grace=0.03))
+        cluster.tell_contact(Contact(now))
         question = asyncio.create_task(cluster.version())
         await asyncio.wait_for(is_asked.wait(), HANG_SECONDS)
-        await asyncio.sleep(0.1)  # longer than both
+        ahead[0] += max(wire.PATIENCE, GRACE)
         question.cancel()
         with pytest.raises(asyncio.CancelledError):
             await question

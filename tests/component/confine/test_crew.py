@@ -19,6 +19,7 @@ from argosy.model.errors import Conflict, LimitError, RenderError, TransientErro
 from argosy.model.names import ResourceKey
 from support import crew_functions
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
+from support.own_process import run_in_own_process
 from support.paths import TESTS
 from support.processes import children, descriptors, is_running
 
@@ -204,7 +205,7 @@ def test_what_earlier_calls_left_in_memory_is_not_held_against_a_later_one():
     ("function", "argument", "said"),
     [
         pytest.param(crew_functions.leave, 0, "code 0", marks=pytest.mark.tier("all")),
-        (crew_functions.leave, 7, "code 7"),
+        pytest.param(crew_functions.leave, 7, "code 7", marks=pytest.mark.tier("all")),
         (crew_functions.end_by, signal.SIGKILL, "SIGKILL"),
     ],
 )
@@ -217,6 +218,7 @@ def test_a_worker_that_dies_is_transient_and_replaced(function, argument, said):
     play(scene, workers=1)
 
 
+@pytest.mark.tier("all")
 def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed():
     async def scene(crew):
         pid = await crew.run(crew_functions.whoami)
@@ -241,8 +243,7 @@ def test_cancelling_a_call_kills_its_worker_and_frees_its_place(tmp_path):
     play(scene, workers=1)
 
 
-@pytest.mark.tier("all")
-def test_cancelling_at_any_moment_leaves_neither_process_nor_descriptor():
+def cancel_calls_at_any_moment():
     async def scene(crew):
         await crew.run(crew_functions.add, 1, 1)
         for ticks in range(12):
@@ -256,6 +257,11 @@ def test_cancelling_at_any_moment_leaves_neither_process_nor_descriptor():
     before = descriptors()
     play(scene, workers=2)
     wait_until(lambda: descriptors() <= before, "as few descriptors as before")
+
+
+@pytest.mark.tier("all")
+def test_cancelling_at_any_moment_leaves_neither_process_nor_descriptor():
+    run_in_own_process(cancel_calls_at_any_moment)
 
 
 def test_close_ends_calls_on_their_way_and_those_to_come(tmp_path):

@@ -10,11 +10,11 @@ from argosy.confine import ConfinedError, CrashError, Limits, OverLimit, Pool, R
 from argosy.model.errors import LimitError, TransientError, UserError
 from support.deadlines import HANG_SECONDS
 from support.file_pools import FilePool
+from support.tiers import IN_TEST_ALL
 
 HOSTILE = "support.hostile_functions"
 POOL = FilePool(workers=1, preload=[HOSTILE])
 close_pool = POOL.fixture()
-LATER = pytest.mark.tier("all")
 
 
 def ask(function, payload=None, *, limits=None, then=7):
@@ -72,7 +72,7 @@ def test_an_answer_over_the_output_limit_is_refused_and_one_at_the_limit_is_not(
     assert isinstance(error, OverLimit) and error.limit == "output"
 
 
-@pytest.mark.parametrize("size", [20 << 20, pytest.param(40 << 20, marks=LATER), pytest.param(60 << 20, marks=LATER)])
+@pytest.mark.parametrize("size", [20 << 20, *(pytest.param(size << 20, marks=IN_TEST_ALL) for size in (40, 60))])
 def test_an_answer_that_fills_the_memory_is_a_limits_error_or_an_answer_but_no_crash(size):
     answer = ask("flood", size, limits=Limits(wall=HANG_SECONDS, memory=64 << 20, output=100 << 20))
     assert answer == "x" * size or answer.limit == "memory"

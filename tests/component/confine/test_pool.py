@@ -21,7 +21,9 @@ from argosy.confine import CrashError, Limits, OverLimit, Pool
 from argosy.confine.conversation import Batch
 from argosy.model.errors import TransientError
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
+from support.file_pools import FilePool
 from support.loop_clock import LoopClock
+from support.own_process import run_in_own_process
 from support.paths import TESTS
 from support.processes import children, cpu_ticks, descriptors, is_running
 from support.proof_scale import is_full
@@ -29,6 +31,8 @@ from support.proof_scale import is_full
 HOSTILE = "support.hostile_functions"
 PATH = [str(TESTS), str(Path(argosy.__file__).parents[1])]
 LOOPING = Limits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
+POOL = FilePool(workers=2, preload=[HOSTILE])
+close_pool = POOL.fixture()
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here to count processes in")
 
 
@@ -58,20 +62,20 @@ def test_a_batch_gives_every_payload_its_own_answer_in_order():
         assert await pool.run_batch(f"{HOSTILE}:twice", range(3000)) == [number * 2 for number in range(3000)]
         assert await pool.run_batch(f"{HOSTILE}:twice", []) == []
 
-    play(scene)
+    POOL.run(scene)
 
 
 def test_one_poisoned_payload_of_a_batch_gets_its_error_and_the_others_their_answers():
     async def scene(pool):
         payloads = [1, "loop", 2, "leave", "memory", 3, "fail", "x" * 2000, 4]
-        limits = Limits(wall=HANG_SECONDS, cpu=1.0, memory=64 << 20, input=1000)  # memory is full long before
+        limits = Limits(wall=HANG_SECONDS, cpu=0.4, memory=64 << 20, input=1000)  # memory is full long before
         answers = await pool.run_batch(f"{HOSTILE}:twice", payloads, limits=limits)
         assert [answer for answer in answers if isinstance(answer, int)] == [2, 4, 6, 8]
         assert [getattr(answers[i], "limit", None) for i in (1, 4, 7)] == ["cpu", "memory", "input"]
         assert type(answers[3]) is CrashError
         assert str(answers[6]) == "ValueError: None"
 
-    play(scene)
+    POOL.run(scene)
 
 
 def test_a_batch_of_nothing_but_refused_payloads_is_answered():
@@ -80,7 +84,7 @@ def test_a_batch_of_nothing_but_refused_payloads_is_answered():
         assert [answer.limit for answer in answers] == ["input"] * 3
         assert await pool.run(f"{HOSTILE}:echo", 1) == 1
 
-    play(scene)
+    POOL.run(scene)
 
 
 def test_a_batch_may_be_larger_than_any_buffer():
@@ -88,7 +92,7 @@ def test_a_batch_may_be_larger_than_any_buffer():
         payloads = [str(number) * 100_000 for number in range(10)] * 3
         assert await pool.run_batch(f"{HOSTILE}:echo", payloads, limits=Limits(wall=HANG_SECONDS)) == payloads
 
-    play(scene)
+    POOL.run(scene)
 
 
 def test_the_wall_limit_is_for_each_payload_not_for_the_batch(monkeypatch):
@@ -154,7 +158,7 @@ def test_a_slow_call_does_not_hold_up_the_callers_of_the_other_worker():
         slow.cancel()
         await asyncio.gather(slow, return_exceptions=True)
 
-    play(scene)
+    POOL.run(scene)
 
 
 @needs_proc
@@ -171,9 +175,7 @@ def test_cancelling_a_call_kills_its_worker_and_frees_its_place():
     play(scene, workers=1)
 
 
-@needs_proc
-@pytest.mark.tier("test", "prove")
-def test_cancelling_at_any_moment_leaks_neither_process_nor_descriptor():
+def cancel_calls_at_any_moment():
     async def scene(pool):
         server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
         before = descriptors()
@@ -189,6 +191,12 @@ def test_cancelling_at_any_moment_leaks_neither_process_nor_descriptor():
         await wait_until_async(lambda: descriptors() <= before + 1, "as few descriptors as before")
 
     play(scene)
+
+
+@needs_proc
+@pytest.mark.tier("test", "prove")
+def test_cancelling_at_any_moment_leaks_neither_process_nor_descriptor():
+    run_in_own_process(cancel_calls_at_any_moment)
 
 
 def test_an_answer_that_came_in_time_counts_even_if_the_loop_was_busy():
@@ -284,9 +292,7 @@ def test_the_pool_works_on_uvloop():
     play(scene, runner=uvloop.run)
 
 
-@needs_proc
-@pytest.mark.tier("all")
-def test_five_hundred_killed_calls_leave_no_process_and_no_descriptor():
+def kill_five_hundred_calls():
     async def scene(pool):
         server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
         before = descriptors()
@@ -304,6 +310,12 @@ def test_five_hundred_killed_calls_leave_no_process_and_no_descriptor():
     server = play(scene)
     wait_until(lambda: not Path(f"/proc/{server}").exists(), "the fork server has ended")
     wait_until(lambda: descriptors() <= before, "as few descriptors as before")
+
+
+@needs_proc
+@pytest.mark.tier("all")
+def test_five_hundred_killed_calls_leave_no_process_and_no_descriptor():
+    run_in_own_process(kill_five_hundred_calls)
 
 
 PARENT = """

@@ -28,6 +28,8 @@ pytestmark = [
 
 GIVEN, CROWD = 8, 40
 WHOSE = {"self": NOBODY, "apart": USER}
+self_first = pytest.mark.parametrize("who", ["self", pytest.param("apart", marks=pytest.mark.tier("all"))])
+apart_first = pytest.mark.parametrize("who", [pytest.param("self", marks=pytest.mark.tier("all")), "apart"])
 STARTS_ALL_IT_CAN = """
 import os, pathlib, signal, time
 home = pathlib.Path.home()
@@ -106,7 +108,7 @@ def started_by(done: Finished) -> int:
     return int(done.stdout)
 
 
-@pytest.mark.parametrize("who", WHOSE)
+@self_first
 def test_others_of_its_user_that_come_later_leave_it_all_that_it_was_given(who: str, folder: Path) -> None:
     with ThreadPoolExecutor(1) as thread:
         result = thread.submit(start, who, folder, STARTS_ALL_IT_CAN)
@@ -116,7 +118,7 @@ def test_others_of_its_user_that_come_later_leave_it_all_that_it_was_given(who: 
             assert started_by(result.result()) == GIVEN - 1  # it is one of them itself
 
 
-@pytest.mark.parametrize("who", WHOSE)
+@apart_first
 def test_others_of_its_user_that_end_meanwhile_leave_it_nothing_more(who: str, folder: Path) -> None:
     with ThreadPoolExecutor(1) as thread:
         with crowd_of(WHOSE[who]):
@@ -126,6 +128,7 @@ def test_others_of_its_user_that_end_meanwhile_leave_it_nothing_more(who: str, f
         assert started_by(result.result()) == GIVEN - 1
 
 
+@pytest.mark.tier("all")
 def test_without_a_namespace_of_users_the_others_are_counted(folder: Path) -> None:
     (folder / "scratch/go").touch()
     with crowd_of(NOBODY):
@@ -134,7 +137,7 @@ def test_without_a_namespace_of_users_the_others_are_counted(folder: Path) -> No
     assert done.confinement.rlimits["nproc"] >= GIVEN + CROWD
 
 
-@pytest.mark.parametrize("who", WHOSE)
+@self_first
 def test_its_namespace_of_users_gives_it_no_rights(who: str, folder: Path) -> None:
     done = start(who, folder, HAS_RIGHTS)
     assert (done.code, done.stdout, done.stderr) == (0, b"False\n", b"")

@@ -17,6 +17,7 @@ from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
 from argosy.confine.resident import DAYS, Resident, Surroundings, start
 from support.deadlines import HANG_SECONDS, wait_until_async
+from support.own_process import run_in_own_process
 from support.processes import children, descriptors, is_running
 
 pytestmark = [
@@ -85,18 +86,28 @@ async def test_what_it_started_ends_with_it(folder: Path) -> None:
     assert not is_running(launcher)
 
 
-@pytest.mark.parametrize("passes", [1, 2, 3, 5, 8, 40])
-async def test_who_gives_up_while_it_starts_leaves_nothing(folder: Path, passes: int) -> None:
-    await (await begin(folder, "pass")).end()  # what is opened once and stays
-    before, ours = descriptors(), set(children(os.getpid()))
-    beginning = asyncio.create_task(begin(folder, "import time\ntime.sleep(600)"))
-    for _ in range(passes):  # of the loop: before there is a process, while there is one, before it is told what to do
-        await asyncio.sleep(0)
-    beginning.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await (await beginning).end()
-    assert set(children(os.getpid())) <= ours
-    assert descriptors() <= before
+def give_up_while_it_starts(folder: str) -> None:
+    async def give_up(passes: int) -> None:
+        beginning = asyncio.create_task(begin(Path(folder), "import time\ntime.sleep(600)"))
+        for _ in range(passes):  # of the loop: before there is a process, while there is one, before it has its order
+            await asyncio.sleep(0)
+        beginning.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await (await beginning).end()
+
+    async def scene() -> None:
+        await (await begin(Path(folder), "pass")).end()  # what is opened once and stays
+        before = descriptors()
+        for passes in (1, 2, 3, 5, 8, 40):
+            await give_up(passes)
+            assert children(os.getpid()) == [], f"a process is left after {passes} passes"
+            await wait_until_async(lambda: descriptors() <= before, f"as few descriptors, after {passes} passes")
+
+    asyncio.run(scene())
+
+
+def test_who_gives_up_while_it_starts_leaves_nothing(folder: Path) -> None:
+    run_in_own_process(give_up_while_it_starts, str(folder))
 
 
 FILLS = """

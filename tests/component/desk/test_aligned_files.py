@@ -91,6 +91,15 @@ def test_a_patch_of_an_application_is_no_second_definition(root: Path) -> None:
     assert change(Files.below(str(root)), BRANCH) == (["apps/both.yaml"], [])
 
 
+def test_an_application_that_two_files_define_is_edited_in_neither(root: Path) -> None:
+    (root / "apps" / "copy.yaml").write_text(ONE)
+    files = Files.below(str(root))
+    paths, faults = change(files, BRANCH)
+    assert not paths and not files.changed
+    (fault,) = faults
+    assert "one is defined twice, in " in fault and "apps/both.yaml" in fault and "apps/copy.yaml" in fault
+
+
 def test_a_file_of_the_source_is_edited_only_where_it_is_what_it_is_at_the_ref(root: Path) -> None:
     files = Files.below(str(root))
     paths, faults = change(files, SELECTORS, **{"app/kustomization.yaml": b"labels: []\n"})

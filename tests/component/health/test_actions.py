@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.health.actions import (
@@ -20,6 +20,7 @@ from argosy.health.actions import (
 from argosy.health.lua import run_value
 from argosy.health.settings import ActionsCheck
 from argosy.model.errors import UserError
+from support.examples import examples
 from support.file_pools import FilePool
 
 DEPLOYMENT = {
@@ -304,6 +305,7 @@ PARTS = st.recursive(
 )
 
 
+@settings(max_examples=examples())
 @given(spec=PARTS)
 def test_a_script_that_gives_back_its_object_changes_nothing(spec):
     source = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec}
@@ -311,6 +313,7 @@ def test_a_script_that_gives_back_its_object_changes_nothing(spec):
     assert patch_of(source, impact) == {}
 
 
+@settings(max_examples=examples())
 @given(spec=PARTS)
 def test_a_patch_holds_nothing_but_what_the_script_changed(spec):
     source = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"deep": spec}}

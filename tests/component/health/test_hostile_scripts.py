@@ -20,7 +20,7 @@ from support.proof_scale import is_full
 pytestmark = pytest.mark.anyio
 LIMITS = Limits() if is_full() else Limits(cpu=0.2)  # each takes all the time that it may
 ENDS = {"deep source", "many locals", "wide table"}  # they may end: Lua's own limits, or a quick machine, are enough
-A_FEW = ("busy loop", "pcall nest", "coroutine and pcall swarm", "backtracking find", "growing table", "deep recursion")
+A_FEW = ("busy loop", "pcall nest", "backtracking find", "growing table")
 SOUND = {"type": "table", "value": {"status": "Healthy", "message": "model"}}
 OBJECT: dict[str, Any] = {"metadata": {"name": "model"}}
 Evaluate = Callable[[list[dict[str, Any]]], Awaitable[list[Any]]]

@@ -89,11 +89,12 @@ def _random_value(source: random.Random, depth: int) -> Any:
     return {name: _random_value(source, depth - 1) for name in names}
 
 
-def test_a_large_object_is_written_byte_for_byte_as_kubectl_writes_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [500, pytest.param(2_000, marks=pytest.mark.tier("all"))])
+def test_a_large_object_is_written_byte_for_byte_as_kubectl_writes_it(tmp_path: Path, count: int) -> None:
     source = random.Random(21)
     words = ["word", "yes", "12", "a:", "#x", "it's", "é", "a  b", "\x01"]
-    strings = _random_scalars(2_000)
-    strings += ["".join(source.choices(LETTERS, k=source.randint(0, 8))) for _ in range(4_000)]
+    strings = _random_scalars(count)
+    strings += ["".join(source.choices(LETTERS, k=source.randint(0, 8))) for _ in range(2 * count)]
     strings += [" ".join(source.choices(words, k=source.randint(10, 60))) + end for end in ["", "\n", " "] * 150]
     numbers = [source.uniform(-1, 1) * 10 ** source.randint(-30, 30) for _ in range(300)]
     keys = {"".join(source.choices("ab-_./:é#A", k=source.randint(0, 9))): "v" for _ in range(500)}

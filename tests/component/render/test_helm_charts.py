@@ -115,7 +115,7 @@ def test_a_null_takes_a_default_away(engine: str) -> None:
     assert shown(render(engine, tree, HelmOptions(values="a: null\nmap: {x: null}"))) == {"map": {"z": 2}}
 
 
-@both_engines
+@program_first
 def test_parameters_are_read_as_helm_reads_them(engine: str) -> None:
     options = HelmOptions(
         values="list: [{name: a, size: 1}, {name: b}]\nkept: {x: 1}",
@@ -169,6 +169,7 @@ def test_hooks_are_kept_with_their_annotations_after_all_else(engine: str) -> No
     assert names(render(engine, tree, HelmOptions(skip_tests=True))) == ["plain", "before"]
 
 
+@pytest.mark.tier("all")
 @program_first
 def test_notes_partials_and_empty_documents_give_nothing(engine: str) -> None:
     tree = a_chart(
@@ -233,12 +234,14 @@ def test_a_chart_of_the_same_repository_is_taken_as_it_is(engine: str) -> None:
         render(engine, tree)
 
 
+@pytest.mark.tier("all")
 @program_first
 def test_a_chart_at_the_root_of_the_repository_is_rendered(engine: str) -> None:
     tree = TextTree({"Chart.yaml": CHART, "templates/a.yaml": SHOWN, "values.yaml": "a: 1\n", "prod.yaml": "a: 2\n"})
     assert shown(render(engine, tree, HelmOptions(value_files=("prod.yaml",)), path="")) == {"a": 2}
 
 
+@pytest.mark.tier("all")
 @program_first
 def test_links_within_the_repository_are_followed(engine: str) -> None:
     tree = a_chart(
@@ -253,6 +256,7 @@ def test_links_within_the_repository_are_followed(engine: str) -> None:
     assert names(render(engine, tree, path="app")) == ["shared", "x"]
 
 
+@pytest.mark.tier("all")
 @program_first
 def test_a_schema_is_kept_unless_it_is_skipped(engine: str) -> None:
     schema = '{"type": "object", "properties": {"size": {"type": "integer"}}}'
@@ -262,6 +266,7 @@ def test_a_schema_is_kept_unless_it_is_skipped(engine: str) -> None:
     assert shown(render(engine, tree, HelmOptions(values="size: big", skip_schema_validation=True))) == {"size": "big"}
 
 
+@pytest.mark.tier("all")
 @program_first
 def test_a_kustomization_can_inflate_a_chart(engine: str) -> None:
     tree = a_chart(

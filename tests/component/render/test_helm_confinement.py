@@ -101,7 +101,7 @@ def test_a_chart_sees_no_files_beside_it(repository: Path, engine: str) -> None:
     assert {*made.manifests[0]["data"].values()} == {"", "{}"}
 
 
-@both_engines
+@program_first
 def test_a_schema_reaches_no_file_and_no_host(repository: Path, engine: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0)

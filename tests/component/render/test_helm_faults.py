@@ -8,7 +8,7 @@ from argosy.model.application import HelmOptions, Parameter
 from argosy.model.errors import RenderError
 from argosy.render.helm import engines
 from support.file_trees import TextTree
-from support.helm_engines import CHART, a_chart, both_engines, engines_in_turn, render
+from support.helm_engines import CHART, a_chart, engines_in_turn, program_first, render
 
 TOP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 SCHEMA = '{"type": "object", "properties": {"size": {"type": "integer"}}}'
@@ -244,9 +244,16 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
     "a long name": ({}, HelmOptions(release_name="a" * 54), "charts/shop", 0, "at most 53"),
     "a version of Helm": ({}, HelmOptions(version="v2"), "charts/shop", 0, "remove source.helm.version"),
 }
+# Each is told in the same way as another, which is in `make test`: Helm itself takes its time.
+LIKE_ANOTHER = {
+    "an unknown function", "a chart that fails on purpose", "a value that is required", "a partial that is not there",
+    "a partial that includes itself", "a text of the values", "a template that makes a text",
+    "a schema that is no JSON", "a file of values that is a list", "values that cannot be read", "the chart's values",
+    "a chart without a version", "a name that is a path",
+}  # fmt: skip
 
 
-@engines_in_turn("case", BROKEN)
+@engines_in_turn("case", BROKEN, later=LIKE_ANOTHER)
 def test_an_error_names_file_line_and_cause(engine: str, case: str) -> None:
     files, options, where, line, said = BROKEN[case]
     with pytest.raises(RenderError) as refused:
@@ -257,7 +264,7 @@ def test_an_error_names_file_line_and_cause(engine: str, case: str) -> None:
     assert "/tmp" not in str(error) and "argosy-" not in str(error)
 
 
-@both_engines
+@program_first
 def test_what_a_chart_says_moves_no_cursor(engine: str) -> None:
     with pytest.raises(RenderError, match="gone") as refused:
         render(engine, a_chart({"templates/a.yaml": TOP + 'x: {{ fail "\\u001b[2Jgone\\u0007" }}\n'}))

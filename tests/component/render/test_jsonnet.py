@@ -14,13 +14,13 @@ from argosy.render import jsonnet
 from argosy.render.jsonnet import evaluate
 from argosy.render.jsonnet.imports import Closure, imports_of
 from support.file_trees import TextTree
+from support.tiers import IN_TEST_ALL
 
 needs_engine = pytest.mark.skipif(find_spec("_gojsonnet") is None, reason="gojsonnet is not installed")
 NOTHING = JsonnetOptions()
-OUTSIDE_AT_ONCE = {("../../../etc/passwd", "importstr"), ("/etc/passwd", "import"), ("link", "importbin")}
+OUTSIDE_IN_MAKE_TEST = {("../../../etc/passwd", "importstr"), ("/etc/passwd", "import"), ("link", "importbin")}
 
 
-later = pytest.mark.tier("all")
 
 
 def one(text: str, files: dict[str, str] | None = None, options=NOTHING, environment=None, **limits):
@@ -38,7 +38,9 @@ def test_an_object_is_a_manifest_and_an_array_is_many():
 
 
 @needs_engine
-@pytest.mark.parametrize("text", ["1", "'text'", "null", "[1]", "[[{}]]"])
+@pytest.mark.parametrize(
+    "text", ["1", *(pytest.param(text, marks=IN_TEST_ALL) for text in ("'text'", "null", "[1]")), "[[{}]]"]
+)
 def test_what_is_no_manifest_is_refused(text):
     with pytest.raises(RenderError, match=r"^app/a\.jsonnet: gives .* where a manifest must be"):
         one(text)
@@ -74,9 +76,9 @@ def test_files_are_imported_as_code_as_text_and_as_bytes():
     ("there", "won"),
     [
         (["app/sub", "one", "two", "app"], "app/sub"),
-        (["one", "two", "app"], "two"),
+        pytest.param(["one", "two", "app"], "two", marks=IN_TEST_ALL),
         (["one", "app"], "one"),
-        (["app"], "app"),
+        pytest.param(["app"], "app", marks=IN_TEST_ALL),
     ],
 )
 def test_an_import_is_looked_for_beside_the_file_then_in_libs_from_the_last_then_in_the_sources_folder(there, won):
@@ -90,7 +92,7 @@ def test_an_import_is_looked_for_beside_the_file_then_in_libs_from_the_last_then
 @pytest.mark.parametrize(
     ("name", "how"),
     [
-        pytest.param(name, how, marks=() if (name, how) in OUTSIDE_AT_ONCE else pytest.mark.tier("all"))
+        pytest.param(name, how, marks=() if (name, how) in OUTSIDE_IN_MAKE_TEST else pytest.mark.tier("all"))
         for how in ("import", "importstr", "importbin")
         for name in ("../../../etc/passwd", "/etc/passwd", "none.libsonnet", "link")
     ],
@@ -116,16 +118,16 @@ def test_libs_that_leave_the_repository_are_refused():
     [
         ("{\n  a: 1,\n  b: error 'no ' + 'luck' }", r"^app/a\.jsonnet:3: no luck$"),
         ("{\n  a: \n}", r"^app/a\.jsonnet:3: Unexpected: .*"),
-        ("{\n  a: x\n}", r"^app/a\.jsonnet:2: Unknown variable: x"),
-        pytest.param("\n\nfunction(a) {}", r"Missing argument: a", marks=later),
+        pytest.param("{\n  a: x\n}", r"^app/a\.jsonnet:2: Unknown variable: x", marks=IN_TEST_ALL),
+        pytest.param("\n\nfunction(a) {}", r"Missing argument: a", marks=IN_TEST_ALL),
         ("{ a: import 'lib.libsonnet' }", r"^app/lib\.libsonnet:2: Field does not exist: b"),
-        ("std.extVar('none')", r"^app/a\.jsonnet:1: Undefined external variable: none"),
-        pytest.param("std.parseJson('{')", r"^app/a\.jsonnet:1: .*", marks=later),
-        pytest.param("import 'a.jsonnet'", r"^app/a\.jsonnet:1: max stack frames exceeded", marks=later),
-        pytest.param("local f(x) = 1 + f(x); f(1)", r"^app/a\.jsonnet:1: max stack frames exceeded", marks=later),
-        pytest.param("\n\nimport 'x' + 'y'", r"^app/a\.jsonnet:3: Computed imports are not allowed", marks=later),
-        pytest.param("error '\x1b[1mbold'", r"^app/a\.jsonnet:1: \[1mbold$", marks=later),
-        ("{\n  a:\n  (1\n  + {}.b) }", r"^app/a\.jsonnet:4: Field does not exist: b"),
+        pytest.param("std.extVar('none')", r"^app/a\.jsonnet:1: Undefined external variable: none", marks=IN_TEST_ALL),
+        pytest.param("std.parseJson('{')", r"^app/a\.jsonnet:1: .*", marks=IN_TEST_ALL),
+        pytest.param("import 'a.jsonnet'", r"^app/a\.jsonnet:1: max stack frames exceeded", marks=IN_TEST_ALL),
+        pytest.param("local f(x) = 1 + f(x); f(1)", r"^app/a\.jsonnet:1: max stack frames exceeded", marks=IN_TEST_ALL),
+        pytest.param("\n\nimport 'x' + 'y'", r"^app/a\.jsonnet:3: Computed imports are not allowed", marks=IN_TEST_ALL),
+        pytest.param("error '\x1b[1mbold'", r"^app/a\.jsonnet:1: \[1mbold$", marks=IN_TEST_ALL),
+        pytest.param("{\n  a:\n  (1\n  + {}.b) }", r"^app/a\.jsonnet:4: Field does not exist: b", marks=IN_TEST_ALL),
     ],
 )
 def test_an_error_names_file_and_line(text, said):

@@ -20,6 +20,7 @@ from argosy.render.helm.program import HelmProgram
 from argosy.render.kustomize import build
 from argosy.render.kustomize.permits import GivenPermits
 from support.file_trees import TextTree
+from support.tiers import IN_TEST_ALL
 
 VENV = Path(__file__).parents[3] / ".venv"
 KUBECTL, HELM = VENV / "kubectl-1.32" / "kubectl", VENV / "helm" / "helm"
@@ -157,13 +158,12 @@ CASES = {
 }
 
 
-AT_ONCE = {"override", "a generator", "two charts and a patch"}
-later = pytest.mark.tier("all")
+IN_MAKE_TEST = {"override", "a generator"}
 
 
 @pytest.mark.parametrize(
     "kustomization",
-    [pytest.param(text, id=name, marks=() if name in AT_ONCE else later) for name, text in CASES.items()],
+    [pytest.param(text, id=name, marks=() if name in IN_MAKE_TEST else IN_TEST_ALL) for name, text in CASES.items()],
 )
 def test_charts_give_what_they_give_kubectl(kustomization: str, tmp_path: Path) -> None:
     files = {**FILES, "kustomization.yaml": kustomization}
@@ -174,10 +174,10 @@ def test_charts_give_what_they_give_kubectl(kustomization: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param("no name of a release", marks=later),
+        pytest.param("no name of a release", marks=IN_TEST_ALL),
         "override",
-        pytest.param("nulls of a file", marks=later),
-        pytest.param("two charts and a patch", marks=later),
+        pytest.param("nulls of a file", marks=IN_TEST_ALL),
+        pytest.param("two charts and a patch", marks=IN_TEST_ALL),
     ],
 )
 def test_charts_give_the_same_through_our_own_helm(case: str, tmp_path: Path) -> None:

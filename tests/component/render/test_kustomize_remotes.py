@@ -221,12 +221,12 @@ def test_a_file_of_the_repository_may_look_like_an_address() -> None:
 @pytest.mark.parametrize(
     "kustomization",
     [
-        "resources: ['%s//a?ref=v1']\nnameSuffix: -z\n",
-        "resources: ['%s//a']\nnamespace: own\n",
+        pytest.param("resources: ['%s//a?ref=v1']\nnameSuffix: -z\n", marks=pytest.mark.tier("all")),
+        pytest.param("resources: ['%s//a']\nnamespace: own\n", marks=pytest.mark.tier("all")),
         "resources: ['%s//a?ref=v1']\ncomponents: ['git::%s//part']\n",
         "buildMetadata: [originAnnotations, transformerAnnotations]\n"
         "resources: ['%s//a?ref=v1']\ncomponents: ['%s//part']\nnameSuffix: -z\n",
-        "resources: ['%s?version=v1']\n",
+        pytest.param("resources: ['%s?version=v1']\n", marks=pytest.mark.tier("all")),
     ],
 )
 def test_remote_bases_give_what_they_give_kubectl(kustomization: str, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -17,10 +16,11 @@ import pytest
 from argosy.schema import openapi
 from argosy.schema.builtin import BUILT_IN
 from argosy.schema.kinds import Resource
+from support import go_modules
 from support.deadlines import HANG_SECONDS
 
 KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
-MODULES = Path(os.environ.get("GOMODCACHE", Path.home() / "go/pkg/mod"))
+MODULES = go_modules.folder()
 PUBLISHED = MODULES / "k8s.io/kubernetes@v1.32.13/api/openapi-spec/v3"
 WIDGET = Resource("argosy.dev", "v1", "Widget", "widgets", "widget", namespaced=True, custom=True)
 WIDGET_SCHEMA = {

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +13,10 @@ import pytest
 from argosy.patch.shape import Shape
 from argosy.schema.builtin import BUILT_IN
 from argosy.schema.types import Type, named, table, type_of
+from support import go_modules
 
 PUBLISHED = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema/v1.32.0-local/_definitions.json"
-MODULES = Path(os.environ.get("GOMODCACHE", Path.home() / "go/pkg/mod"))
+MODULES = go_modules.folder()
 PROTO_FIELDS = Path(__file__).parents[4] / "shared/data/kubeapi/proto-fields.json"
 
 

@@ -267,13 +267,13 @@ def _lose_head(folder: Path) -> None:
     (folder / "HEAD").unlink()
 
 
-DAMAGED_AT_ONCE = {(_damage_pack, True), (_break_config, False), (_lose_head, True)}
+DAMAGED_IN_MAKE_TEST = {(_damage_pack, True), (_break_config, False), (_lose_head, True)}
 
 
 @pytest.mark.parametrize(
     ("damage", "moves"),
     [
-        pytest.param(damage, moves, marks=() if (damage, moves) in DAMAGED_AT_ONCE else pytest.mark.tier("all"))
+        pytest.param(damage, moves, marks=() if (damage, moves) in DAMAGED_IN_MAKE_TEST else pytest.mark.tier("all"))
         for moves in (False, True)
         for damage in (_damage_pack, _empty_packs, _break_config, _break_refs, _lose_head)
     ],

@@ -126,7 +126,7 @@ def begun(folder: Path) -> Path:
 def ran(folder: Path, *words: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:argosy", "-p", PLUGIN, *words]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    env["HOME"] = str(folder.parent)
+    env |= {"HOME": str(folder.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # those of this project's own tests
     options = {"cwd": folder, "env": env, "timeout": HANG_SECONDS}
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == code, done.stdout + done.stderr

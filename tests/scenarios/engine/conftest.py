@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from support.engine import FLAVOURS, Room, engine_room
 from support.real_server import REAL
+from support.tiers import IN_TEST_ALL, tiers_of
 
 HERE = Path(__file__).parent
-ONE_OF, WHICH = 12, 11  # over the wire in `make test`: the name decides; these are of seven files
+OVER_THE_WIRE_IN_MAKE_TEST = {
+    "test_ends_of_applications.py::test_what_must_be_confirmed_waits_for_somebody[wire]",
+    "test_prunes_of_applications.py::test_values_may_come_from_another_source_by_its_name[wire]",
+    "test_settings_in_force.py::test_the_last_good_value_of_a_setting_holds[wire]",
+    "test_waves_that_gate.py::test_what_follows_a_notebook_comes_only_after_it_succeeded[wire-Failed]",
+}
+
+
+def name_in_folder(item: pytest.Item) -> str:
+    return f"{item.path.name}::{item.name}"
+
+
+def is_over_the_wire(item: pytest.Item | pytest.Collector) -> bool:
+    return isinstance(item, pytest.Item) and item.path.is_relative_to(HERE) and "[wire" in item.name
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if item.path.is_relative_to(HERE) and "[wire" in item.name and zlib.crc32(item.name.encode()) % ONE_OF != WHICH:
-        item.add_marker(pytest.mark.tier("all"))
+    if is_over_the_wire(item) and name_in_folder(item) not in OVER_THE_WIRE_IN_MAKE_TEST:
+        item.add_marker(IN_TEST_ALL)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Fail the collection if a test of the set was renamed, moved or marked for another tier."""
+    report = yield
+    if isinstance(collector, pytest.Module) and report.passed:
+        found = {name_in_folder(item) for item in report.result if is_over_the_wire(item) and "test" in tiers_of(item)}
+        missing = {name for name in OVER_THE_WIRE_IN_MAKE_TEST - found if is_of_file(name, collector.path)}
+        if missing:
+            report.outcome = "failed"
+            report.longrepr = f"{__file__} names a test that tier test does not run over the wire: {', '.join(missing)}"
+    return report
+
+
+def is_of_file(name: str, path: Path) -> bool:
+    """True if this file should have the test, or if no file has it."""
+    file = HERE / name.partition("::")[0]
+    return file == path or not file.exists()
 
 
 @pytest.fixture(params=[*FLAVOURS, REAL])

@@ -17,6 +17,7 @@ from support.clusters import ARGOSY, Sandbox, kubectl
 from support.deadlines import HANG_SECONDS, wait_until
 from support.demo import own
 from support.engine import Repository, config_map
+from support.failure_report import record_log
 
 NAMESPACE = "openshift-gitops"
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("needs_kubectl")
 @contextlib.contextmanager
 def controlling(running: Sandbox, home: Path) -> Iterator[None]:
     command = [str(ARGOSY), "controller", "--kubeconfig", str(running.kubeconfig), "-n", NAMESPACE, "--no-leader-elect"]
-    with (home / "controller.log").open("w") as log:
+    with record_log(home / "controller.log").open("w") as log:
         process = subprocess.Popen(
             [*command, "--mirrors", str(home / "mirrors")],
             stdout=log,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from support.engine import Room, conditions, config_map
+from support.tiers import IN_TEST_ALL
 
-LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
 
@@ -35,7 +35,7 @@ async def test_an_automated_sync_says_what_it_is_and_what_it_is_for(room: Room) 
 
 
 @pytest.mark.parametrize(
-    "policy", [pytest.param({}, marks=LATER), automated(enabled=False)], ids=["none", "switched off"]
+    "policy", [pytest.param({}, marks=IN_TEST_ALL), automated(enabled=False)], ids=["none", "switched off"]
 )
 async def test_without_automation_nothing_begins_by_itself(room: Room, policy: dict[str, Any]) -> None:
     room.repository.push(ONE)

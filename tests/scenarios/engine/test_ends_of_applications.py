@@ -11,8 +11,8 @@ from argosy.model.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map
 from support.sync_operations import finish_jobs, job
+from support.tiers import IN_TEST_ALL
 
-LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
@@ -38,7 +38,7 @@ async def test_without_a_finalizer_all_that_it_delivered_stays(room: Room) -> No
 
 
 @pytest.mark.parametrize(
-    "word", ["", *(pytest.param(each, marks=LATER) for each in ("/foreground", "/background"))]
+    "word", ["", *(pytest.param(each, marks=IN_TEST_ALL) for each in ("/foreground", "/background"))]
 )
 async def test_with_a_finalizer_all_that_it_delivered_goes_first(room: Room, word: str) -> None:
     await delivered(room, ONE, (FINALIZER + word,))

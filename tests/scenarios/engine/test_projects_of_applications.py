@@ -10,8 +10,8 @@ import pytest
 
 from support.deadlines import HANG_SECONDS
 from support.engine import Repository, Room, config_map
+from support.tiers import IN_TEST_ALL
 
-LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
 AUTOMATED = {"automated": {"prune": True}}
@@ -24,7 +24,7 @@ AUTOMATED = {"automated": {"prune": True}}
         pytest.param(
             {"destinations": [{"server": "*", "namespace": "other"}]},
             "do not match any of the allowed destinations",
-            marks=LATER,
+            marks=IN_TEST_ALL,
         ),
         (
             {"destinations": [{"server": "*", "namespace": "*"}, {"server": "*", "namespace": "!ml"}]},

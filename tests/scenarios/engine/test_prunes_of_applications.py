@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from support.engine import Room, config_map
+from support.tiers import IN_TEST_ALL
 
-LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
 PRUNING = {"automated": {"prune": True}}
@@ -86,7 +86,7 @@ async def test_a_copy_that_carries_the_tracking_of_another_is_neither_drift_nor_
 
 
 @pytest.mark.parametrize(
-    "method", ["label", *(pytest.param(each, marks=LATER) for each in ("annotation+label", "annotation"))]
+    "method", ["label", *(pytest.param(each, marks=IN_TEST_ALL) for each in ("annotation+label", "annotation"))]
 )
 async def test_a_sync_after_a_change_of_tracking_marks_anew_and_loses_nothing(room: Room, method: str) -> None:
     first = "annotation" if method != "annotation" else "label"

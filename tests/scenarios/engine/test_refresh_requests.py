@@ -8,13 +8,13 @@ import pytest
 
 from argosy.source.webhook_payloads import Push
 from support.engine import Room, config_map
+from support.tiers import IN_TEST_ALL
 
-LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
 
 
-@pytest.mark.parametrize("word", ["hard", *(pytest.param(each, marks=LATER) for each in ("normal", "whatever"))])
+@pytest.mark.parametrize("word", ["hard", *(pytest.param(each, marks=IN_TEST_ALL) for each in ("normal", "whatever"))])
 async def test_a_refresh_by_any_word_is_taken_up_and_the_annotation_goes(room: Room, word: str) -> None:
     room.repository.push(ONE)
     await room.deliver()
@@ -36,8 +36,8 @@ async def test_a_refresh_that_finds_nothing_new_within_a_minute_writes_no_status
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({"source": {"path": "other"}}, marks=LATER),
-        pytest.param({"destination": {"namespace": "argocd"}}, marks=LATER),
+        pytest.param({"source": {"path": "other"}}, marks=IN_TEST_ALL),
+        pytest.param({"destination": {"namespace": "argocd"}}, marks=IN_TEST_ALL),
         {"ignoreDifferences": [{"kind": "ConfigMap", "jsonPointers": ["/data"]}]},
     ],
     ids=["source", "destination", "ignoreDifferences"],

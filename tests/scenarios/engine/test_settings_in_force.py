@@ -9,8 +9,8 @@ import pytest
 from argosy.model.names import ResourceKey
 from support.engine import CONTROL, Room, conditions, config_map
 from support.sync_operations import job
+from support.tiers import IN_TEST_ALL
 
-LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
 AUTOMATED = {"automated": {}}
@@ -21,9 +21,9 @@ BROKEN_CHECK = {"resource.customizations.health.ConfigMap": "this is no Lua"}
     ("name", "value"),
     [
         ("timeout.reconciliation", "soon"),
-        pytest.param("application.resourceTrackingMethod", "magic", marks=LATER),
-        pytest.param("resource.exclusions", "{no: list}", marks=LATER),
-        pytest.param("resource.compareoptions", "[1", marks=LATER),
+        pytest.param("application.resourceTrackingMethod", "magic", marks=IN_TEST_ALL),
+        pytest.param("resource.exclusions", "{no: list}", marks=IN_TEST_ALL),
+        pytest.param("resource.compareoptions", "[1", marks=IN_TEST_ALL),
     ],
 )
 async def test_a_setting_that_cannot_be_read_is_a_condition_and_stops_nothing(
@@ -42,7 +42,7 @@ async def test_a_setting_that_cannot_be_read_is_a_condition_and_stops_nothing(
 @pytest.mark.parametrize(
     ("place", "name", "value"),
     [
-        pytest.param("argocd-rbac-cm", "policy.csv", "p, role:developer, applications", marks=LATER),
+        pytest.param("argocd-rbac-cm", "policy.csv", "p, role:developer, applications", marks=IN_TEST_ALL),
         ("argosy-cm", "sync.massPrune", "never"),
     ],
 )

@@ -16,8 +16,8 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.definitions import definition
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
+from support.tiers import IN_TEST_ALL
 
-LATER = pytest.mark.tier("all")
 pytestmark = pytest.mark.anyio
 WAVE = "argocd.argoproj.io/sync-wave"
 NOTEBOOK = ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ml", "train")
@@ -56,6 +56,7 @@ def shown(status: dict[str, Any]) -> tuple[str, str]:
     return status["sync"]["status"], status["health"]["status"]
 
 
+@pytest.mark.tier("all")
 async def test_a_claim_holds_up_its_wave_under_the_built_in_rule_and_not_under_ours(played: Room) -> None:
     played.repository.push({"app/claim.yaml": claim(), "app/reader.yaml": reader()})
     await played.deliver()
@@ -140,7 +141,8 @@ def waits_for_notebook(status: dict[str, Any]) -> bool:
     return bool(status["operationState"]["message"].startswith(said))
 
 
-@pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=LATER), "Failed"])
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=IN_TEST_ALL), "Failed"])
 async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(room: Room, end: str) -> None:
     await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
     await served(room.cluster, NOTEBOOK.group_kind)
@@ -161,7 +163,7 @@ async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(
         assert said in app["status"]["operationState"]["message"]
 
 
-@pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=LATER), "Failed"])
+@pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=IN_TEST_ALL), "Failed"])
 async def test_a_wave_of_another_application_waits_for_the_notebook_too(room: Room, end: str) -> None:
     await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
     await served(room.cluster, NOTEBOOK.group_kind)

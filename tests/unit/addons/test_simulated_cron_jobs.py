@@ -15,8 +15,12 @@ from argosy.model.manifest import Manifest
 from support.deadlines import HANG_SECONDS
 from support.simulators import CRON_JOB, JOB, World, condition, fail, leaping, made, simulated, template
 
+HOUR = 3600
 
-def cron_job(schedule: str = "* * * * *", annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+
+def cron_job(schedule: str = "", annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    """Hourly unless said otherwise, half an hour from now: the next time comes by a leap of the clock alone."""
+    schedule = schedule or f"{(datetime.now(UTC).minute + 30) % 60} * * * *"
     job = {"spec": {"template": template(annotations, restartPolicy="Never")}}
     return made("batch/v1", "CronJob", {"schedule": schedule, "jobTemplate": job, **spec})
 
@@ -36,12 +40,12 @@ async def jobs_become(world: World, count: int, done: int) -> list[Manifest]:
 
 
 @pytest.mark.anyio
-async def test_a_job_is_made_each_minute_and_only_so_many_are_kept(cluster: EmbeddedCluster) -> None:
+async def test_a_job_is_made_each_hour_and_only_so_many_are_kept(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(cron_job(successfulJobsHistoryLimit=2))
         names: set[str] = set()
         for number in (1, 2, 3):
-            clock.leap(60)
+            clock.leap(HOUR)
             live = await world.becomes(
                 CRON_JOB, lambda it, names=names: it["status"]["lastScheduleTime"] not in names  # type: ignore[misc]
             )
@@ -61,7 +65,7 @@ async def test_a_suspended_one_makes_nothing_until_it_is_resumed(cluster: Embedd
     async with leaping(cluster) as (world, clock):
         await cluster.create(cron_job(suspend=True))
         await world.settled()
-        clock.leap(120)
+        clock.leap(2 * HOUR)
         await world.settled()
         assert await jobs(world) == []
         await world.patch(CRON_JOB, {"spec": {"suspend": False}})
@@ -74,12 +78,12 @@ async def test_a_job_that_still_runs_is_treated_as_the_policy_says(
     cluster: EmbeddedCluster, policy: str, count: int
 ) -> None:
     async with leaping(cluster) as (world, clock):
-        await cluster.create(cron_job(annotations={"sandbox.argosy.dev/run-for": "1h"}, concurrencyPolicy=policy))
+        await cluster.create(cron_job(annotations={"sandbox.argosy.dev/run-for": "100h"}, concurrencyPolicy=policy))
         await world.settled()
-        clock.leap(60)
+        clock.leap(HOUR)
         live = await world.becomes(CRON_JOB, lambda it: len(it["status"]["active"]) == 1)
         first = live["status"]["active"][0]["name"]
-        clock.leap(60)
+        clock.leap(HOUR)
         if policy == "Forbid":
             await world.told("JobAlreadyActive: Not starting job because prior execution is running")
         else:
@@ -99,7 +103,7 @@ async def test_a_fault_on_the_cron_job_reaches_its_pods(cluster: EmbeddedCluster
         wanted["spec"]["jobTemplate"]["spec"]["backoffLimit"] = 0
         await cluster.create(wanted)
         await world.settled()
-        clock.leap(60)
+        clock.leap(HOUR)
         live = await world.becomes(CRON_JOB, lambda it: it["status"]["lastScheduleTime"])
         await world.told("SawCompletedJob", "condition: Failed")
         (job,) = await jobs(world)
@@ -137,7 +141,7 @@ def test_what_is_due_is_the_last_time_that_was_missed(
 
 
 def test_a_year_without_anybody_looking_is_one_job_and_quickly_found() -> None:
-    live = cron_job()
+    live = cron_job("* * * * *")
     live["metadata"]["creationTimestamp"] = "2025-05-01T10:05:00Z"
     found = due(live, at("2026-05-01T10:25:30Z"))
     assert found.last == at("2026-05-01T10:25:00Z") and found.missed > 100

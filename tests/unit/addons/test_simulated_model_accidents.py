@@ -27,14 +27,14 @@ from support.serving_manifests import (
     stream,
 )
 from support.simulators import DEPLOYMENT, POD, condition, key
+from support.tiers import IN_TEST_ALL
 
 pytestmark = pytest.mark.anyio
 KINDS = (*MODEL_KINDS, BUILD_CONFIG, BUILD, STREAM)
 EXPECTED = {DEPLOYMENT: 1, POD: 1, ROUTE: 1, BUILD: 1, GroupKind("", "Service"): 2}
 START = "sandbox.argosy.dev/start-build"
-NOT_ALWAYS = pytest.mark.tier("all")
-WRITES = [2, 6, 13, *(pytest.param(each, marks=NOT_ALWAYS) for each in (1, 3, 4, 5, 8, 10, 17, 22))]
-SEEDS = [0, *(pytest.param(each, marks=NOT_ALWAYS) for each in (1, 2))]
+WRITES = [2, 6, 13, *(pytest.param(each, marks=IN_TEST_ALL) for each in (1, 3, 4, 5, 8, 10, 17, 22))]
+SEEDS = [0, *(pytest.param(each, marks=IN_TEST_ALL) for each in (1, 2))]
 
 
 async def prepared(cluster: EmbeddedCluster) -> None:

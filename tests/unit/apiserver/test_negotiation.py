@@ -196,7 +196,7 @@ def frames(data: bytes) -> list[tuple[str, Any]]:
 
 async def test_watches_are_sent_as_protobuf_in_frames(api: Api) -> None:
     await api.made(CONFIGS, config("a", {"x": "1"}))
-    async with api.watch(f"{CONFIGS}?allowWatchBookmarks=true&timeoutSeconds=2", PROTOBUF) as watching:
+    async with api.watch(f"{CONFIGS}?allowWatchBookmarks=true&timeoutSeconds=3600", PROTOBUF) as watching:
         assert watching.headers["content-type"] == f"{PROTOBUF};stream=watch"
         await api.delete(f"{CONFIGS}/a")
         await watching.until(lambda: len(frames(watching.data)) >= 2)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from argosy.apiserver.http.watching import BOOKMARK_BEFORE_END
 from argosy.apiserver.plane import Plane
 from support.api_client import (
     CONFIGS,
@@ -20,6 +21,7 @@ from support.api_client import (
     pod,
     widget,
 )
+from support.loop_clock import LoopClock, turns
 
 pytestmark = pytest.mark.anyio
 PODS = "/api/v1/namespaces/default/pods"
@@ -107,12 +109,18 @@ async def test_one_object_is_watched_by_its_own_path(api: Api) -> None:
 
 async def test_a_watch_ends_when_its_time_is_up_and_says_before_how_far_it_got(api: Api) -> None:
     await api.made(CONFIGS, config("a"))
-    query = "timeoutSeconds=3&allowWatchBookmarks=true"
-    async with api.watch(f"{CONFIGS}?{query}&resourceVersion={api.plane.store.revision}") as watching:
+    clock = LoopClock()
+    async with api.watch(f"{CONFIGS}?timeoutSeconds=59&allowWatchBookmarks=true") as watching:
+        await watching.count(1)
         await api.made("/api/v1/namespaces/default/secrets", {"metadata": {"name": "elsewhere"}})
         newest = api.plane.store.revision
+        await turns()
+        assert len(watching.events) == 1 and not watching.ended
+        clock.leap(59 - BOOKMARK_BEFORE_END)
+        await watching.count(2)
+        clock.leap(BOOKMARK_BEFORE_END)
         await watching.until(lambda: watching.ended)
-    (bookmark,) = watching.events
+    _, bookmark = watching.events
     about = bookmark["object"]
     assert (bookmark["type"], about["kind"]) == ("BOOKMARK", "ConfigMap")
     assert set(about) == {"kind", "apiVersion", "metadata"}
@@ -120,9 +128,15 @@ async def test_a_watch_ends_when_its_time_is_up_and_says_before_how_far_it_got(a
 
 
 async def test_a_watch_without_bookmarks_gets_none(api: Api) -> None:
-    async with api.watch(f"{CONFIGS}?timeoutSeconds=1") as watching:
+    await api.made(CONFIGS, config("a"))
+    clock = LoopClock()
+    async with api.watch(f"{CONFIGS}?timeoutSeconds=59") as watching:
+        await watching.count(1)
+        clock.leap(59 - BOOKMARK_BEFORE_END)
+        await turns()
+        clock.leap(BOOKMARK_BEFORE_END)
         await watching.until(lambda: watching.ended)
-    assert watching.events == []
+    assert [each["type"] for each in watching.events] == ["ADDED"]
 
 
 INITIAL = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"

@@ -15,6 +15,7 @@ from argosy.model.errors import LimitError, ManifestError, UserError
 from argosy.model.manifest import Profile, load_all, read_manifests
 from support.counted_calls import calls_of
 from support.deadlines import HANG_SECONDS
+from support.tiers import IN_TEST_ALL
 
 MILLION = 1_000_000
 
@@ -87,10 +88,9 @@ LARGE = ("values", "many merges", "wide merges", "billion mappings", "folded lin
 def rows(names: Iterable[str]) -> list[Any]:
     """Each with one profile always; what takes long, with the others in `make test-all`."""
     first, *others = Profile
-    later = pytest.mark.tier("all")
     return [
         *((name, first) for name in names),
-        *(pytest.param(name, each, marks=later if name in LARGE else ()) for name in names for each in others),
+        *(pytest.param(name, each, marks=IN_TEST_ALL if name in LARGE else ()) for name in names for each in others),
     ]
 
 

@@ -11,9 +11,9 @@ from argosy.runtime.member_leases import NOBODY, Roster, Seen, SharedTerms
 from argosy.runtime.members import Members, Standing
 from support.proof_scale import is_full
 from support.shard_members import KEYS, Process, World, faults
+from support.tiers import IN_TEST_ALL_AND_PROVE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
-NOT_ALWAYS = pytest.mark.tier("all", "prove")
 LONG = 30.0  # seconds that webhooks may take
 SECONDS = 90.0  # that a world lasts
 WORLDS = 20 if is_full() else 2
@@ -166,10 +166,10 @@ class NeverExpires(Members):
 @pytest.mark.parametrize(
     ("kind", "first", "events"),
     [
-        pytest.param(NeverLooks, 5, STARTS, marks=NOT_ALWAYS),
+        pytest.param(NeverLooks, 5, STARTS, marks=IN_TEST_ALL_AND_PROVE),
         (TakesWithoutDeleting, 3, NAPS),
         (WritesTooSoon, 31, ALL),
-        pytest.param(NeverExpires, 8, ALL, marks=NOT_ALWAYS),
+        pytest.param(NeverExpires, 8, ALL, marks=IN_TEST_ALL_AND_PROVE),
     ],
 )
 async def test_members_that_break_a_rule_are_found_out(kind: type[Members], first: int, events: Sequence[str]) -> None:

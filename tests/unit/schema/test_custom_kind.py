@@ -297,6 +297,17 @@ def test_the_resource_is_what_discovery_shows() -> None:
     assert kind_of(GEAR).resource.subresource("status") is None
 
 
+def test_the_singular_name_is_the_declared_one_and_otherwise_the_kind_in_lower_case() -> None:
+    made = definition({})
+    names = made["spec"]["names"]
+
+    def singular(**names: Any) -> str:
+        return custom_kinds({**made, "spec": {**made["spec"], "names": names}})[0].resource.singular
+
+    assert singular(**{**names, "singular": "cog"}) == "cog"
+    assert singular(kind="Gear", plural="gears") == "gear"
+
+
 def test_the_shape_tells_how_writers_share_a_field() -> None:
     shape = kind_of(GEAR).shape
     spec = shape.field("spec")

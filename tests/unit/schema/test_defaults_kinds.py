@@ -184,6 +184,29 @@ SMALL: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         },
     ),
     (
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicyBinding",
+        {"spec": {"policyName": "p", "matchResources": {"resourceRules": [{}], "excludeResourceRules": [{}]}}},
+        {
+            "spec": {
+                "policyName": "p",
+                "matchResources": {
+                    "matchPolicy": "Equivalent",
+                    "namespaceSelector": {},
+                    "objectSelector": {},
+                    "resourceRules": [{"scope": "*"}],
+                    "excludeResourceRules": [{"scope": "*"}],
+                },
+            }
+        },
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "ValidatingAdmissionPolicyBinding",
+        {"spec": {"policyName": "p", "validationActions": ["Deny"]}},
+        {"spec": {"policyName": "p", "validationActions": ["Deny"]}},
+    ),
+    (
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
         {"spec": {"names": {"kind": "Gizmo", "plural": "gizmos"}, "versions": [{"name": "v1", "storage": True}]}},

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +13,11 @@ from argosy.schema.builtin import BUILT_IN
 from argosy.schema.proto_bytes import bytes_field, number_field, signed, split, varint
 from argosy.schema.types import Field, Type, named, type_of
 from argosy.schema.wire import decode
+from support import go_modules
 from support.counted_calls import calls_of
 from support.examples import examples
 
-MODULES = Path(os.environ.get("GOMODCACHE", Path.home() / "go/pkg/mod"))
+MODULES = go_modules.folder()
 GOLDEN = MODULES / "k8s.io/api@v0.32.13/testdata/HEAD"
 EXTENSIONS = MODULES / "k8s.io/apiextensions-apiserver@v0.32.13/pkg/apis/testdata/HEAD"
 KINDS = [

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +11,9 @@ from argosy.model.errors import ManifestError
 from argosy.schema.builtin import BUILT_IN
 from argosy.schema.types import Type, type_of
 from argosy.schema.wire import Decoded, decode, zero
+from support import go_modules
 
-MODULES = Path(os.environ.get("GOMODCACHE", Path.home() / "go/pkg/mod"))
+MODULES = go_modules.folder()
 GOLDEN = MODULES / "k8s.io/api@v0.32.13/testdata/HEAD"
 
 

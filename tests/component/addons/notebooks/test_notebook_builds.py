@@ -88,6 +88,7 @@ async def test_a_second_run_has_a_build_of_its_own(cluster: EmbeddedCluster) -> 
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
 
 
+@pytest.mark.tier("all")
 async def test_jobs_of_one_name_in_two_namespaces_build_each_for_itself(cluster: EmbeddedCluster) -> None:
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     async with openshift_world(cluster) as at:

@@ -154,6 +154,7 @@ def test_a_notebook_in_another_language_is_not_run_as_python(tmp_path: Path) -> 
     assert "written in julia" in ended.stdout
 
 
+@pytest.mark.tier("all")
 def test_a_notebook_that_is_not_run_for_its_source_shows_all_its_cells_as_skipped(tmp_path: Path) -> None:
     nbformat.write(notebook([("markdown", "# A", []), ("code", "eval('1')", [])]), tmp_path / "a.ipynb")
     heard = Heard().hear(run(Order(str(tmp_path / "a.ipynb"), results="-", events="-"), tmp_path).stdout.splitlines())

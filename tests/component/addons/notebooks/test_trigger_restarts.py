@@ -36,7 +36,10 @@ pytestmark = pytest.mark.anyio
 # -- restarts ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
+@pytest.mark.parametrize(
+    "kind",
+    ["Deployment", *(pytest.param(kind, marks=pytest.mark.tier("all")) for kind in ("StatefulSet", "DaemonSet"))],
+)
 async def test_workloads_are_replaced_by_their_own_rolling_update(cluster: EmbeddedCluster, kind: str) -> None:
     kinds = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, POD, GroupKind("", "Node"))
     async with modelled(cluster, *kinds) as sims:

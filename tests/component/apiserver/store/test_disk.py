@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +21,7 @@ import pytest
 from argosy.apiserver.store import Retention, Store
 from argosy.apiserver.store import database as database_module
 from argosy.apiserver.store import diskjournal as diskjournal_module
+from argosy.apiserver.store import history as history_module
 from argosy.model.errors import Gone, UserError
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.proof_scale import is_full
@@ -269,16 +271,34 @@ def test_a_damaged_store_is_refused_with_what_to_do(path: Path) -> None:
 
 def test_compaction_and_writes_wait_for_a_lock_and_then_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diskjournal_module, "RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(database_module, "BUSY_MILLISECONDS", 5)
+    locked = Counter[str]()  # how often each of them met the lock
+
+    def count_locks(holder: object, name: str) -> None:
+        function = getattr(holder, name)
+
+        def counted(*arguments: object) -> None:
+            try:
+                function(*arguments)
+            except apsw.BusyError:
+                locked[name] += 1
+                raise
+
+        monkeypatch.setattr(holder, name, counted)
+
+    count_locks(history_module, "compact_step")
+    count_locks(history_module.History, "append")
 
     async def scenario(store: Store) -> None:
         await fill(store, *"aaaaaaaaaa")
         intruder = apsw.Connection(str(path))
         for turn in range(3):
             intruder.execute("BEGIN IMMEDIATE")
+            locked.clear()
             compaction = asyncio.create_task(store.compact(2 + turn))
-            await asyncio.sleep(0.05)
+            await wait_until_async(lambda: locked["compact_step"] > 2, "compaction meets the lock again and again")
             commit = store.put(B, "ns", "b", body)
-            await asyncio.sleep(0.15)
+            await wait_until_async(lambda: locked["append"] > 2, "a write meets the lock again and again")
             assert not compaction.done() and store.get(B, "ns", "b") != commit.entry
             intruder.execute("COMMIT")
             await asyncio.gather(compaction, commit)

@@ -267,6 +267,7 @@ async def test_pages_learn_at_once_that_the_cluster_is_out_of_sight(world: World
         assert beat is not None and beat.data == {"at": "2026-01-02T03:04:05Z", "isUp": False}
 
 
+@pytest.mark.tier("all")
 async def test_a_hundred_other_pages_are_all_told_and_requests_come_between(world: World) -> None:
     async with contextlib.AsyncExitStack() as stack:
         windows = [await stack.enter_async_context(world.live(f"/apps?n={number}")) for number in range(90)]

@@ -17,6 +17,7 @@ from argosy.server.events.hub import Hub
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.event_streams import Opened
 from support.live_pages import RENDERED, World, app, drop, live_world, patch
+from support.loop_clock import turns
 from support.page_site import Client
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +64,9 @@ async def test_a_change_during_the_first_render_is_told(world: World) -> None:
     async with coming(world) as opening:
         await wait_until_async(lambda: RENDERED.pages)
         world.lookout.put(app("a", "newer"))
-        await asyncio.sleep(0.05)  # whoever renders when something changed has had a look
+        (group,) = world.hub._groups.values()
+        await wait_until_async(lambda: not group.is_dirty.is_set(), "who renders what has changed has begun")
+        await turns()
         RENDERED.gate.set()
         window = await opening
         async with asyncio.timeout(HANG_SECONDS):

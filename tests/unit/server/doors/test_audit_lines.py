@@ -17,7 +17,6 @@ from argosy.server.doors import limits
 from argosy.server.doors.entry import Entry
 from argosy.server.resolving import application
 from argosy.server.routes import May, Public, Route, SignedIn
-from support.deadlines import HANG_SECONDS
 from support.page_site import CONTROL, KnownPeople, a_site, anything, nothing
 from support.tenants import ask
 
@@ -109,6 +108,6 @@ async def test_an_answer_that_takes_too_long_is_given_up(entry: Entry, monkeypat
 
 
 async def test_a_stream_that_breaks_ends_and_is_logged(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
-    got = await ask(entry, "GET", "/api/v1/breaking", bearer("ann"), linger=HANG_SECONDS)
+    got = await ask(entry, "GET", "/api/v1/breaking", bearer("ann"), reads_stream=True)
     assert (got.code, got.body) == (200, b"one\n")
     assert "a stream ended: the cluster is away" in caplog.text
