@@ -19,6 +19,7 @@ from argosy.apiserver.tls import certificates
 from argosy.cluster import Cluster, Propagation
 from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
+from argosy.model.annotations import HOOK_FINALIZER
 from argosy.model.application import Progress, Retry, SyncRequest
 from argosy.model.flow import Assessment, Health
 from argosy.model.manifest import Manifest
@@ -555,6 +556,18 @@ async def test_a_hook_that_is_deleted_after_its_end_still_tells_its_result(clust
     await cluster.delete(key(JOBS, "check"))
     state = await stage.finish()
     assert ends(state) == ALL_RUN and told(state)["Job/check@PreSync"][1] == "Succeeded"
+
+
+@pytest.mark.parametrize(("policy", "left"), [("HookSucceeded", ["a"]), ("", ["a", "note"])])
+async def test_a_hook_that_the_watch_has_not_shown_yet_is_released_and_deleted(
+    cluster: Cluster, policy: str, left: list[str]
+) -> None:
+    """One without a Job is over at once, maybe before the watch tells that it was made."""
+    stage = Stage(cluster, [config("note", hook="PreSync", policy=policy), config("a")], lags=True)
+    assert ends(await stage.finish()) == ALL_RUN
+    assert await stage.names() == left
+    for found in (await cluster.list(CONFIGS)).items:
+        assert HOOK_FINALIZER not in found["metadata"].get("finalizers", ())
 
 
 async def test_hooks_of_failure_run_only_when_something_failed(cluster: Cluster) -> None:

@@ -172,6 +172,7 @@ class _Call:
             return self._running(message, 0.0 if told else self._next_deadline(running))
         if vanishing := await self._vanishing():
             return self._running(waiting_text(vanishing, DELETION), DELETING)
+        await self._find_hooks()
         await self._release_hooks()
         if self.board.failures():
             return await self._fail(NOT_APPLIED if self.terms.state.message.startswith(NOT_APPLIED) else UNSUCCESSFUL)
@@ -205,6 +206,14 @@ class _Call:
                 if turn.live is not None and turn.live["metadata"].get("deletionTimestamp"):
                     left.append(turn)
         return left
+
+    async def _find_hooks(self) -> None:
+        """Reads finished hooks that the watch has not shown yet: else they would not be released or deleted."""
+        for turn in self.board.turns:
+            if turn.is_hook and turn.is_over and turn.live is None and not turn.is_fresh:
+                turn.live, turn.is_fresh = await read_live(turn.key, self.cluster), True
+                if not turn.is_ours:
+                    turn.live = None  # of another operation
 
     async def _release_hooks(self) -> None:
         for turn in self.board.turns:
