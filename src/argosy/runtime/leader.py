@@ -59,7 +59,7 @@ async def lead(
     identity: str = "",
     on_lost: Callable[[], None] = lambda: None,
     stands: Callable[[Election], None] = lambda election: None,
-    terms: Terms = Terms(),  # noqa: B008 - frozen
+    terms: Terms = Terms(),
     clock: Clock = BOOT_CLOCK,
 ) -> None:
     """Run `work` whenever we lead. Ends when `work` ends by itself, or when cancelled; both release the Lease.
