@@ -132,9 +132,10 @@ def forget_peak_memory() -> None:
 
 
 def peak_memory() -> int:
-    """The most memory that this process had at any moment, in kilobytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    """The most memory that this process had at any moment, in kilobytes; 0 where the system does not say."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def check_memory(most: int, number: int) -> None:

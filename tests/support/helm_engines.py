@@ -31,22 +31,22 @@ _LIBRARY = pytest.param(
 both_engines = pytest.mark.parametrize("engine", [_PROGRAM, _LIBRARY])
 
 
-def _later(engine: Any) -> Any:
+def _in_test_all(engine: Any) -> Any:
     return pytest.param(*engine.values, marks=[*engine.marks, pytest.mark.tier("all")])
 
 
 # Where both do the same, one of them is enough for `make test`; the tests take turns.
-program_first = pytest.mark.parametrize("engine", [_PROGRAM, _later(_LIBRARY)])
-library_first = pytest.mark.parametrize("engine", [_later(_PROGRAM), _LIBRARY])
+program_first = pytest.mark.parametrize("engine", [_PROGRAM, _in_test_all(_LIBRARY)])
+library_first = pytest.mark.parametrize("engine", [_in_test_all(_PROGRAM), _LIBRARY])
 
 
-def engines_in_turn(name: str, cases: Iterable[Any], *, later: Container[Any] = ()) -> Any:
+def engines_in_turn(name: str, cases: Iterable[Any], *, in_test_all: Container[Any] = ()) -> Any:
     """Every case with both engines, in `make test` with one of them: mostly the program, which is the quicker one.
-    The cases `later` are in `make test-all` alone."""
-    turns = ([_PROGRAM, _later(_LIBRARY)],) * 5 + ([_later(_PROGRAM), _LIBRARY],)
+    The cases `in_test_all` are in `make test-all` alone."""
+    turns = ([_PROGRAM, _in_test_all(_LIBRARY)],) * 5 + ([_in_test_all(_PROGRAM), _LIBRARY],)
     rows = [
         pytest.param(
-            *engine.values, case, marks=(_later(engine) if case in later else engine).marks,
+            *engine.values, case, marks=(_in_test_all(engine) if case in in_test_all else engine).marks,
             id=f"{engine.values[0]}-{case}",
         )
         for number, case in enumerate(cases)

@@ -111,14 +111,14 @@ async def ask(
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    with noticed_waits(waits_for_changes) if reads_stream else nullcontext():
+    with notice_waits(waits_for_changes) if reads_stream else nullcontext():
         await entry(scope, receive, send)
     told = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
     return Answered(sent[0]["status"], told, b"".join(each.get("body", b"") for each in sent[1:]))
 
 
 @contextmanager
-def noticed_waits(waits_for_changes: asyncio.Event) -> Iterator[None]:
+def notice_waits(waits_for_changes: asyncio.Event) -> Iterator[None]:
     """Set the event when a stream asks for a change: all that it knew has been sent by then."""
 
     def noticing(wait: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -253,7 +253,7 @@ LIKE_ANOTHER = {
 }  # fmt: skip
 
 
-@engines_in_turn("case", BROKEN, later=LIKE_ANOTHER)
+@engines_in_turn("case", BROKEN, in_test_all=LIKE_ANOTHER)
 def test_an_error_names_file_line_and_cause(engine: str, case: str) -> None:
     files, options, where, line, said = BROKEN[case]
     with pytest.raises(RenderError) as refused:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 from argosy.addons.notebooks.runner import probing
 from argosy.addons.notebooks.runner.findings import Finding, blocking, failure
@@ -51,7 +52,8 @@ def read_csv(path):
 
 @pytest.fixture
 def shell() -> Any:
-    return InteractiveShell()
+    """Without a history on disk, which it would write to at the end of the process."""
+    return InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
 
 
 def played(
