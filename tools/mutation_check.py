@@ -170,7 +170,7 @@ def find_failing_test(copy: Path, tests: list[str], workers: int) -> str:
         return "hangs"
     if done.returncode == 0:
         return ""
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED tests/", "ERROR tests/"))]
     return failed[0] if failed else f"exit code {done.returncode}"
 
 

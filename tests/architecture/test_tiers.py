@@ -92,11 +92,32 @@ def test_a_tier_runs_the_tests_that_are_marked_for_it(pytest_here: Callable[...,
     assert set(re.findall(r"::test_(\S+)", done.out)) == EXPECTED[tier]
 
 
-@pytest.mark.parametrize("marker", ['tier("nightly")', 'tier("test", "nightly")', "tier()"])
+@pytest.mark.parametrize("marker", ["tier('nightly')", "tier('test', 'nightly')", "tier()", "tier(name='all')"])
 def test_a_tier_that_nobody_runs_is_refused(pytest_here: Callable[..., Run], marker: str) -> None:
     done = pytest_here(f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass\n", "--tier", "test")
-    assert done.code == pytest.ExitCode.USAGE_ERROR
-    assert "test_some.py::test_it: no make target runs tier" in done.err
+    assert done.code == pytest.ExitCode.INTERRUPTED
+    assert f"test_some.py::test_it: no make target runs {marker}; use test, all, prove or realcluster" in done.out
+
+
+@pytest.mark.parametrize("processes", ["0", "1"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("@pytest.mark.tier('nightly')\ndef test_it(): pass", "test_it: no make target runs tier('nightly')"),
+        ("@pytest.mark.tier('all')\ndef test_it(): pass", "no test here is in tier 'test'; 1 are in all"),
+    ],
+)
+def test_a_run_without_tests_says_why(tmp_path: Path, text: str, said: str, processes: str) -> None:
+    command = [sys.executable, "-m", "pytest", *PYTEST, "-p", "xdist.plugin", "-n", processes, "--tier", "test"]
+    env = {**os.environ, "PYTHONPATH": str(TESTS)}
+    assert said in read_stdout(command, cwd=write(tmp_path, f"import pytest\n{text}\n"), env=env)
+
+
+def test_a_path_that_does_not_exist_is_named() -> None:
+    command = [sys.executable, "-m", "pytest", "-n", "1", "tests/unit/no_such_folder"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANG_SECONDS)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "file or directory not found: tests/unit/no_such_folder" in done.stderr
 
 
 FAILING = '''"""A server that is asked for a page."""
@@ -111,12 +132,12 @@ def test_the_page_has_a_title(tmp_path, request):
 
 
 @pytest.mark.parametrize("ci", ["", "true"])
-def test_a_failing_test_prints_its_story_its_seed_and_its_logs(
+def test_a_failing_test_prints_its_story_its_logs_and_how_to_run_it_again(
     tmp_path: Path, pytest_here: Callable[..., Run], ci: str
 ) -> None:
     printed = pytest_here(FAILING, f"--basetemp={tmp_path / 'work'}", CI=ci).out
     assert "A server that is asked for a page.\nthe page has a title" in printed
-    assert "ARGOSY_PROOF_SEED=42" in printed
+    assert "ARGOSY_PROOF_SEED=42 .venv/bin/python -m pytest 'test_some.py::test_the_page_has_a_title'" in printed
     assert "could not read the title" in printed
     kept = [path.read_text() for path in (tmp_path / "test-logs").rglob("*.log")]
     assert kept == (["could not read the title"] if ci else [])

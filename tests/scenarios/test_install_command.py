@@ -63,6 +63,15 @@ def test_install_plans_asks_brings_and_is_done_again_without_a_change(box: Sandb
     assert (told["create"], told["update"], told["delete"]) == (0, 0, 0)
 
 
+def test_uninstall_asks_before_it_deletes_anything(box: Sandbox) -> None:
+    run(box, "install", "--apply", "-y")
+    code, out, err = run(box, "uninstall")
+    assert (code, "- Deployment argosy-server in argosy" in out, "add -y" in err) == (2, True, True)
+    assert run(box, "uninstall", "--dry-run")[0] == 0
+    for name in ("argosy-server", "argosy-controller"):
+        assert not box.request("GET", f"{SERVED}/{name}").json()["metadata"].get("deletionTimestamp")
+
+
 @pytest.mark.tier("all")
 def test_another_version_and_more_of_them_are_rolled_one_at_a_time(box: Sandbox) -> None:
     run(box, "install", "--apply", "-y")

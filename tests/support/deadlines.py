@@ -13,7 +13,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-PATIENCE_FACTOR = float(os.environ.get("ARGOSY_TEST_PATIENCE", "1"))
+try:
+    PATIENCE_FACTOR = float(os.environ.get("ARGOSY_TEST_PATIENCE") or 1)
+except ValueError:
+    sys.exit(f"ARGOSY_TEST_PATIENCE must be a number, such as 3, not {os.environ['ARGOSY_TEST_PATIENCE']!r}")
 HANG_SECONDS = 120.0 * PATIENCE_FACTOR  # for one state to come about
 TEST_HANG_SECONDS = 5 * HANG_SECONDS  # for one test, which may wait for several
 PROOF_HANG_SECONDS = 30 * HANG_SECONDS  # for one proof in full, which may take half an hour

@@ -1,4 +1,4 @@
-"""What a failing test prints besides its traceback: its story, the logs of the servers that it started, its seed.
+"""What a failing test prints besides its traceback: its story, how to run it again, the logs of its servers.
 
 In: logs and seeds that helpers record while a test runs. Out: sections of the report; on CI a copy of the logs under
 `test-logs/`. Never: a change of the verdict.
@@ -62,9 +62,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _sections(item: pytest.Item) -> list[tuple[str, str]]:
-    sections = [("Story", story_of(item))]
-    if seed := item.stash.get(_SEED, None):
-        sections.append(("Seed", seed))
+    seed = item.stash.get(_SEED, "")
+    tier = " --tier prove" if item.config.getoption("--tier") == "prove" else ""
+    again = f"{seed} .venv/bin/python -m pytest{tier} '{item.nodeid}'".strip()
+    sections = [("Story", story_of(item)), ("Run it again", again)]
     folder = getattr(item, "funcargs", {}).get("tmp_path")
     where = [f"folder of the test: {folder}"] if folder else []
     logs = [path for path in _logs if path.is_file()]

@@ -14,6 +14,8 @@ realcluster  make realcluster: needs the real control plane that it builds
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -24,10 +26,11 @@ INCLUDED = {"all": {"test", "all"}}
 # For rows: `pytest.param(…, marks=IN_TEST_ALL)`.
 IN_TEST_ALL = pytest.mark.tier("all")
 IN_TEST_ALL_AND_PROVE = pytest.mark.tier("all", "prove")
+_TOLD, _SAID = "tiers", pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "which tests to run; what `make` runs says which (default: all, or exactly the tests named with ::)"
+    text = "run the tests of make test, test-all, prove or realcluster (default: all; a test named with :: always runs)"
     parser.addoption("--tier", choices=TIERS, help=text)
 
 
@@ -49,9 +52,23 @@ def tiers_of(item: pytest.Item) -> tuple[str, ...]:
 
 def _names(item: pytest.Item, marker: pytest.Mark) -> tuple[str, ...]:
     names = tuple(marker.args)
-    if not names or not set(names) <= set(TIERS):
-        raise pytest.UsageError(f"{item.nodeid}: no make target runs tier{names}; use one of {', '.join(TIERS)}")
+    if not names or marker.kwargs or not set(names) <= set(TIERS):
+        shown = ", ".join([*map(repr, names), *(f"{name}={value!r}" for name, value in marker.kwargs.items())])
+        raise pytest.Collector.CollectError(
+            f"{item.nodeid}: no make target runs tier({shown}); use {', '.join(TIERS[:-1])} or {TIERS[-1]}, "
+            '@pytest.mark.tier("all") for a slow test'
+        )
     return tuple(sorted(names, key=TIERS.index))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Iterator[None]:
+    """Here a wrong tier is an error of its file; later it would end a parallel run without a reason."""
+    made = yield
+    for item in made if isinstance(made, list) else [made]:
+        if isinstance(item, pytest.Item):
+            tiers_of(item)
+    return made
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -64,3 +81,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if chosen.isdisjoint(belongs[item])]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if not chosen.isdisjoint(belongs[item])]
+    if left_out and not items:
+        others = {belonging for item in left_out for belonging in belongs[item]}
+        _tell(config, f"no test here is in tier {tier or 'all'!r}; {len(left_out)} are in {', '.join(sorted(others))}")
+
+
+def _tell(config: pytest.Config, text: str) -> None:
+    """In a process of a parallel run: to the one that prints."""
+    if (output := getattr(config, "workeroutput", None)) is not None:
+        output[_TOLD] = text
+    else:
+        config.stash[_SAID] = text
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    if text := getattr(node, "workeroutput", {}).get(_TOLD):
+        node.config.stash[_SAID] = text
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if text := config.stash.get(_SAID, ""):
+        terminalreporter.write_line(text)
