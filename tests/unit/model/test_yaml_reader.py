@@ -140,6 +140,7 @@ BAD: list[tuple[str | bytes, str]] = [
     ("a: !!null x", "as a !!null"),
     ("a: !!timestamp x", "as a !!timestamp"),
     ("a: !!binary x!", "invalid base64"),
+    ("a: !!binary aGVs!bG8=", "invalid base64"),
     ("? {a: b}\n: 1", "cannot be a key"),
     ("{~: 1}", "unsupported map key null"),
     ("a: {<<: 1}", "map merge requires map or sequence of maps"),
