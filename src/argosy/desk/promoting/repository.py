@@ -26,6 +26,8 @@ from argosy.source.limits import SourceLimits
 
 PATIENCE: Final = 30.0  # seconds that another promotion of the same repository is waited for
 PLAINLY: Final = ("-c", "log.showSignature=false", "-c", "core.quotePath=false")  # settings that change what git says
+# Who only looks takes no lock: `git status` would, and a promotion at the same moment would be refused.
+GIT_ENVIRONMENT: Final = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 NONE: Final = "0" * 40
 
 
@@ -282,7 +284,7 @@ def _run(
     done = subprocess.run(
         [find_git(), *PLAINLY, *words],
         cwd=folder,
-        env={**own, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(more or {})},
+        env={**own, **GIT_ENVIRONMENT, **(more or {})},
         input=content,
         stdin=subprocess.DEVNULL if content is None else None,
         capture_output=True,
