@@ -57,11 +57,24 @@ def _text(page: Any, path: str, place: str) -> str:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     async def all_of_it(room: Room) -> None:
         room.cluster.plane.actions.pod_logs = PRINTING  # type: ignore[attr-defined]
+        await deliver_claims(room)
         await furnish(room)
         await a_pod(room)
 
     with world(tmp_path_factory.mktemp("app") / "site", all_of_it) as made:
         yield made
+
+
+async def deliver_claims(room: Room) -> None:
+    """An application that differs from Git, for the test that syncs it."""
+    settings, extra = config_map("claims", threshold="0.8"), config_map("claims-extra", colour="blue")
+    room.repository.push({"claims/settings.yaml": settings, "claims/extra.yaml": extra}, "Begin with claims")
+    await room.deliver("claims", "claims")
+    await room.sync("claims")
+    await room.until_over("claims")
+    raised = config_map("claims", threshold="0.9")
+    room.repository.push({"claims/settings.yaml": raised, "claims/extra.yaml": None}, "Raise the threshold of claims")
+    await room.settled("claims")
 
 
 async def a_pod(room: Room) -> None:
@@ -252,15 +265,15 @@ def test_an_object_of_somebody_else_is_not_shown(page: Any) -> None:
 
 
 def test_a_sync_of_some_resources_is_asked_for_by_the_panel(page: Any, site: World) -> None:
-    page.goto("/apps/argocd/fraud/sync")
+    page.goto("/apps/argocd/claims/sync")
     assert "Prune" in page.inner_text(".plan")
-    page.locator("input[name=resource][value=':ConfigMap:ml/fraud-extra']").uncheck()
+    page.locator("input[name=resource][value=':ConfigMap:ml/claims-extra']").uncheck()
     assert page.locator("[data-all]").evaluate("box => box.indeterminate")
     page.get_by_role("button", name="SYNCHRONIZE").click()
-    page.wait_for_url("**/apps/argocd/fraud/operation?said=synced")
-    site.do(lambda room: room.until_over("fraud"))
+    page.wait_for_url("**/apps/argocd/claims/operation?said=synced")
+    site.do(lambda room: room.until_over("claims"))
     page.wait_for_selector("#operation:has-text('successfully synced')")
-    found = site.do(lambda room: room.get("ConfigMap", "fraud"))
+    found = site.do(lambda room: room.get("ConfigMap", "claims"))
     assert found["data"]["threshold"] == "0.9"
 
 

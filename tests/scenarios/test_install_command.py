@@ -19,10 +19,19 @@ ROOT = Path(__file__).parents[2]
 SERVED = "/apis/apps/v1/namespaces/argosy/deployments"
 
 
+FLAGS = ("--rbac", "--ephemeral", "--addons", "simulators=plain")
+
+
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    folder = tmp_path_factory.mktemp("install") / "box"
-    with sandbox(folder, "--rbac", "--ephemeral", "--addons", "simulators=plain") as found:
+    with sandbox(tmp_path_factory.mktemp("install") / "box", *FLAGS) as found:
+        yield found
+
+
+@pytest.fixture
+def empty_box(tmp_path: Path) -> Iterator[Sandbox]:
+    """Where nothing was installed before."""
+    with sandbox(tmp_path / "box", *FLAGS) as found:
         yield found
 
 
@@ -44,7 +53,8 @@ def is_rolled(box: Sandbox, name: str, replicas: int) -> bool:
     return is_seen and counts == [replicas] * 3
 
 
-def test_install_plans_asks_brings_and_is_done_again_without_a_change(box: Sandbox) -> None:
+def test_install_plans_asks_brings_and_is_done_again_without_a_change(empty_box: Sandbox) -> None:
+    box = empty_box
     code, out, err = run(box, "install", "--apply")
     assert (code, "Plan: 21 to add" in out) == (2, True) and "add -y" in err
     assert box.request("GET", "/api/v1/namespaces/argosy").code == 404

@@ -30,6 +30,7 @@ CALLBACK = "https://argosy.example/auth/callback"
 class Scene:
     def __init__(self, room: Room, provider: IdentityProvider) -> None:
         self.room, self.provider = room, provider
+        self.key = provider.key
 
     async def configure(self, **changes: Any) -> None:
         usual = {
@@ -79,7 +80,7 @@ async def at_home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sce
 @pytest.fixture
 async def scene(at_home: Scene) -> Scene:
     """As new: what the last test changed is forgotten, also by the server."""
-    fresh = IdentityProvider(at_home.provider.url, at_home.provider.authority, key=at_home.provider.key)
+    fresh = IdentityProvider(at_home.provider.url, at_home.provider.authority, key=at_home.key)
     at_home.provider.__dict__.update(fresh.__dict__)
     at_home.provider.clock_ahead = at_home.room.clock._ahead
     at_home.room.identities = at_home.room.server(at_home.room.glance)
