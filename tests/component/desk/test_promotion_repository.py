@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.promoting.repository import Repository
+from argosy.model.errors import UserError
 
 
 @pytest.fixture
@@ -31,3 +32,22 @@ def test_who_looks_for_changed_files_takes_no_lock(repository: Repository) -> No
     assert index.read_bytes() == before
     (repository.place.folder / "a.yaml").write_text("a: 2\n")
     assert repository.dirty(["a.yaml"]) == ["a.yaml"]
+
+
+def test_a_file_that_was_only_touched_keeps_no_promotion_from_its_branch(repository: Repository) -> None:
+    file = repository.place.folder / "a.yaml"
+    os.utime(file, (1e9, 1e9))
+    head = repository.commit_of("HEAD")
+    commit = repository.stage(head, {"a.yaml": b"a: 2\n"}, "second")
+    repository.move("main", commit, head, "a test")
+    assert repository.commit_of("refs/heads/main") == commit and file.read_text() == "a: 2\n"
+
+
+def test_a_file_that_somebody_changed_is_not_overwritten(repository: Repository) -> None:
+    file = repository.place.folder / "a.yaml"
+    file.write_text("a: mine\n")
+    head = repository.commit_of("HEAD")
+    commit = repository.stage(head, {"a.yaml": b"a: 2\n"}, "second")
+    with pytest.raises(UserError, match="was changed by somebody else meanwhile"):
+        repository.move("main", commit, head, "a test")
+    assert repository.commit_of("refs/heads/main") == head and file.read_text() == "a: mine\n"

@@ -258,8 +258,10 @@ class Repository:
         if is_here and (self.place.git / "index.lock").exists():
             told = "git is at work here, or was killed: index.lock is there"
             raise UserError(f"{told}; wait for it, or delete the file if no git runs", where=str(self.place.git))
-        if is_here and (before != self.commit_of("HEAD") or not self.says("read-tree", "-m", "-u", before, commit)):
-            raise _meanwhile(branch)
+        if is_here:
+            self.says("update-index", "-q", "--refresh")  # else a file that was only touched counts as changed
+            if before != self.commit_of("HEAD") or not self.says("read-tree", "-m", "-u", before, commit):
+                raise _meanwhile(branch)
         try:
             self.git("update-ref", "-m", why, reference, commit, before or NONE)
         except GitRefused as error:
