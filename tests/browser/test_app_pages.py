@@ -59,16 +59,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         room.cluster.plane.actions.pod_logs = PRINTING  # type: ignore[attr-defined]
         await deliver_claims(room)
         await furnish(room)
-        await a_pod(room)
+        for name in ("web-1", "web-old"):
+            await a_pod(room, name)
 
     with world(tmp_path_factory.mktemp("app") / "site", all_of_it) as made:
         yield made
 
 
 async def deliver_claims(room: Room) -> None:
-    """An application that differs from Git, for the test that syncs it."""
+    """An application that differs from Git, for the test that syncs it; and one for the test that deletes it."""
     settings, extra = config_map("claims", threshold="0.8"), config_map("claims-extra", colour="blue")
     room.repository.push({"claims/settings.yaml": settings, "claims/extra.yaml": extra}, "Begin with claims")
+    room.repository.push({"spare/settings.yaml": config_map("spare", a="b")})
+    await room.deliver("spare", "spare")
     await room.deliver("claims", "claims")
     await room.sync("claims")
     await room.until_over("claims")
@@ -77,11 +80,11 @@ async def deliver_claims(room: Room) -> None:
     await room.settled("claims")
 
 
-async def a_pod(room: Room) -> None:
+async def a_pod(room: Room, name: str) -> None:
     owner = await room.get("apps/Deployment", "web")
     assert owner is not None
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": owner["metadata"]["uid"]}
-    metadata = {"name": "web-1", "namespace": "ml", "ownerReferences": [reference]}
+    metadata = {"name": name, "namespace": "ml", "ownerReferences": [reference]}
     spec = {"containers": [{"name": "main", "image": "registry.example.com/web:1.0"}]}
     await room.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
@@ -351,26 +354,26 @@ def test_an_action_of_an_object_runs(page: Any, site: World) -> None:
 
 def test_an_object_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
     page.expected = ["400"]
-    page.goto(f"{WEB}/r/-/Pod/ml/web-1/delete")
+    page.goto(f"{WEB}/r/-/Pod/ml/web-old/delete")
     page.fill("#f-sure", "web-2")
     page.get_by_role("button", name="DELETE").click()
     expect(page.locator("main")).to_contain_text("nothing was deleted")
-    page.fill("#f-sure", "web-1")
+    page.fill("#f-sure", "web-old")
     page.get_by_label("At once").check()
     page.get_by_role("button", name="DELETE").click()
     page.wait_for_url("**said=deleted")
-    site.do(lambda room: room.until_gone("Pod", "web-1"))
+    site.do(lambda room: room.until_gone("Pod", "web-old"))
 
 
 def test_an_application_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
-    page.goto("/apps/argocd/broken")
+    page.goto("/apps/argocd/spare")
     page.locator("summary[aria-label='More actions']").click()
     page.get_by_role("link", name="Delete…").click()
-    page.fill("#f-sure", "broken")
+    page.fill("#f-sure", "spare")
     page.get_by_label("They stay").check()
     page.get_by_role("button", name="DELETE").click()
     page.wait_for_url("**/apps?said=deleted")
-    site.do(lambda room: room.until_gone("argoproj.io/Application", "broken", CONTROL))
+    site.do(lambda room: room.until_gone("argoproj.io/Application", "spare", CONTROL))
 
 
 @pytest.mark.tier("all")

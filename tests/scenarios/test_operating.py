@@ -110,7 +110,8 @@ def test_what_it_counts_is_what_happened(operated: Operated) -> None:
     assert sum(each.value for each in patches) >= len(work.apps)
     assert {each.labels["server"] for each in patches} == {here}
     assert one(found, "argocd_git_request_total", repo=str(work.repository.path), request_type="fetch") >= 1
-    assert one(found, "argocd_git_request_duration_seconds_count", request_type="ls-remote") >= 1
+    asked = {"repo": str(work.repository.path), "request_type": "ls-remote"}
+    assert one(found, "argocd_git_request_duration_seconds_count", **asked) >= 1
     assert one(found, "argocd_cluster_connection_status", server=here) == 1
     assert one(found, "argocd_cluster_api_resource_objects", server=here) > len(work.apps)
     assert 0 <= one(found, "argocd_cluster_cache_age_seconds", server=here) < 180

@@ -113,7 +113,7 @@ async def test_what_is_read_tells_how_each_object_fares(api: ApiScene) -> None:
     found = await api.get("models")
     stored = found["status"]["resourceHealthSource"]
     fares = {each["name"]: (each.get("health") or {}).get("status") for each in found["status"]["resources"]}
-    assert stored == "appTree" and fares["web"] in ("Healthy", "Progressing") and fares["hidden"] is None
+    assert stored == "appTree" and fares["web"] in ("Healthy", "Progressing", "Suspended") and fares["hidden"] is None
     listed = (await api.get(f"{AT}?name=models"))["items"][0]
     assert not any("health" in each for each in listed["status"]["resources"])  # as Argo CD's list
 

@@ -40,6 +40,13 @@ def named(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"sourceRepos": ["*"], **spec}}
 
 
+@pytest.fixture(autouse=True)
+async def team(world: World) -> None:
+    """A project that is as new for each test."""
+    project = named("team", destinations=[{"server": "*", "namespace": "*"}])
+    assert (await world.ask("ann", "POST", PROJECTS, {"project": project, "upsert": True})).code == 200
+
+
 # -- projects ----------------------------------------------------------------------------------------------------
 
 
@@ -94,9 +101,6 @@ async def test_the_name_in_the_address_is_the_one_that_is_written(world: World) 
 
 
 async def test_a_project_in_use_stays(world: World) -> None:
-    await world.ask(
-        "ann", "POST", PROJECTS, {"project": named("team", destinations=[{"server": "*", "namespace": "*"}])}
-    )
     found, said = await code(world, "ann", "DELETE", f"{PROJECTS}/team")
     assert found == 400 and "referenced by 1 applications: models" in said
     assert (await code(world, "ann", "DELETE", f"{PROJECTS}/default"))[0] == 400
