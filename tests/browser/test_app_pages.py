@@ -350,6 +350,7 @@ def test_an_action_of_an_object_runs(page: Any, site: World) -> None:
     page.wait_for_url("**said=acted")
     found = site.do(lambda room: room.get("apps/Deployment", "web"))
     assert "kubectl.kubernetes.io/restartedAt" in found["spec"]["template"]["metadata"]["annotations"]
+    site.do(lambda room: well(room, "web", 2))
 
 
 def test_an_object_is_deleted_by_its_name_alone(page: Any, site: World) -> None:

@@ -203,9 +203,12 @@ def test_jobs_are_judged_by_golden_notebooks_of_another_path_and_by_what_they_ex
 
 
 def test_what_is_counted_is_told_beside_the_server_s_metrics(server: Sandbox) -> None:
-    text = server.request("GET", "/metrics").body.decode()
-    assert "# TYPE notebookvalidationjob_reconciliation_duration_seconds histogram" in text
-    assert "# TYPE apiserver_request_total counter" in text
+    def told() -> str:
+        return str(server.request("GET", "/metrics").body.decode())
+
+    assert apply(server, job("counted", "no-such.ipynb")).code == 0
+    wait_until(lambda: "# TYPE notebookvalidationjob_reconciliation_duration_seconds histogram" in told())
+    assert "# TYPE apiserver_request_total counter" in told()
 
 
 @pytest.mark.tier("all")
