@@ -213,7 +213,7 @@ def test_events_of_objects_and_syncs_are_one_story(page: Any, site: World) -> No
 
 @pytest.mark.tier("all")
 def test_logs_are_filtered_and_nothing_in_them_is_markup(page: Any) -> None:
-    page.goto(f"{WEB}/logs?q=healthz")
+    page.goto(f"{WEB}/logs?q=healthz&pod=web-1")
     assert page.locator("#log li").count() == 1
     assert "<b>GET</b> /healthz 200" in page.inner_text("#log")
     assert page.locator("#log .pod").count() == 0  # there is one container only
