@@ -35,6 +35,10 @@ async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScen
         await found.room.deliver()
         await found.room.until(lambda status: status["sync"]["status"] == "OutOfSync")
         await found.seen("models", lambda app: app["status"]["sync"]["status"] == "OutOfSync")
+        elsewhere = {"server": "https://kubernetes.default.svc", "namespace": "untouched"}
+        await found.room.deliver("unsynced", destination=elsewhere)  # which no test syncs
+        await found.room.until(lambda status: status["sync"]["status"] == "OutOfSync", "unsynced")
+        await found.seen("unsynced", lambda app: app["status"]["sync"]["status"] == "OutOfSync")
         yield found
 
 
@@ -52,12 +56,12 @@ async def test_it_lists_and_reads(api: ApiScene) -> None:
     their = await client(api)
     listed = await called(their.application_service_list)
     assert "models" in [each["metadata"]["name"] for each in listed["items"]]
-    app = await called(their.application_service_get, "models")
-    assert app["spec"]["destination"]["namespace"] == "ml" and app["status"]["sync"]["status"]
+    app = await called(their.application_service_get, "unsynced")
+    assert app["spec"]["destination"]["namespace"] == "untouched" and app["status"]["sync"]["status"] == "OutOfSync"
     none = await called(their.application_service_list, selector="env=none")
     assert none["items"] == []
-    tree = await called(their.application_service_resource_tree, "models")
-    assert {"ConfigMap", "Deployment"} <= {each["kind"] for each in tree["nodes"]}
+    tree = await called(their.application_service_resource_tree, "unsynced")
+    assert {each["health"]["status"] for each in tree["nodes"]} == {"Missing"}
     manifests = await called(their.application_service_get_manifests, "models")
     assert len(manifests["manifests"]) == 5
     windows = await called(their.application_service_get_application_sync_windows, "models")

@@ -203,12 +203,12 @@ def test_jobs_are_judged_by_golden_notebooks_of_another_path_and_by_what_they_ex
 
 
 def test_what_is_counted_is_told_beside_the_server_s_metrics(server: Sandbox) -> None:
-    def told() -> str:
+    def read_metrics() -> str:
         return str(server.request("GET", "/metrics").body.decode())
 
     assert apply(server, job("counted", "no-such.ipynb")).code == 0
-    wait_until(lambda: "# TYPE notebookvalidationjob_reconciliation_duration_seconds histogram" in told())
-    assert "# TYPE apiserver_request_total counter" in told()
+    wait_until(lambda: "# TYPE notebookvalidationjob_reconciliation_duration_seconds histogram" in read_metrics())
+    assert "# TYPE apiserver_request_total counter" in read_metrics()
 
 
 @pytest.mark.tier("all")

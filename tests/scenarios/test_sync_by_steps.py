@@ -570,6 +570,17 @@ async def test_a_hook_that_the_watch_has_not_shown_yet_is_released_and_deleted(
         assert HOOK_FINALIZER not in found["metadata"].get("finalizers", ())
 
 
+async def test_what_took_the_name_of_a_finished_hook_is_left_alone(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("note", hook="PreSync", policy="HookSucceeded"), config("a")], lags=True)
+    await stage.step()
+    await cluster.patch(key(CONFIGS, "note"), {"metadata": {"finalizers": None}})
+    await cluster.delete(key(CONFIGS, "note"))
+    metadata = {"name": "note", "namespace": NAMESPACE}
+    await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    assert ends(await stage.finish()) == ALL_RUN
+    assert await stage.names() == ["a", "note"]
+
+
 async def test_hooks_of_failure_run_only_when_something_failed(cluster: Cluster) -> None:
     wanted = [job("sorry", hook="SyncFail"), config("a")]
     stage = Stage(cluster, wanted)

@@ -63,8 +63,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _sections(item: pytest.Item) -> list[tuple[str, str]]:
     seed = item.stash.get(_SEED, "")
-    tier = " --tier prove" if item.config.getoption("--tier") == "prove" else ""
-    again = f"{seed} .venv/bin/python -m pytest{tier} '{item.nodeid}'".strip()
+    tier = item.config.getoption("--tier")  # which says how much of a proof runs
+    again = f"{seed} .venv/bin/python -m pytest {f'--tier {tier} ' if tier else ''}'{item.nodeid}'".strip()
     sections = [("Story", story_of(item)), ("Run it again", again)]
     folder = getattr(item, "funcargs", {}).get("tmp_path")
     where = [f"folder of the test: {folder}"] if folder else []

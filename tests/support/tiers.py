@@ -26,7 +26,8 @@ INCLUDED = {"all": {"test", "all"}}
 # For rows: `pytest.param(…, marks=IN_TEST_ALL)`.
 IN_TEST_ALL = pytest.mark.tier("all")
 IN_TEST_ALL_AND_PROVE = pytest.mark.tier("all", "prove")
-_TOLD, _SAID = "tiers", pytest.StashKey[str]()
+_EMPTY_SELECTION = pytest.StashKey[str]()
+_OF_WORKER = "empty_selection"  # where a process of a parallel run leaves the same
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -82,24 +83,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if not chosen.isdisjoint(belongs[item])]
     if left_out and not items:
-        others = {belonging for item in left_out for belonging in belongs[item]}
-        _tell(config, f"no test here is in tier {tier or 'all'!r}; {len(left_out)} are in {', '.join(sorted(others))}")
+        others = {name for item in left_out for name in belongs[item]}
+        _keep_reason(config, f"no test here is in tier {tier or 'all'!r}; choose --tier {' or '.join(sorted(others))}")
 
 
-def _tell(config: pytest.Config, text: str) -> None:
-    """In a process of a parallel run: to the one that prints."""
+def _keep_reason(config: pytest.Config, reason: str) -> None:
+    """For the summary, which one process prints."""
     if (output := getattr(config, "workeroutput", None)) is not None:
-        output[_TOLD] = text
+        output[_OF_WORKER] = reason
     else:
-        config.stash[_SAID] = text
+        config.stash[_EMPTY_SELECTION] = reason
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    if text := getattr(node, "workeroutput", {}).get(_TOLD):
-        node.config.stash[_SAID] = text
+    if reason := getattr(node, "workeroutput", {}).get(_OF_WORKER):
+        node.config.stash[_EMPTY_SELECTION] = reason
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if text := config.stash.get(_SAID, ""):
-        terminalreporter.write_line(text)
+    if reason := config.stash.get(_EMPTY_SELECTION, ""):
+        terminalreporter.write_line(reason)

@@ -35,34 +35,34 @@ async def desk(cluster: EmbeddedCluster) -> JobDesk:
     return JobDesk(cluster, "here")
 
 
-def asked(output: str = "text", name: str = "train") -> Namespace:
+def options(output: str = "text", name: str = "train") -> Namespace:
     return Namespace(output=output, name=name, namespace="default")
 
 
 
 async def test_the_cells_of_a_job_are_a_table(desk: JobDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await _cells(desk, asked()) == 0
+    assert await _cells(desk, options()) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["CELL", "STATUS", "TIME", "MESSAGE"]
     assert [line[:2] for line in lines[1:]] == [["0", "Success"], ["1", "Failure"]]
 
 
 async def test_the_cells_of_a_job_are_data(desk: JobDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await _cells(desk, asked("json")) == 0
+    assert await _cells(desk, options("json")) == 0
     assert json.loads(capsys.readouterr().out) == {"items": RAN}
-    await _cells(desk, asked("json", "waits"))
+    await _cells(desk, options("json", "waits"))
     assert json.loads(capsys.readouterr().out) == {"items": []}
 
 
 async def test_a_job_that_has_not_run_says_so(desk: JobDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    await _cells(desk, asked(name="waits"))
+    await _cells(desk, options(name="waits"))
     printed = capsys.readouterr()
     assert printed.out == "" and "no cell of waits has run yet; see: argosy notebook get waits" in printed.err
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
 async def test_jobs_are_listed(desk: JobDesk, capsys: pytest.CaptureFixture[str], output: str) -> None:
-    assert await _list(desk, asked(output)) == 0
+    assert await _list(desk, options(output)) == 0
     out = capsys.readouterr().out
     if output == "json":
         found: list[dict[str, Any]] = json.loads(out)["items"]

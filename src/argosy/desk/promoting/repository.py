@@ -26,7 +26,7 @@ from argosy.source.limits import SourceLimits
 
 PATIENCE: Final = 30.0  # seconds that another promotion of the same repository is waited for
 PLAINLY: Final = ("-c", "log.showSignature=false", "-c", "core.quotePath=false")  # settings that change what git says
-# Who only looks takes no lock: `git status` would, and a promotion at the same moment would be refused.
+# Reading takes no lock: `git status` would lock the index, and a promotion at the same moment would be refused.
 GIT_ENVIRONMENT: Final = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 NONE: Final = "0" * 40
 
