@@ -11,11 +11,13 @@ import pytest
 
 from argosy import __version__, cli
 from argosy.cli.compat import understood
+from argosy.model.names import ResourceKey
 from support.app_commands import HANG, Said, Scene, scene
 from support.argocd_answers import Command, differences, play, recorded
-from support.engine import config_map
+from support.engine import CONTROL, config_map
 
 SERVER = "https://kubernetes.default.svc"
+ARGOCD_CM = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
 COMMANDS = recorded()
 Played = dict[int, tuple[Command, Said, dict[str, str]]]
 # What `make test` types: each verb once or twice, and nothing that needs another command before it.
@@ -126,12 +128,60 @@ def test_the_version_is_told_in_its_forms(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_what_needs_its_server_says_what_to_do_instead(capsys: pytest.CaptureFixture[str]) -> None:
-    said = said_as_argocd(capsys, "login argocd.example --username admin --password secret --sso")
+    said = said_as_argocd(capsys, "login argocd.example --core --username admin --password secret --sso")
     assert said.code == 0 and "no login is needed" in said.err and "secret" not in said.err
     assert said_as_argocd(capsys, "logout argocd.example").code == 0
     said = said_as_argocd(capsys, "gpg list")
     assert said.code == 1 and "argocd-gpg-keys-cm" in said.err
     assert "app\n" in said_as_argocd(capsys, "--help").out
+
+
+def test_a_login_without_any_cluster_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    said = said_as_argocd(capsys, "login argocd.example --username admin --password secret")
+    assert said.code == 20 and "no kubeconfig" in said.err and "secret" not in said.err
+
+
+def test_options_of_the_environment_that_cannot_be_read_are_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARGOCD_OPTS", "--server 'a")
+    said = said_as_argocd(capsys, "app list")
+    assert said.code == 20 and "ARGOCD_OPTS" in said.err
+
+
+@pytest.mark.anyio
+async def test_a_server_of_another_installation_is_refused_wherever_it_is_named(
+    desk: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.repository.push({"app/settings.yaml": config_map(a="one")})
+    await desk.deliver()
+    before = await desk.app()
+
+    async def argocd(line: str) -> Said:
+        return await desk.argosy(*line.split(), program="argocd")
+
+    for line in (
+        "login prod.example",
+        "--server prod.example app delete models -y",
+        "app delete models -y --server=prod.example:443",
+        "app delete models -y --argocd-context prod.example",
+        "proj delete default --server prod.example",
+    ):
+        said = await argocd(line)
+        assert said.code == 20, line
+        assert "prod.example" in said.err and "is not a server of context plane (https://127.0.0.1:" in said.err
+    for name, value in (("ARGOCD_SERVER", "prod.example"), ("ARGOCD_OPTS", "--grpc-web --server prod.example")):
+        monkeypatch.setenv(name, value)
+        assert (await argocd("app delete models -y")).code == 20, name
+        assert (await argocd("--core app get models")).code == 0, name
+        monkeypatch.delenv(name)
+    assert (await desk.app())["metadata"]["uid"] == before["metadata"]["uid"]
+
+    await desk.cluster.patch(ARGOCD_CM, {"data": {"url": "https://prod.example"}})
+    own = ("login prod.example --sso", "app get models --server prod.example", "--server prod.example:443 proj list")
+    for line in own:
+        assert (await argocd(line)).code == 0, line
+    assert "whose servers are https://prod.example\n" in (await argocd("login dev.example")).err
 
 
 def test_flags_that_choose_a_server_are_passed_over_wherever_they_stand() -> None:

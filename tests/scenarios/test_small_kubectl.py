@@ -151,6 +151,11 @@ def test_oc_tells_who_asks_and_takes_secrets_apart(cluster: Sandbox, tmp_path: P
     oc(cluster, "extract", "secret/door", "-n", "small", "--to", str(tmp_path))
     assert (tmp_path / "admin.password").read_text() == "sesame"
     assert "nothing else to do" in oc(cluster, "login", "-u", "developer").out
+    server = oc(cluster, "whoami", "--show-server").out.strip()
+    assert "nothing else to do" in oc(cluster, "login", server, "-u", "developer").out
+    for words in ("login https://api.prod.example:6443 -u developer", "login --server=https://api.prod.example:6443"):
+        refused = oc(cluster, *words.split())
+        assert refused.code == 1 and "https://api.prod.example:6443 is not the server of the kubeconfig" in refused.err
 
 
 @pytest.mark.usefixtures("needs_kubectl")

@@ -1,17 +1,16 @@
 """Which of the sandboxes and demos that run here is meant.
 
-In: a folder or a name, and $KUBECONFIG. Out: a folder; what $KUBECONFIG leads to. Never: opens a connection; fails
-because of a kubeconfig that cannot be read.
+In: a folder, a name or an address, and $KUBECONFIG. Out: a folder. Never: opens a connection; fails because of a
+kubeconfig that cannot be read.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from argosy.app.folder import DataFolder, Run, running_folders
 from argosy.cluster.connection import Connection
-from argosy.cluster.kubeconfig import load_kubeconfig
+from argosy.cluster.kubeconfig import environment_paths, load_kubeconfig
 from argosy.model.errors import UserError
 
 
@@ -31,32 +30,29 @@ def _name(folder: DataFolder) -> str:
 
 def _of_kubeconfig(folders: list[DataFolder]) -> DataFolder | None:
     """By where its current context leads, else by the file: somebody else's context may be current in it."""
-    if len(folders) < 2 or not os.environ.get("KUBECONFIG"):
+    paths = environment_paths()
+    if len(folders) < 2 or not paths:
         return None
-    connection = kubeconfig_connection()
-    files = {Path(each).absolute() for each in os.environ["KUBECONFIG"].split(os.pathsep) if each}
+    connection = _kubeconfig_connection()
+    files = {path.absolute() for path in paths}
     runs = [(folder, run) for folder in folders if (run := folder.running())]
     by_server = [folder for folder, run in runs if connection and connection.server == run.api]
     by_file = [folder for folder, run in runs if Path(run.kubeconfig) in files]
     return next(iter([*by_server, *by_file]), None)
 
 
-def kubeconfig_connection() -> Connection | None:
-    """Where $KUBECONFIG leads; None where it is not set, or leads nowhere."""
-    if not os.environ.get("KUBECONFIG"):
-        return None
+def _kubeconfig_connection() -> Connection | None:
+    """Return the connection of $KUBECONFIG's current context, or None if it cannot be read."""
     try:
         return load_kubeconfig()
     except UserError:
         return None
 
 
-def other_than(run: Run, where: str) -> str:
-    """What to tell whoever has a kubeconfig of another cluster in $KUBECONFIG; empty: nobody can mean that one."""
-    other = kubeconfig_connection()
-    if other is None and (named := os.environ.get("KUBECONFIG")):
-        return f"this asks {where}; KUBECONFIG leads nowhere ({named}): correct or unset it"
-    if other is None or other.server == run.api:
-        return ""
-    advice = f"ask that one with --context {other.name} or ARGOSY_CONTEXT={other.name}"
-    return f"this asks {where}; KUBECONFIG leads to {other.name} ({other.server}): {advice}"
+def find_run(server: str) -> tuple[DataFolder, Run] | None:
+    """Find the running sandbox or demo whose API is at this address."""
+    for folder in running_folders():
+        run = folder.running()
+        if run and run.api == server:
+            return folder, run
+    return None

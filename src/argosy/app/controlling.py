@@ -25,6 +25,7 @@ from argosy.cluster import Cluster
 from argosy.cluster.connection import in_cluster
 from argosy.cluster.contact import Contact
 from argosy.cluster.kube import connect
+from argosy.cluster.kubeconfig import environment_paths
 from argosy.desk.control import control_namespace
 from argosy.model.errors import ClusterError, UserError
 from argosy.runtime.insisting import insist
@@ -116,9 +117,9 @@ def _address(options: ControllerOptions) -> str:
 
 
 def target_here(options: TargetOptions) -> Target:
-    """Inside a Pod the cluster around it, unless another is named."""
-    named = options.context or options.kubeconfig or options.data_dir or os.environ.get("KUBECONFIG")
-    if os.environ.get(POD) and not named:
+    """Choose the cluster around this Pod inside a Pod, unless a flag or a variable names another."""
+    by_flag = options.context or options.kubeconfig or options.data_dir
+    if os.environ.get(POD) and not (by_flag or os.environ.get("ARGOSY_CONTEXT") or environment_paths()):
         connection = in_cluster()
         return Target(connection, f"the cluster around this Pod ({connection.server})")
     return find_target(options)

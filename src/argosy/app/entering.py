@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from argosy.app.choosing import chosen_folder
+from argosy.app.choosing import chosen_folder, find_run
 from argosy.app.folder import state_home, write_text
 from argosy.desk.accounts.codes import Codes
 from argosy.model.errors import UserError
@@ -27,6 +27,7 @@ class Running(NamedTuple):
     url: str
     folder: Path
     began: float = 0.0
+    where: str = ""  # the cluster that it serves, for people: its address comes last, in parentheses
 
     @property
     def port(self) -> int | None:
@@ -49,10 +50,10 @@ def entrance(url: str, folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def told(folder: Path, url: str) -> Iterator[None]:
-    """While a page is served, its folder says where."""
+def told(folder: Path, url: str, where: str = "") -> Iterator[None]:
+    """While a page is served, its folder says where, and of which cluster."""
     file = folder / f"{RUNNING}{os.getpid()}.json"
-    write_text(file, json.dumps({"url": url}))
+    write_text(file, json.dumps({"url": url, "where": where}))
     try:
         yield
     finally:
@@ -66,8 +67,17 @@ def served() -> list[Running]:
     for file in place.glob(f"{RUNNING}*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             if _lives(int(file.stem.removeprefix(RUNNING))):
-                found.append(Running(str(json.loads(file.read_text())["url"]), place, file.stat().st_mtime))
+                page = json.loads(file.read_text())
+                where = str(page.get("where", ""))
+                found.append(Running(str(page["url"]), place, file.stat().st_mtime, where))
     return sorted(found, key=lambda each: each.began, reverse=True)
+
+
+def pages_of(server: str) -> list[str]:
+    """List the addresses of pages that run here and show the cluster whose API is at `server`."""
+    run = find_run(server)
+    demos = [run[1].url] if run and run[1].url else []
+    return [*demos, *(page.url for page in served() if page.where.endswith(f"({server})"))]
 
 
 def _demos(data_dir: Path | None) -> list[Running]:

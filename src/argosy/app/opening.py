@@ -11,13 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.app.choosing import chosen_folder
-from argosy.app.folder import DEMO_NAME
-from argosy.app.target import TargetOptions, open_target
+from argosy.app.choosing import find_run
+from argosy.app.folder import DataFolder
+from argosy.app.target import TargetOptions, find_target, open_target
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
 from argosy.desk.applications.desk import Desk, Opening
 from argosy.desk.control import control_namespace
+from argosy.model.errors import UserError
 
 if TYPE_CHECKING:  # late: each command needs one of them
     from argosy.desk.models import ModelDesk
@@ -90,6 +91,13 @@ async def open_tracer(options: TargetOptions) -> AsyncIterator[Tracer]:
 
 
 def demo_repository(options: TargetOptions) -> Path | None:
-    """That of a demo which runs here."""
-    run = chosen_folder(options.data_dir, DEMO_NAME).running()
+    """Return the repository of the demo that the options choose, or None if they choose another cluster."""
+    if options.data_dir is not None:
+        run = DataFolder(options.data_dir).running()
+    else:
+        try:
+            found = find_run(find_target(options).connection.server)
+        except UserError:
+            return None
+        run = found[1] if found else None
     return Path(run.repository) if run and run.repository else None

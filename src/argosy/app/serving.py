@@ -183,7 +183,8 @@ async def serving(
                     ),
                 ):
                     found = _served(options, told, port, where)
-                    with entering.told(options.place, found.url) if found.is_loopback else contextlib.nullcontext():
+                    page = entering.told(options.place, found.url, where)
+                    with page if found.is_loopback else contextlib.nullcontext():
                         yield found
 
 

@@ -6,16 +6,16 @@ In: flags and the environment. Out: a connection and its name for people. Never:
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.app.choosing import chosen_folder, other_than
+from argosy.app.choosing import chosen_folder, find_run
 from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run, state_home
 from argosy.app.loading import administrator, running
-from argosy.cluster.kubeconfig import load_kubeconfig
+from argosy.cluster.kubeconfig import environment_paths, load_kubeconfig
 
 if TYPE_CHECKING:
     from argosy.cluster.connection import Connection
@@ -27,7 +27,6 @@ class TargetOptions:
     context: str = ""
     kubeconfig: Path | None = None
     data_dir: Path | None = None
-    tell: Callable[[str], None] | None = None  # whom to tell that another cluster than kubectl's is asked
 
 
 @dataclass(frozen=True)
@@ -38,25 +37,33 @@ class Target:
 
 
 def find_target(options: TargetOptions) -> Target:
-    """Flags first, then ARGOSY_CONTEXT, then what runs here, then KUBECONFIG or ~/.kube/config."""
+    """Choose the cluster: flags, else ARGOSY_CONTEXT, KUBECONFIG, a running sandbox or demo, ~/.kube/config."""
     if options.data_dir is not None:
-        return _sandbox(DataFolder(options.data_dir), running(DataFolder(options.data_dir)))
+        folder = DataFolder(options.data_dir)
+        return _sandbox(folder, running(folder))
     context = options.context or os.environ.get("ARGOSY_CONTEXT", "")
-    if not context and options.kubeconfig is None:
+    if context or options.kubeconfig is not None:
+        connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, context or None)
+        return Target(connection, f"context {connection.name} ({connection.server})")
+    if not environment_paths():
         folder = chosen_folder(None)
         if run := folder.running():
-            found = _sandbox(folder, run)
-            if options.tell and (notice := other_than(run, found.where)):
-                options.tell(notice)
-            return found
-    connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, context or None)
+            return _sandbox(folder, run)
+    connection = load_kubeconfig()
+    if found := find_run(connection.server):
+        # The kubeconfig may be another user's: its credentials are used, not the administrator's.
+        return Target(connection, _name_of(*found), is_embedded=True)
     return Target(connection, f"context {connection.name} ({connection.server})")
 
 
 def _sandbox(folder: DataFolder, run: Run) -> Target:
+    return Target(administrator(folder, run), _name_of(folder, run), is_embedded=True)
+
+
+def _name_of(folder: DataFolder, run: Run) -> str:
     is_usual = folder.root in (state_home() / DEFAULT_NAME, state_home() / DEMO_NAME)
     name = f"the {run.name}" if is_usual else f"the {run.name} in {folder.root}"  # there may be several
-    return Target(administrator(folder, run), f"{name} ({run.api})", is_embedded=True)
+    return f"{name} ({run.api})"
 
 
 @asynccontextmanager

@@ -232,7 +232,8 @@ def _silence() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _answer(arguments: list[str], *, is_compat: bool = False) -> int:
+def _answer(arguments: list[str], *, is_compat: bool = False, server: str | None = "") -> int:
+    """`server` is the one that `argocd --server` names; None: flags say that the cluster is asked directly."""
     if not arguments or arguments in (["help"], ["--help"], ["-h"]):
         print(OVERVIEW, end="")
         return DONE
@@ -241,7 +242,7 @@ def _answer(arguments: list[str], *, is_compat: bool = False) -> int:
             from argosy.cli import kubectl  # late: it is for those who type it
 
             return kubectl.answer(arguments[0], arguments[1:])
-        return _run(arguments, is_compat=is_compat)
+        return _run(arguments, is_compat=is_compat, server=server)
     except KeyboardInterrupt:
         print("argosy: interrupted; what is done stays, the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
@@ -268,7 +269,7 @@ def command_line(*names: str, typed: str = "") -> Parser:
     return parser
 
 
-def _run(arguments: list[str], *, is_compat: bool) -> int:
+def _run(arguments: list[str], *, is_compat: bool, server: str | None = "") -> int:
     parser = command_line(*_modules(arguments[0], is_compat), typed="".join(arguments[1:2]))
     if arguments[0] in ("app", "proj"):
         from argosy.cli.app_flags import spelled
@@ -279,7 +280,11 @@ def _run(arguments: list[str], *, is_compat: bool) -> int:
         from argosy.cli.guessing import meant  # late: it is for mistakes
 
         parser.error(f"unrecognized arguments: {' '.join(left)}{meant(parser, arguments, left)}")
-    chosen.compat = is_compat
+    chosen.compat, chosen.is_direct = is_compat, server is None
+    if server:
+        from argosy.cli.argocd_server import check_server  # late: it is for those who type argocd --server
+
+        check_server(chosen, server)
     answer: int = chosen.run(chosen)
     return answer
 

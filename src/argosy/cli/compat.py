@@ -1,6 +1,7 @@
 """Called as `argocd`: its commands, its outputs where scripts read them, its exit codes.
 
-In: what was typed after argocd. Out: an exit code. Never: talks to a server: flags that choose one are ignored.
+In: what was typed after argocd. Out: an exit code. Never: talks to a server: a flag that names one must name this
+installation's, all others that say how to reach it are ignored.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from argosy import __version__
+from argosy.cli.argocd_server import named_server, options_of_environment
+from argosy.model.errors import UserError
 
 FAILED: Final = 20  # argo: whatever failed
 MISTYPED: Final = 1  # argo: what cannot be understood
@@ -54,6 +57,11 @@ CHOOSES_OBJECTS: Final = frozenset({"actions", "logs", "get-resource", "patch-re
 
 
 def answer(arguments: Sequence[str], run: Callable[..., int]) -> int:
+    try:
+        arguments = [*options_of_environment(), *arguments]
+    except UserError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return FAILED
     words = understood(arguments)
     command = words[0] if words else ""
     if command in ("", "help", "--help", "-h"):
@@ -64,7 +72,7 @@ def answer(arguments: Sequence[str], run: Callable[..., int]) -> int:
     if command not in MODULES:
         return _unknown(command)
     try:
-        code = run(words, is_compat=True)
+        code = run(words, is_compat=True, server="" if command == "logout" else named_server(arguments))
     except SystemExit as ended:
         said = str(getattr(ended, "said", ""))
         # argo: a form of output that it does not know is found out late, all other mistakes at once

@@ -128,7 +128,8 @@ def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[s
     example = example_of(run.repository)
     delivery = example.delivered if not goes_on else f"it goes on from {run.data_dir}"
     delivery = delivery if has_engine else f"{example.applications} applications, and no engine"
-    context = f"   # kubectl needs --context {run.context}, unless it is current" if run.context else ""
+    needed = f"   # kubectl needs --context {run.context}, unless it is current"
+    context = f" ARGOSY_CONTEXT={shlex.quote(run.context)}{needed}" if run.context else ""
     notebook = notebook_to_try(Path(run.data_dir))
     bin_folder = shlex.quote(str(Path(run.data_dir) / "bin"))
     return [

@@ -31,6 +31,9 @@ VERBS: Final = {
     "annotate": "writing", "label": "writing", "delete": "writing", "wait": "waiting", "logs": "waiting",
     "version": "plain", "api-resources": "plain",
 }  # fmt: skip
+NO_CLUSTER: Final = ("", "completion", "config", "help", "kustomize", "options", "plugin")  # verbs that ask none
+OFFLINE: Final = frozenset({"--client", "--help", "--local", "-h"})  # flags with which a verb asks none
+CHOOSES_CLUSTER: Final = frozenset({"--cluster", "--context", "--kubeconfig", "--server", "-s"})
 HELP: Final = """\
 A real kubectl is called, if there is one on PATH. Without it, a small one answers:
   get, describe, wait, logs, apply -f, create, patch, annotate, label, delete, version, api-resources
@@ -63,14 +66,15 @@ def answer(name: str, words: Sequence[str]) -> int:
 
     verb = verb_of(words)
     real = real_kubectl()
-    if real and not (name == "oc" and (verb in (*ONLY_OC, *NOT_HERE) or _asks_for_build_logs(verb, words))):
-        _become(real, words)
-    if real and (name, verb) == ("oc", "project") and len(words) == 2 and not words[1].startswith("-"):
-        _become(real, ["config", "set-context", "--current", "--namespace", words[1]])
-    if not verb:
-        print(HELP, end="")
-        return 0
     try:
+        if real and not (name == "oc" and (verb in (*ONLY_OC, *NOT_HERE) or _asks_for_build_logs(verb, words))):
+            _become(real, verb, words)
+        if real and (name, verb) == ("oc", "project") and len(words) == 2 and not words[1].startswith("-"):
+            context, _ = _choose(verb, words)
+            _become(real, "config", ["config", "set-context", context or "--current", "--namespace", words[1]])
+        if not verb:
+            print(HELP, end="")
+            return 0
         return _answered(name, verb, words)
     except ClusterError as error:
         print(f"Error from server ({error.reason or error.code}): {error.message}", file=sys.stderr)
@@ -83,16 +87,35 @@ def _asks_for_build_logs(verb: str, words: Sequence[str]) -> bool:
     return verb == "logs" and any(word.partition("/")[0].partition(".")[0] in BUILDS for word in words if "/" in word)
 
 
-def _become(program: str, words: Sequence[str]) -> None:
-    """A sandbox that runs is what is meant, unless somebody says otherwise."""
-    environment = dict(os.environ)
-    if not environment.get("KUBECONFIG"):
-        from argosy.app.choosing import chosen_folder
-
-        if run := chosen_folder(None).running():
-            environment["KUBECONFIG"] = run.kubeconfig
+def _become(program: str, verb: str, words: Sequence[str]) -> None:
+    """Replace this process by the real kubectl, which then talks to the cluster that argosy would choose."""
+    context, environment = _choose(verb, words)
+    if context and verb not in NO_CLUSTER:
+        after = words.index(verb) + 1  # a plug-in of kubectl takes no flags before its name
+        words = [*words[:after], f"--context={context}", *words[after:]]
     sys.stdout.flush()
     os.execve(program, ["kubectl", *words], environment)  # noqa: S606
+
+
+def _choose(verb: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Return the context and the environment for kubectl: flags, ARGOSY_CONTEXT, KUBECONFIG, a running sandbox."""
+    environment = dict(os.environ)
+    flags = words[: words.index("--")] if "--" in words else words  # what follows is for another program
+    names = {flag.partition("=")[0] for flag in flags}
+    if names & CHOOSES_CLUSTER:
+        return "", environment
+    if context := environment.get("ARGOSY_CONTEXT", ""):
+        return context, environment
+    from argosy.app.choosing import chosen_folder
+    from argosy.cluster.kubeconfig import contexts, environment_paths
+
+    if environment_paths():
+        if verb not in NO_CLUSTER and not names & OFFLINE and "--dry-run=client" not in flags:
+            contexts()  # raises if no file exists: kubectl would try http://localhost:8080
+        return "", environment
+    if run := chosen_folder(None).running():
+        return run.context, {**environment, "KUBECONFIG": run.kubeconfig}
+    return "", environment
 
 
 def _answered(name: str, verb: str, words: Sequence[str]) -> int:
@@ -125,12 +148,9 @@ async def _talk(asked: argparse.Namespace, work: Callable[[Talk], Awaitable[int]
 
 
 def _connection(asked: argparse.Namespace) -> Connection:
-    """k8s: KUBECONFIG goes before what argosy would choose itself."""
     from pathlib import Path
 
     from argosy.app.target import TargetOptions, find_target
-    from argosy.cluster.kubeconfig import load_kubeconfig
 
-    if asked.kubeconfig or asked.context or os.environ.get("KUBECONFIG"):
-        return load_kubeconfig([Path(asked.kubeconfig)] if asked.kubeconfig else None, asked.context or None)
-    return find_target(TargetOptions()).connection
+    kubeconfig = Path(asked.kubeconfig) if asked.kubeconfig else None
+    return find_target(TargetOptions(asked.context, kubeconfig)).connection

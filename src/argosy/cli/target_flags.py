@@ -6,7 +6,6 @@ In: a parser, or parsed flags. Out: the flags, or TargetOptions. Never: opens an
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_target_flags(parser: argparse.ArgumentParser) -> None:
-    usual = "ARGOSY_CONTEXT, else a running sandbox, else the current context"
+    usual = "ARGOSY_CONTEXT, else the current one of KUBECONFIG, else a running sandbox, else ~/.kube/config"
     parser.add_argument("--context", default="", metavar="NAME", help=f"context of the kubeconfig (default: {usual})")
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="kubeconfig to use")
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of the sandbox to use")
@@ -24,8 +23,4 @@ def add_target_flags(parser: argparse.ArgumentParser) -> None:
 def target_options(chosen: argparse.Namespace) -> TargetOptions:
     from argosy.app.target import TargetOptions  # late: most commands need no cluster
 
-    return TargetOptions(chosen.context, chosen.kubeconfig, chosen.data_dir, _tell)
-
-
-def _tell(notice: str) -> None:
-    print(f"argosy: {notice}", file=sys.stderr, flush=True)
+    return TargetOptions(chosen.context, chosen.kubeconfig, chosen.data_dir)

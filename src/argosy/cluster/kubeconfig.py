@@ -45,18 +45,26 @@ def contexts(paths: Sequence[str | Path] | None = None) -> tuple[list[str], str]
     return list(merged["contexts"]), merged["current-context"]
 
 
+def environment_paths() -> list[Path]:
+    """List the files that $KUBECONFIG names. An empty variable names none."""
+    return [Path(path) for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+
+
 def _readable(paths: Sequence[str | Path] | None) -> list[Path]:
     if paths is not None:
         return [Path(path) for path in paths]
-    # k8s: files that $KUBECONFIG names need not exist; an empty variable is as good as none.
-    listed = [Path(path) for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    listed = environment_paths()
+    # k8s: of several files in $KUBECONFIG, those that do not exist are skipped.
     found = [path for path in listed or [Path.home() / ".kube" / "config"] if path.is_file()]
-    if not found:
-        looked = ", ".join(str(path) for path in listed) or "~/.kube/config"
-        is_demo = any(path.parent.name == "demo" for path in listed)
-        advice = f"set KUBECONFIG, or start a cluster with: argosy {'demo' if is_demo else 'sandbox start'}"
-        raise UserError(f"no kubeconfig at {looked}; {advice}", where="kubeconfig")
-    return found
+    if found:
+        return found
+    if not listed:
+        advice = "set KUBECONFIG, or start a cluster with: argosy sandbox start"
+        raise UserError(f"no kubeconfig at ~/.kube/config; {advice}", where="kubeconfig")
+    looked = ", ".join(str(path) for path in listed)
+    command = "argosy demo" if any(path.parent.name == "demo" for path in listed) else "argosy sandbox start"
+    advice = f"correct or unset KUBECONFIG, or start a cluster with: {command}"
+    raise UserError(f"no kubeconfig at {looked}, which KUBECONFIG names; {advice}", where="kubeconfig")
 
 
 def _merge(paths: Sequence[Path]) -> dict[str, Any]:

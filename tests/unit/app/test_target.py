@@ -1,14 +1,18 @@
-"""Which cluster a command talks to: flags, then the environment, then a sandbox that runs, then a kubeconfig."""
+"""Which cluster a command talks to: flags, ARGOSY_CONTEXT, KUBECONFIG, a running sandbox, ~/.kube/config."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from argosy.app.controlling import target_here
 from argosy.app.folder import DataFolder, Run
+from argosy.app.opening import demo_repository
 from argosy.app.target import TargetOptions, find_target
 from argosy.model.errors import UserError
 from argosy.model.manifest import dump
@@ -52,14 +56,86 @@ def test_kubeconfig_goes_before_the_usual_one(home: Path, monkeypatch: pytest.Mo
     assert server() == "https://mine.example.com"
 
 
-def test_a_running_sandbox_goes_before_kubeconfig(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "mine", "mine")))
+@contextlib.contextmanager
+def running_sandbox(api: str = "https://127.0.0.1:1", **details: str) -> Iterator[DataFolder]:
     folder = DataFolder()
     with folder.owned():
-        folder.write_run(Run(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root)))
+        folder.write_run(Run(os.getpid(), api, str(folder.kubeconfig), str(folder.root), **details))
+        yield folder
+
+
+def test_a_running_sandbox_goes_before_the_usual_kubeconfig(home: Path) -> None:
+    kubeconfig(home / ".kube" / "config", "usual")
+    with running_sandbox():
+        assert find_target(TargetOptions()).where == "the sandbox (https://127.0.0.1:1)"
+    assert server() == "https://usual.example.com"
+
+
+def test_kubeconfig_goes_before_a_running_sandbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "mine", "mine")))
+    with running_sandbox():
         found = find_target(TargetOptions())
-    assert found.where == "the sandbox (https://127.0.0.1:1)"
-    assert server() == "https://mine.example.com"
+    assert (found.where, found.is_embedded) == ("context mine (https://mine.example.com)", False)
+
+
+def test_a_kubeconfig_that_does_not_exist_is_an_error_though_a_sandbox_runs(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(home / "gone"))
+    with running_sandbox(), pytest.raises(UserError) as raised:
+        find_target(TargetOptions())
+    assert str(raised.value) == (
+        f"kubeconfig: no kubeconfig at {home / 'gone'}, which KUBECONFIG names; "
+        "correct or unset KUBECONFIG, or start a cluster with: argosy sandbox start"
+    )
+
+
+def test_an_empty_kubeconfig_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("", os.pathsep):
+        monkeypatch.setenv("KUBECONFIG", value)
+        with running_sandbox():
+            assert find_target(TargetOptions()).where == "the sandbox (https://127.0.0.1:1)"
+
+
+def test_kubeconfig_that_leads_to_the_sandbox_is_used_as_its_user(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own credentials: a user whose rights are limited does not become the administrator."""
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "ann", "ann")))
+    with running_sandbox("https://ann.example.com"):
+        found = find_target(TargetOptions())
+    assert (found.where, found.is_embedded) == ("the sandbox (https://ann.example.com)", True)
+    assert (found.connection.token, found.connection.token_file) == ("t", "")
+
+
+def test_argosy_context_is_looked_up_in_kubeconfig(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubeconfig(home / ".kube" / "config", "usual")
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "mine", "mine", "other")))
+    monkeypatch.setenv("ARGOSY_CONTEXT", "other")
+    with running_sandbox():
+        assert server() == "https://other.example.com"
+
+
+def test_a_controller_in_a_pod_goes_by_argosy_context_and_kubeconfig(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    kubeconfig(home / ".kube" / "config", "usual", "other")
+    monkeypatch.setenv("ARGOSY_CONTEXT", "other")
+    assert target_here(TargetOptions()).connection.server == "https://other.example.com"
+    monkeypatch.delenv("ARGOSY_CONTEXT")
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "mine", "mine")))
+    assert target_here(TargetOptions()).connection.server == "https://mine.example.com"
+
+
+def test_the_repository_of_a_demo_is_only_used_where_the_demo_is_the_target(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_sandbox(name="demo", repository="/demo/models.git"):
+        assert demo_repository(TargetOptions()) == Path("/demo/models.git")
+        assert demo_repository(TargetOptions(data_dir=DataFolder().root)) == Path("/demo/models.git")
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "mine", "mine")))
+        assert demo_repository(TargetOptions()) is None
+        monkeypatch.setenv("KUBECONFIG", str(home / "gone"))
+        assert demo_repository(TargetOptions()) is None
 
 
 def test_one_that_is_elsewhere_is_named_by_its_folder(home: Path) -> None:

@@ -16,8 +16,10 @@ def told(run: Run = RUN, *, has_engine: bool = True, goes_on: bool = False) -> s
 
 
 def test_a_kubeconfig_with_others_in_it_is_told_with_the_context_that_kubectl_needs() -> None:
-    assert "--context" not in told()
-    assert "kubectl needs --context argosy-demo, unless it is current" in told(replace(RUN, context="argosy-demo"))
+    assert "--context" not in told() and "ARGOSY_CONTEXT" not in told()
+    shared = told(replace(RUN, context="argosy-demo"))
+    assert "kubectl needs --context argosy-demo, unless it is current" in shared
+    assert " ARGOSY_CONTEXT=argosy-demo " in shared  # without it argosy would go to the current context, too
 
 
 def test_what_is_gone_on_with_is_not_told_as_if_it_were_new() -> None:

@@ -53,7 +53,7 @@ def apply_checks(options: TargetOptions, asked: Asked, tell: Tell, ask: Ask, whe
 
 
 def verify_checks(options: TargetOptions, asked: Asked, where: Callable[[str], None]) -> Verification:
-    """`where` is told the target, because a sandbox that runs goes before a login."""
+    """`where` is told the target, because without KUBECONFIG a running sandbox goes before ~/.kube/config."""
     kinds = _kinds(asked.kinds) or (INFERENCE_SERVICE,)
 
     async def run() -> Verification:

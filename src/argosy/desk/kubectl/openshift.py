@@ -14,6 +14,7 @@ from typing import Final
 from argosy.desk.kubectl.naming import Named
 from argosy.desk.kubectl.talking import Refused, Talk, field_of, say
 from argosy.desk.kubectl.writing import LOOK, MANAGER
+from argosy.desk.server_addresses import is_same_address
 from argosy.model.annotations import START_BUILD
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
@@ -145,7 +146,11 @@ async def new_project(talk: Talk) -> int:
 
 
 async def login(talk: Talk) -> int:
-    """Nobody logs in to a sandbox: who has its kubeconfig is its administrator."""
+    """Say who the kubeconfig's user is. Refuse another server: later commands would not go to it."""
+    for server in (*talk.asked.words, talk.asked.server):
+        if server and not is_same_address(server, talk.server):
+            advice = "choose it with KUBECONFIG or ARGOSY_CONTEXT, or install oc"
+            raise Refused(f"{server} is not the server of the kubeconfig, {talk.server}; {advice}")
     who = await _user(talk)
     say(f"You are logged in to {talk.server} as {who}, by the kubeconfig; there is nothing else to do.")
     return 0
