@@ -9,12 +9,23 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from argosy.app.demo.content import DEV, PRODUCTION, STAGING, applications, notebook_operator, settings
+from argosy.app.demo.content import (
+    DEV,
+    PRODUCTION,
+    STAGING,
+    add_mirror,
+    applications,
+    build_settings,
+    notebook_operator,
+)
 from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError, TransientError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.setup.repository.bare import BareRepository
+from argosy.setup.repository.files import REPO_URL
+from argosy.source.settings import MIRRORS
+from argosy.source.settings import PLACE as SETTINGS
 
 MANAGER: Final = "argosy-demo"
 PATIENCE: Final = 60.0
@@ -29,12 +40,18 @@ class Arranger:
 
     async def prepare(self) -> bool:
         """Settings and Applications. False where they were there already: what is kept is gone on with."""
-        await self.cluster.apply(settings(self.namespace, self.repository.folder), manager=MANAGER, force=True)
+        await self.set_mirror(REPO_URL)
         for manifest in notebook_operator():
             await self.make(manifest)
         wanted = applications(self.repository, self.namespace)
         made = [await self.make(each) for each in wanted]
         return any(made)
+
+    async def set_mirror(self, url: str) -> None:
+        """Lead the address in the manifests to the demo's repository. Everything else in argosy-cm stays."""
+        live = await self.cluster.get(ResourceKey("", "ConfigMap", self.namespace, SETTINGS)) or {}
+        mirrors = add_mirror((live.get("data") or {}).get(MIRRORS) or "", url, self.repository.folder)
+        await self.cluster.apply(build_settings(self.namespace, mirrors), manager=MANAGER, force=True)
 
     async def make(self, manifest: Manifest) -> bool:
         if await self.cluster.get(key_of(manifest)) is not None:

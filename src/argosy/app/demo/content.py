@@ -15,6 +15,8 @@ from argosy.model.manifest import Manifest, read_manifests
 from argosy.setup.delivery.values import FILE
 from argosy.setup.repository.bare import Author, BareRepository, Change
 from argosy.setup.repository.files import REPO_URL, File, delivery_files
+from argosy.source.settings import MIRRORS
+from argosy.source.settings import PLACE as SETTINGS
 
 REPOSITORY: Final = "llmops-demo.git"
 DEV, STAGING, PRODUCTION = "llmops-dev", "llmops-staging", "llmops-production"
@@ -134,18 +136,33 @@ def _with(file: File, words: tuple[str, str]) -> File:
     return File(file.path, text.replace(*words).encode())
 
 
-def settings(namespace: str, repository: Path) -> Manifest:
-    return settings_of(namespace, REPO_URL, repository)
-
-
-def settings_of(namespace: str, url: str, repository: Path) -> Manifest:
-    """The address in the files is nobody's; whoever asks for it gets the demo's own repository."""
+def build_settings(namespace: str, mirrors: str) -> Manifest:
+    """Build argosy-cm with the only key that the demo sets."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "argosy-cm", "namespace": namespace, "labels": {"app.kubernetes.io/part-of": "argocd"}},
-        "data": {"source.mirrors": f"{url} file://{repository}\n"},
+        "metadata": {"name": SETTINGS, "namespace": namespace, "labels": {"app.kubernetes.io/part-of": "argocd"}},
+        "data": {MIRRORS: mirrors},
     }
+
+
+def add_mirror(mirrors: str, url: str, repository: Path) -> str:
+    """Add the line that leads `url` to the demo's own repository; the address in the files is nobody's.
+
+    Lines of users stay, also one of theirs for this very address. A line of a demo whose folder was moved or copied is
+    replaced: it ends like the new one.
+    """
+    lines, has_line = [], False
+    for line in mirrors.splitlines():
+        address, _, place = line.strip().partition(" ")
+        if address == url:
+            has_line = True
+            if Path(place.strip()).parts[-2:] == repository.parts[-2:]:
+                line = f"{url} file://{repository}"
+        lines.append(line)
+    if not has_line:
+        lines.append(f"{url} file://{repository}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def notebook_operator() -> list[Manifest]:

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from argosy.app.demo.arranging import MANAGER, Arranger, conditions_of, words_of
-from argosy.app.demo.content import settings_of
+from argosy.app.demo.arranging import Arranger, conditions_of, words_of
 from argosy.app.demo.stages_content import (
     LEGACY,
     URL,
@@ -39,8 +38,7 @@ STATES: Final[Mapping[str, tuple[tuple[str, str], set[str]]]] = {
 
 class StagesArranger(Arranger):
     async def prepare(self) -> bool:
-        wanted = settings_of(self.namespace, URL, self.repository.folder)
-        await self.cluster.apply(wanted, manager=MANAGER, force=True)
+        await self.set_mirror(URL)
         await self.make(root_application(self.repository))
         return not have_branches_gone_on(self.repository)  # one that was killed while it began goes on
 
