@@ -94,9 +94,12 @@ def test_a_folder_is_found_from_wherever_it_is_named(desk: Desk, models: Path) -
 def test_without_a_repository_the_current_folder_is_the_tree(desk: Desk, models: Path) -> None:
     shutil.rmtree(models / ".git")
     assert names(desk.render(models, "overlays/dev")) == ["dev-model"]
-    outside = desk.render(desk.home / "models" / "overlays", "dev")
+    assert names(desk.render(models / "overlays", "dev")) == ["dev-model"]  # its base is above
+    patch = models / "overlays" / "dev" / "kustomization.yaml"
+    patch.write_text(patch.read_text() + "configMapGenerator: [{name: a, files: [../../application.yaml]}]\n")
+    outside = desk.render(models / "overlays" / "dev", ".")
     assert outside.returncode == 2
-    assert "leads out of the folder that is read" in outside.stderr and "next: run the command from a" in outside.stderr
+    assert "is outside of the kustomization's folder" in outside.stderr
 
 
 def test_several_folders_are_one_stream_in_their_order(desk: Desk, models: Path) -> None:

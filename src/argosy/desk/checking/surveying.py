@@ -16,6 +16,7 @@ from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository
 from argosy.desk.checking.building import Builder
 from argosy.desk.checking.files import File, files_of, shown, top_of
 from argosy.desk.checking.telling import told_by_others
+from argosy.desk.rendering.bases import root_with_bases
 from argosy.desk.rendering.places import remotes
 from argosy.desk.rendering.requesting import is_of
 from argosy.model.application import Application, Source, read_application, read_source
@@ -77,7 +78,7 @@ class Survey:
         return [folder for folder, file in found.items() if folder not in used and not _is_component(file)]
 
     def _unnamed(self, folder: str) -> Rendering:
-        root = top_of(folder, self._paths)
+        root = root_with_bases(top_of(folder, self._paths), folder)
         inner = os.path.relpath(folder, root)
         app = Application(name=os.path.basename(folder))
         built = self._builder.build(root, app, [read_source({"path": inner})], Place(shown(folder)))

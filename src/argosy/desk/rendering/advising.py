@@ -36,7 +36,8 @@ _HERE: Final = (
 )
 _OUT: Final = "leads out of the repository: keep what it names inside"
 _OUT_HERE: Final = (
-    "leads out of the folder that is read, as this is no Git repository; run the command from a folder above both"
+    "leads out of the folder that is read, as this is no Git repository; "
+    "move what it names inside, or run the command from a folder above both"
 )
 
 
@@ -79,4 +80,4 @@ def seen_from_here(error: ArgosyError, root: str) -> str:
     file = os.path.join(root, error.where)
     if not here.startswith(root.rstrip("/") + "/") or not os.path.exists(file):
         return str(error)
-    return str(type(error)(error.message, where=os.path.relpath(file, here), line=error.line))
+    return str(UserError(error.message, where=os.path.relpath(file, here), line=error.line))

@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from argosy.desk.rendering.bases import locate_with_bases
 from argosy.desk.rendering.checkouts import Checkouts, Talk
 from argosy.desk.rendering.heads import is_checked_out
 from argosy.desk.rendering.options import with_options
-from argosy.desk.rendering.places import enclosing, locate, remotes
+from argosy.desk.rendering.places import enclosing, remotes
 from argosy.model.application import Application, Destination, Source, read_source
 from argosy.model.errors import SourceRefused, Unreachable, UserError
 from argosy.model.flow import Checkout
@@ -132,7 +133,7 @@ class _Opener:
             checkout = self._repository(asked.repo, asked.revision or source.ref)
             fields = {"repoURL": asked.repo, "path": path, "targetRevision": asked.revision or ""}
             return checkout, self._read(source, fields)
-        root, inner = locate(path)
+        root, inner = locate_with_bases(path)
         fields = {"path": inner or ".", "targetRevision": asked.revision or ""}
         if not source.repo_url:
             fields["repoURL"] = remotes(root).get("origin", "")
