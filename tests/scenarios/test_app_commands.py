@@ -52,13 +52,15 @@ async def test_a_list_says_of_each_application_how_it_is_and_why(desk: Scene) ->
 async def test_a_wide_list_has_the_columns_of_argo_cd(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(out_of_sync)
-    said = await desk.argosy("app", "list", "-o", "wide")
-    head, line = said.out.splitlines()
-    assert head.split() == WIDE
-    assert line.split() == [
+    columns = [
         "argocd/models", "https://kubernetes.default.svc", "ml", "default", "OutOfSync", "Missing", "Manual", "<none>",
         desk.repository.url, "app", "main",
     ]  # fmt: skip
+    head, line = (await desk.argosy("app", "list", "-o", "wide")).out.splitlines()
+    assert head.split() == [*WIDE, "WHY"]
+    assert line.split()[: len(columns)] == columns and line.endswith("  never synced: 1 to create or change")
+    head, line = (await desk.argosy("app", "list", "-o", "wide", program="argocd")).out.splitlines()
+    assert (head.split(), line.split()) == (WIDE, columns)
 
 
 @pytest.mark.tier("all")

@@ -92,7 +92,7 @@ def run_list(chosen: argparse.Namespace) -> int:
             return await watch_list(desk, chosen, lambda app: _fits(app, chosen), everywhere=everywhere)
         apps = [app for app in await desk.all(chosen.selector, everywhere=everywhere) if _fits(app, chosen)]
         found = {}
-        if form(chosen) == "table" and not chosen.quick:
+        if _shows_why(chosen) and not chosen.quick:
             from argosy.desk.applications.counting import found_out
 
             found = await found_out(desk, apps)
@@ -105,6 +105,11 @@ def run_list(chosen: argparse.Namespace) -> int:
         return 0
 
     return _until_interrupted(chosen, work)
+
+
+def _shows_why(chosen: argparse.Namespace) -> bool:
+    """True if the list has a column WHY. Called as argocd, `-o wide` has Argo CD's columns alone."""
+    return form(chosen) == "table" or (form(chosen) == "wide" and not is_compat(chosen))
 
 
 def _until_interrupted(chosen: argparse.Namespace, work: Callable[[Desk], Awaitable[int]]) -> int:
@@ -146,7 +151,7 @@ def _print_list(
     if how == "name":
         lines = [f"{app.namespace}/{app.name}" for app in apps]
     elif how == "wide":
-        lines = app_screen.wide_lines(apps)[chosen.no_headers :]
+        lines = app_screen.wide_lines(apps, found if _shows_why(chosen) else None)[chosen.no_headers :]
     elif not apps:
         talk(f"no Applications in {desk.namespace}; create one: argosy app create --help")
         return

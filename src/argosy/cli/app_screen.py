@@ -5,12 +5,11 @@ In: Applications and what was found out about them. Out: lines. Never: prints; a
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.cli.screen import WHY, Screen, plain, shown_width, table
+from argosy.cli.screen import WHY, Screen, cut, plain, shown_width
 from argosy.desk.applications import facts
 from argosy.desk.applications.facts import Row
 from argosy.model.application import Application, OperationState
@@ -22,7 +21,6 @@ from argosy.report.wire import mapping, mappings
 
 GAP: Final = "  "
 UNDER: Final = "  └ "
-MOST_LINES: Final = 4  # of a cause that has no room in its row
 SHORTEST: Final = 20
 MOST_REASONS: Final = 5  # objects that say why they are not healthy
 WIDE: Final = (
@@ -47,8 +45,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 # -- lists ---------------------------------------------------------------------------------------------------------
 
 
-def wide_lines(apps: Sequence[Application]) -> list[str]:
-    """argo: its own columns, for scripts that count them."""
+def wide_lines(apps: Sequence[Application], found: Mapping[ResourceKey, str] | None = None) -> list[str]:
+    """argo: its own columns, for scripts that count them. With `found`, WHY comes last, and it is never cut."""
     rows = []
     for app in apps:
         source = app.sources[0] if app.sources else None
@@ -65,9 +63,12 @@ def wide_lines(apps: Sequence[Application]) -> list[str]:
                 source.repo_url if source else "",
                 (source.path or source.chart) if source else "",
                 source.ref if source else "",
+                *(() if found is None else (facts.why(app, found.get(app.key, "")),)),
             )
         )
-    return aligned([WIDE, *rows])
+    if found is None:
+        return aligned([WIDE, *rows])
+    return [line.rstrip() for line in aligned([(*WIDE, WHY), *rows])]
 
 
 def list_lines(
@@ -78,7 +79,10 @@ def list_lines(
     found: Mapping[ResourceKey, str] | None = None,
     engines: Engines | None = None,
 ) -> list[str]:
-    """A glance: what each is, and why it is not as it should be; who delivers it, where an Argo CD does, too."""
+    """A glance: what each is, and why it is not as it should be; who delivers it, where an Argo CD does, too.
+
+    On a terminal WHY is cut to its width, so that each Application has one row; `wide_lines` have it whole.
+    """
     if engines is not None and not any(engines.over(app.namespace) for app in apps):
         engines = None
     names = NATIVE if engines is None else (*NATIVE, DELIVERED)
@@ -98,24 +102,24 @@ def list_lines(
                 *(() if engines is None else (engines.deliverer(app.annotations, app.namespace).value,)),
             )
         )
-    if screen.width is None or all(shown_width(line) <= screen.width for line in table(names, rows)):
-        return screen.table(names, rows)
+    shown = screen.table(names, rows)
+    if screen.width is None or all(shown_width(line) <= screen.width for line in shown):
+        return shown
     return _with_causes_below(names, rows, screen, screen.width)
 
 
 def _with_causes_below(
     names: Sequence[str], rows: Sequence[Sequence[str]], screen: Screen, width: int
 ) -> list[str]:
-    """Where a cause has no room in a column it has lines of its own: cut, it says nothing."""
+    """Show WHY on a line below each row, cut to the width, where the row has no room for the column."""
     place = names.index(WHY)
     slim = [[*row[:place], *row[place + 1 :]] for row in (names, *rows)]
     head, *lines = screen.table(slim[0], slim[1:])
-    found = [head]
+    shown = [head]
     for line, row in zip(lines, rows, strict=True):
-        room = max(width - len(UNDER), SHORTEST)
-        told = textwrap.wrap(plain(row[place]), room, max_lines=MOST_LINES, placeholder=" …")
-        found += [line, *(f"{UNDER if not number else ' ' * len(UNDER)}{each}" for number, each in enumerate(told))]
-    return found
+        cause = plain(row[place])
+        shown += [line, *([f"{UNDER}{cut(cause, max(width - len(UNDER), SHORTEST))}"] if cause else [])]
+    return shown
 
 
 def summary_line(apps: Sequence[Application]) -> str:

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from argosy.cli import app_screen
-from argosy.cli.app_flags import form, talk
+from argosy.cli.app_flags import form, is_compat, talk
 from argosy.cli.app_progress import Canvas, picture
-from argosy.cli.screen import Screen
+from argosy.cli.screen import Screen, cut
 from argosy.desk.applications.desk import APPLICATION, Desk, clock
 from argosy.desk.applications.following import FOR_EVER
 from argosy.model.application import Application, read_application
@@ -30,7 +30,7 @@ Fits = Callable[[Application], bool]
 
 
 async def watch_list(desk: Desk, chosen: argparse.Namespace, fits: Fits, *, everywhere: bool) -> int:
-    show = _Shown(desk, form(chosen), has_headings=not chosen.no_headers)
+    show = _Shown(desk, form(chosen), has_headings=not chosen.no_headers, is_compat=is_compat(chosen))
     async for found in _changes(desk, "" if everywhere else desk.namespace, chosen.selector):
         show.see([app for each in found if fits(app := read_application(each))])
     return 0
@@ -66,16 +66,19 @@ async def _changes(desk: Desk, namespace: str, selector: str) -> AsyncIterator[l
 class _Shown:
     """A list as it was last shown."""
 
-    def __init__(self, desk: Desk, how: str, *, has_headings: bool) -> None:
-        self._desk, self._how, self._has_headings = desk, how, has_headings
+    def __init__(self, desk: Desk, how: str, *, has_headings: bool, is_compat: bool) -> None:
+        self._desk, self._how, self._has_headings, self._is_compat = desk, how, has_headings, is_compat
         self._canvas = Canvas(sys.stdout) if sys.stdout.isatty() and how in ("table", "wide") else None
         self._seen: dict[ResourceKey, tuple[str, ...]] = {}
 
     def see(self, apps: list[Application]) -> None:
         apps = sorted(apps, key=lambda app: (app.namespace, app.name))
         if self._canvas is not None:
-            room = max(shutil.get_terminal_size().lines - 2, 3)
+            size = shutil.get_terminal_size()
+            room = max(size.lines - 2, 3)
             lines = self._lines(apps)
+            if self._how == "wide":  # a line that the terminal breaks would be drawn over the wrong ones
+                lines = [cut(line, size.columns) for line in lines]
             more = [f"… and {len(lines) - room} more"] if len(lines) > room else []
             self._canvas.draw(lines[:room] + more)
             return
@@ -106,7 +109,7 @@ class _Shown:
 
     def _lines(self, apps: list[Application]) -> list[str]:
         if self._how == "wide":
-            return app_screen.wide_lines(apps)
+            return app_screen.wide_lines(apps, None if self._is_compat else {})
         return app_screen.list_lines(apps, Screen(sys.stdout), clock(), self._desk.namespace)
 
 

@@ -106,7 +106,7 @@ def table(
     messages = [place for place, heading in enumerate(headings) if heading in (MESSAGE, WHY, CAUSE)]
     for place in messages:
         widths[place] = min(widths[place], max(_SHORTEST, widths[place] - math.ceil(over / len(messages))))
-    return [_joined([_cut(cell, room) for cell, room in zip(row, widths, strict=True)], widths) for row in cells]
+    return [_joined([cut(cell, room) for cell, room in zip(row, widths, strict=True)], widths) for row in cells]
 
 
 def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
@@ -158,7 +158,8 @@ def fold(text: str, width: int, hang: int = _HANG, *, is_strict: bool = False) -
     return [*lines, here.rstrip()]
 
 
-def _cut(cell: str, room: int) -> str:
+def cut(cell: str, room: int) -> str:
+    """Cut a text to so many columns, with … at the end."""
     return cell if shown_width(cell) <= room else f"{cell[: room - 1]}…"
 
 

@@ -161,16 +161,36 @@ def test_a_thousand_applications_with_long_names_keep_their_columns() -> None:
     assert {line.index("OutOfSync") - lines[0].index("STATUS") for line in lines[1:]} == {3}
 
 
-def test_a_cause_that_has_no_room_in_its_row_is_whole_below_it() -> None:
+CAUSE = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen: the end"
+
+
+@pytest.mark.parametrize("width", [100, 120, 160])
+def test_a_cause_is_cut_to_the_width_of_the_terminal(width: int) -> None:
     screen, now = Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
-    cause = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen: the end"
-    app = application(message=cause)
-    assert cause in app_screen.list_lines([app], screen, now, "argocd")[1]  # type: ignore[list-item]
+    app = application(message=CAUSE)
+    assert CAUSE in app_screen.list_lines([app], screen, now, "argocd")[1]  # type: ignore[list-item]
+    screen.width = width
+    head, row = app_screen.list_lines([app], screen, now, "argocd")  # type: ignore[list-item]
+    assert "WHY" in head and "one two three" in row and "…" in row and "4c1d2e3" in row
+    assert len(row) == width
+
+
+def test_a_cause_that_has_no_room_in_its_row_is_one_line_below_it_and_cut() -> None:
+    screen, now = Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
     screen.width = 80
-    head, row, *below = app_screen.list_lines([app], screen, now, "argocd")  # type: ignore[list-item]
+    apps = [application(message=CAUSE), application(message="short")]
+    head, row, below, _, short = app_screen.list_lines(apps, screen, now, "argocd")  # type: ignore[arg-type]
     assert "WHY" not in head and "4c1d2e3" in row
-    assert " ".join(line.strip().removeprefix("└ ") for line in below) == cause
-    assert all(len(line) <= 80 for line in (head, row, *below))
+    assert below.startswith("  └ one two three") and below.endswith("…") and short == "  └ short"
+    assert len(below) == 80 and all(len(line) <= 80 for line in (head, row))
+
+
+def test_a_wide_list_has_the_whole_cause_last() -> None:
+    app = application(message=CAUSE)
+    head, row = app_screen.wide_lines([app], {})  # type: ignore[list-item]
+    assert head.split()[-1] == "WHY" and row.endswith(f"  {CAUSE}")
+    head, row = app_screen.wide_lines([app])  # type: ignore[list-item]
+    assert head.split()[-1] == "TARGET" and CAUSE not in row
 
 
 def test_the_words_of_a_health_check_are_not_taken_for_those_of_apply() -> None:
