@@ -55,7 +55,7 @@ def _readable(paths: Sequence[str | Path] | None) -> list[Path]:
         return [Path(path) for path in paths]
     listed = environment_paths()
     # k8s: of several files in $KUBECONFIG, those that do not exist are skipped.
-    found = [path for path in listed or [Path.home() / ".kube" / "config"] if path.is_file()]
+    found = [path for path in listed or [Path.home() / ".kube" / "config"] if _is_there(path)]
     if found:
         return found
     if not listed:
@@ -65,6 +65,14 @@ def _readable(paths: Sequence[str | Path] | None) -> list[Path]:
     command = "argosy demo" if any(path.parent.name == "demo" for path in listed) else "argosy sandbox start"
     advice = f"correct or unset KUBECONFIG, or start a cluster with: {command}"
     raise UserError(f"no kubeconfig at {looked}, which KUBECONFIG names; {advice}", where="kubeconfig")
+
+
+def _is_there(path: Path) -> bool:
+    """True for a file, and for one that this user may not look at: to read it then says why."""
+    try:
+        return path.is_file()
+    except OSError:
+        return True
 
 
 def _merge(paths: Sequence[Path]) -> dict[str, Any]:

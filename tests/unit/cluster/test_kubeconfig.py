@@ -152,3 +152,14 @@ def test_a_pod_connects_with_the_account_that_it_was_given(tmp_path: Path, monke
     found = in_cluster()
     assert (found.server, found.namespace) == ("https://[fd00::1]:443", "argocd")
     assert (found.token_file, found.ca_file) == (str(tmp_path / "token"), str(tmp_path / "ca.crt"))
+
+
+def test_a_file_that_cannot_be_looked_at_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one in a folder that is closed to this user; here, no file system takes its name."""
+    unusable = tmp_path / ("x" * 300)
+    monkeypatch.setenv("KUBECONFIG", str(unusable))
+    with pytest.raises(UserError, match="cannot be read") as raised:
+        load_kubeconfig()
+    assert raised.value.where == str(unusable)

@@ -25,6 +25,7 @@ def real_kubectl(path: str | None = None) -> str:
 
 
 def real_program(name: str, path: str | None = None) -> str:
+    """The first in PATH that is no script of ours; a folder that cannot be looked into is skipped, as shells do."""
     folders = (os.environ.get("PATH", "") if path is None else path).split(os.pathsep)
     return next((found for folder in folders if folder and (found := _usable(Path(folder) / name))), "")
 
@@ -36,7 +37,8 @@ def script(*words: str) -> str:
 
 
 def _usable(place: Path) -> str:
-    if not place.is_file() or not os.access(place, os.X_OK):
+    # Not Path.is_file, which raises for a folder that this user may not look into.
+    if not os.path.isfile(place) or not os.access(place, os.X_OK):
         return ""
     try:
         with place.open("rb") as file:
