@@ -1,0 +1,57 @@
+"""What the documents say is not there yet of Argo CD's kinds: the first page names it, and it is really missing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from argosy.cli.compat import NEEDS_A_SERVER
+from argosy.model.errors import SourceRefused
+from argosy.source.urls import parse_url
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "argosy"
+HEADING = "## What is not there yet"
+LINK = "docs/reference/argocd.md#what-is-not-there-yet"
+# Where a field of an Application or AppProject would have to be read to have any effect on a delivery.
+ENGINE = ("model", "controllers", "pipeline", "policy", "render", "sync", "source", "compare", "live")
+KNOWN_NAMES = "model/application/spelling.py"  # the names of all fields, to find one that is misspelled
+
+
+def rows() -> list[str]:
+    """The first column of the table."""
+    section = (ROOT / "docs/reference/argocd.md").read_text().partition(f"{HEADING}\n")[2].partition("\n## ")[0]
+    return [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines()[4:] if line.startswith("| ")]
+
+
+def unread_fields() -> list[str]:
+    return [name for row in rows() for name in re.findall(r"`spec\.(\w+)`", row)]
+
+
+def test_the_first_page_says_beside_applications_what_is_not_there_yet() -> None:
+    text = (ROOT / "README.md").read_text()
+    bullets = text.partition("```")[0].split("\n- ")
+    (engine,) = [bullet for bullet in bullets if "Argo CD's own Applications" in bullet]
+    assert LINK in engine
+    for word in ("ApplicationSets", "Helm repositories", "OCI", "hydrator", "service accounts"):
+        assert word in engine, word
+    section = text.partition("## Applications, delivered\n")[2].partition("\n## ")[0]
+    assert LINK in section
+
+
+def test_fields_that_are_listed_are_read_by_no_part_of_the_engine() -> None:
+    assert {"sourceHydrator", "destinationServiceAccounts", "sourceIntegrity"} <= set(unread_fields())
+    files = [file for part in ENGINE for file in (SOURCE / part).rglob("*.py")]
+    texts = {str(file.relative_to(SOURCE)): file.read_text() for file in files}
+    texts.pop(KNOWN_NAMES)
+    found = {field: [name for name, text in texts.items() if field in text] for field in unread_fields()}
+    assert {field: names for field, names in found.items() if names} == {}
+
+
+def test_application_sets_and_registries_are_listed_because_they_are_not_delivered_from() -> None:
+    assert rows()[0] == "ApplicationSets" and NEEDS_A_SERVER["appset"] == "ApplicationSets are not delivered yet"
+    assert any("`oci://`" in row for row in rows())
+    with pytest.raises(SourceRefused):
+        parse_url("oci://registry.example.com/app")
