@@ -1,7 +1,7 @@
 """Copies what `argosy init` and `argosy demo` hand out into the package, so that both stay the same.
 
-In: llmops-via-argocd/, examples/stages/. Out: templates/{shared,stages}/ of src/argosy/setup/repository; with --check
-the names of files that differ and exit code 1.
+In: llmops-via-argocd/, examples/stages/. Out: templates/{shared,folder,stages}/ of src/argosy/setup/repository; with
+--check the names of files that differ and exit code 1.
 Development only. Run after a change in one of them: python tools/copy_templates.py
 """
 
@@ -28,6 +28,10 @@ TAKEN = {
             "pipelines/scripts/*.sh",
             "setup_scripts/*.sh",
         ),
+    ),
+    "folder": (
+        "llmops-via-argocd",
+        ("*.md", "CODEOWNERS", "pipelines/README.md", "pipelines/github/*", "pipelines/tekton/*.yaml"),
     ),
     "stages": ("examples/stages", ("gitops/**/*.yaml",)),
 }

@@ -41,6 +41,7 @@ README.md
 step-by-step-guide.md
 QUICK-START.md
 COMPARISON.md
+IMPLEMENTATION-SUMMARY.md
 """.splitlines()
 BESIDE = """\
 argocd-custom-healthcheck/README.md

@@ -1,7 +1,8 @@
 """The files of a new repository. In: its name and address. Out: paths and bytes. Never: writes a file.
 
-`templates/shared` is llmops-via-argocd/ and `templates/stages` is examples/stages/, byte for byte
-(tools/copy_templates.py); `templates/own` is what only a new repository has. Nothing of the checkout is needed.
+`templates/shared` and `templates/folder` are llmops-via-argocd/, `templates/stages` is examples/stages/, byte for byte
+(tools/copy_templates.py). A new repository consists of `shared` and of `own`, which only it has; `folder` has the pages
+that only llmops-via-argocd/ has. Nothing of the checkout is needed.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ class NewRepository:
 
 
 def delivery_files() -> list[File]:
-    """llmops-via-argocd/ as it is, in its folder."""
-    shared = files("argosy.setup.repository") / "templates" / "shared"
-    return [File(path, text.encode()) for path, text in sorted(_read(shared, _FOLDER))]
+    """List every file of llmops-via-argocd/, below a folder of that name."""
+    templates = files("argosy.setup.repository") / "templates"
+    texts = {path: text for part in ("shared", "folder") for path, text in _read(templates / part, _FOLDER)}
+    return [File(path, text.encode()) for path, text in sorted(texts.items())]
 
 
 def stage_files() -> list[File]:
