@@ -47,16 +47,6 @@ NOTEBOOKS = {
     ),
     "notebooks/fraud-detection/train.ipynb": notebook("open('/mnt/models/first', 'w').close()"),
 }
-# KServe brings one with it
-RUNTIME: Manifest = {
-    "apiVersion": "serving.kserve.io/v1alpha1",
-    "kind": "ClusterServingRuntime",
-    "metadata": {"name": "kserve-sklearnserver"},
-    "spec": {
-        "supportedModelFormats": [{"name": "sklearn", "autoSelect": True}],
-        "containers": [{"name": "kserve-container", "image": "kserve/sklearnserver:v0.15.0"}],
-    },
-}
 
 
 def block(name: str) -> str:
@@ -88,7 +78,6 @@ async def test_the_pipeline_of_the_document_runs_as_it_is_written(tmp_path: Path
         room.repository.push({**NOTEBOOKS, **pipeline})
         addons = [make_simulators(""), make_notebooks("")]
         async with running(addons, room.cluster, on_failure=lambda: None, folder=place):
-            await room.cluster.create(RUNTIME)
             [app] = read_manifests(application.encode(), where="document")
             assert app["metadata"]["namespace"] == CONTROL
             await room.cluster.create(app)
@@ -105,6 +94,7 @@ async def test_the_pipeline_of_the_document_runs_as_it_is_written(tmp_path: Path
             assert [each["phase"] for each in done] == ["Succeeded"] * 3
             times = [each[name] for each in done for name in ("startTime", "completionTime")]
             service = await until_ready(room)
+            assert service["status"]["clusterServingRuntimeName"] == "kserve-sklearnserver"
             times.append(service["metadata"]["creationTimestamp"])
             assert times == sorted(times)
             address = f"{service['status']['url']}/v1/models/{MODEL}:predict"

@@ -57,7 +57,9 @@ def test_every_link_of_a_made_tree_leads_to_a_file_of_it(tree: str) -> None:
 
 
 def test_the_search_for_dead_links_finds_a_file_an_anchor_and_a_page_that_are_missing() -> None:
-    page = File("a/page.md", b"[x](gone.md) [y](#gone) [z](other.md#gone) [ok](other.md#there) [web](https://x.example/y)")
+    page = File(
+        "a/page.md", b"[x](gone.md) [y](#gone) [z](other.md#gone) [ok](other.md#there) [web](https://x.example/y)"
+    )
     script = File("a/run.sh", b"# See gone.md and other.md\n")
     assert find_dead_links([page, script, File("a/other.md", b"# There\n")]) == [
         "a/page.md: gone.md",

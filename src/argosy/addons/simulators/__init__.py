@@ -114,7 +114,10 @@ def playing(
         definitions=definitions(*needed) if needed else (),
         admitters=[each for each in asked if each.kind in chosen],
         performers=[each for each in openshift.PERFORMERS if each.kind in chosen],
-        first=nodes.first_objects(),
+        first=[
+            *nodes.first_objects(),
+            *(serving.build_stock_runtimes() if serving.INFERENCE_SERVICE in chosen else ()),
+        ],
         pod_logs=SimulatedLogs(processes),
         embedded_only=True,
     )

@@ -1,6 +1,6 @@
 """What KServe adds to a cluster: models that are served, by runtimes that are chosen for them.
 
-In: who can ask a model, and whether there are Routes. Out: controllers by kind, definitions, admitters.
+In: who can ask a model, and whether there are Routes. Out: controllers by kind, definitions, admitters, runtimes.
 Never: runs a model in this process.
 """
 
@@ -13,6 +13,7 @@ from argosy.addons.simulators.serving.inference_services import InferenceService
 from argosy.addons.simulators.serving.models import Models
 from argosy.addons.simulators.serving.names import INFERENCE_SERVICE
 from argosy.addons.simulators.serving.probing import Answer, ModelState, Probe
+from argosy.addons.simulators.serving.stock_runtimes import build_stock_runtimes
 
 NEEDS: Final = (
     "inferenceservices.serving.kserve.io",
@@ -20,4 +21,14 @@ NEEDS: Final = (
     "clusterservingruntimes.serving.kserve.io",
 )
 
-__all__ = ["ADMITTERS", "INFERENCE_SERVICE", "NEEDS", "Answer", "InferenceServices", "ModelState", "Models", "Probe"]
+__all__ = [
+    "ADMITTERS",
+    "INFERENCE_SERVICE",
+    "NEEDS",
+    "Answer",
+    "InferenceServices",
+    "ModelState",
+    "Models",
+    "Probe",
+    "build_stock_runtimes",
+]
