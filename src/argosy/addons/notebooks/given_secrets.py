@@ -21,7 +21,7 @@ from argosy.model.names import ResourceKey
 
 SHORTEST: Final = 6  # characters: shorter ones are words that stand everywhere
 LONGEST: Final = 100_000
-TEXTS: Final = ("output", "errorMessage")
+TEXTS: Final = ("output", "errorMessage", "errorName")
 
 
 async def secrets_of(job: Job, cluster: Cluster) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ MOST_MESSAGE, MOST_OUTPUT, SHORT_OUTPUT = 200, 2000, 100
 MOST_RESULTS, MOST_OUTPUTS = 2000, 256 << 10  # cells; characters of all their outputs
 MOST_DIFFS, MOST_FEEDBACK, MOST_ATTEMPTS = 100, 100, 20
 MOST_REMEMBERED, LONGEST_PATH = 3, 512  # attempts whose files are known; characters of such a file's path
+MAX_ERROR_TYPE = 100  # characters
 
 NO_REASON: Final = "no reason was given"
 MISSING_PACKAGE: Final = ("ModuleNotFoundError", "ImportError")
@@ -133,9 +134,12 @@ def _result(cell: Mapping[str, Any], most: int) -> Fields:
     found: Fields = {"cellIndex": int(cell.get("cell", 0)), "status": cell.get("status") or "Skipped"}
     if found["status"] != "Skipped":
         found["executionTime"] = durations.written(float(cell.get("seconds") or 0.0))
-    for field, name in (("output", "output"), ("errorMessage", "errorMessage")):
+    for field in ("output", "errorMessage"):
         if text := redact(str(cell.get(field) or ""))[:most]:
-            found[name] = text
+            found[field] = text
+    error_type = first_line(str(cell.get("errorName") or ""), MAX_ERROR_TYPE) if found["status"] == "Failure" else ""
+    if error_type:
+        found["errorType"] = error_type
     return found
 
 

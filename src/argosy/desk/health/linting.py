@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from argosy.desk.health.inputs import MANIFESTS, STDIN, is_tree, manifest_files, named, read_text
+from argosy.desk.health.schema_linting import kind_of_pattern, kind_of_rule_file, lint_schema_values
 from argosy.desk.health.sources import Located, Source
 from argosy.health.installation import holds_settings
 from argosy.health.lint import lint
@@ -91,8 +92,10 @@ class _Script(NamedTuple):
     path: tuple[str | int, ...] = ()
 
     def remarks(self) -> Iterator[Remark]:
-        file, place, purpose, _ = self.looked
-        for found in lint(self.text, open_libs=self.open_libs, purpose=purpose):
+        file, place, purpose, pattern = self.looked
+        kind = kind_of_pattern(pattern) if pattern else kind_of_rule_file(Path(file))
+        findings = [*lint(self.text, open_libs=self.open_libs, purpose=purpose), *lint_schema_values(self.text, kind)]
+        for found in sorted(findings, key=lambda finding: finding.line):
             at = self.at
             line = at.line_in(self.path, found.line) if at else found.line
             yield Remark(file, line, found.rule, found.severity, found.message, found.advice, place)

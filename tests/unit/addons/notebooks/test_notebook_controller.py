@@ -360,13 +360,14 @@ async def test_a_secret_that_the_job_was_given_is_nowhere_in_its_status(cluster:
     metadata = {"name": "keys", "namespace": "default"}
     await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values})
     shown = "it is hunter22-and-more, 1234 and line-two-of-it"
-    cells = ({**BAD[1], "output": shown, "errorMessage": shown},)
+    cells = ({**BAD[1], "output": shown, "errorMessage": shown, "errorName": "hunter22-and-more"},)
     outcome = Outcome(False, shown, "validation_findings", results={"findings": [{"cell": 0, "message": shown}]})
     async with world(cluster, ToldRuns(otherwise=Standing("ended", cells, 1, outcome=outcome))) as at:
         await at.apply(job(pod={"credentials": ["keys", "not-there"]}))
         status = await at.ends()
         events = await at.told("ValidationFailed")
     assert status["results"][0]["output"] == "it is [REDACTED], 1234 and [REDACTED]"
+    assert status["results"][0]["errorType"] == "[REDACTED]"
     assert "hunter22" not in str((status, events))
     assert "line-two" not in str((status, events))
 

@@ -14,6 +14,8 @@ from argosy.addons.notebooks.machine import BuildStanding, Step
 from argosy.addons.notebooks.problems import problems
 from argosy.addons.notebooks.refusals import refused
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
+from argosy.health.assess import judge
+from argosy.health.bundled import profile_rules
 from argosy.model.errors import (
     AddressRefused,
     ArgosyError,
@@ -26,6 +28,7 @@ from argosy.model.errors import (
     Unreachable,
     UserError,
 )
+from argosy.model.names import GroupKind
 
 NOW = datetime(2026, 1, 24, 22, 0, tzinfo=UTC)
 NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}
@@ -41,6 +44,7 @@ BROKEN = (
 MISSING = Outcome(
     False, "cell 2: ModuleNotFoundError: …", "dependency_install_failed", results={"packages_missing": ["pandas"]}
 )
+LIVE = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob", "metadata": {"name": "train"}}
 LOST = Outcome(False, "the node went away", "infrastructure_error", retriable=True)
 
 Status = Mapping[str, Any]
@@ -176,7 +180,7 @@ def test_a_failing_notebook_has_its_cells_in_the_status() -> None:
     status = ended(job(), going(job()), MISSING, after(7)).status
     assert (status["phase"], status["message"]) == ("Failed", "Cell execution failed: ModuleNotFoundError")
     assert status["results"][2] == {
-        "cellIndex": 2, "status": "Failure", "executionTime": "0.1s",
+        "cellIndex": 2, "status": "Failure", "executionTime": "0.1s", "errorType": "ModuleNotFoundError",
         "errorMessage": "ModuleNotFoundError: No module named 'pandas'",
     }  # fmt: skip
     told = condition(status, "Failed")
@@ -184,6 +188,21 @@ def test_a_failing_notebook_has_its_cells_in_the_status() -> None:
     assert told["message"].startswith("cell 2: ModuleNotFoundError: No module named 'pandas'; the image has no pandas")
     assert condition(status, "Ready")["status"] == "False"
     assert condition(status, "Stalled")["status"] == "True"
+
+
+def test_a_cell_that_fails_names_its_error_type_for_the_health_profile_cells() -> None:
+    cells = ({**BROKEN[2], "errorName": "ValueError", "errorMessage": "ValueError: bad\nmore"},)
+    status = ended(job(), going(job()), Outcome(False, "x", "notebook_execution_failed"), after(7), cells).status
+    assert status["results"][0]["errorType"] == "ValueError"
+    rule = profile_rules("cells")[GroupKind("mlops.mlops.dev", "NotebookValidationJob")]
+    found = judge({**LIVE, "status": status}, rule, {})
+    assert found is not None and found.message == "Failed at cell 2: ValueError"
+
+
+def test_only_a_cell_that_fails_has_an_error_type() -> None:
+    cells = ({**CELLS[1], "errorName": "ValueError"}, {**BROKEN[2], "errorName": ""})
+    status = ended(job(), going(job()), Outcome(False, "x", "notebook_execution_failed"), after(7), cells).status
+    assert ["errorType" in result for result in status["results"]] == [False, False]
 
 
 def test_a_comparison_that_failed_is_told_in_the_original_s_words() -> None:

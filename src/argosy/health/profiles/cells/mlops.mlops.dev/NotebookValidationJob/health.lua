@@ -1,6 +1,6 @@
 -- Profile cells: the phase decides, the message tells which cell.
--- Results come in two spellings: that of the CRD (Success, Failure, errorMessage) and that of older guides
--- (success, error, errorType).
+-- Results come in two spellings: that of the CRD (Success, Failure) and that of older guides (success, error). Some
+-- controllers write no errorType; then errorMessage begins with it.
 
 local hs = {}
 hs.status = "Progressing"

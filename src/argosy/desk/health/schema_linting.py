@@ -1,0 +1,63 @@
+"""What a script compares that the schema of its kind excludes, with the bundled script that does it right.
+
+In: a script and the kind it is for. Out: findings. Never: asks a cluster for a schema; guesses a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from argosy.health.bundled import profile_rules, profiles_of
+from argosy.health.lint.finding import Finding
+from argosy.health.lint.schema_values import check_schema_values, find_enum, read_fields
+from argosy.model.names import GroupKind
+from argosy.schema.definitions import definition, names
+
+
+def lint_schema_values(script: str, kind: GroupKind | None) -> Iterator[Finding]:
+    schema = _find_schema(kind) if kind else None
+    if kind is None or schema is None:
+        return
+    findings = list(check_schema_values(script, schema, kind.kind))
+    offer = _offer_profile(script, kind, schema) if findings else ""
+    for finding in findings:
+        yield replace(finding, advice=f"{finding.advice}{offer}")
+
+
+def kind_of_pattern(pattern: str) -> GroupKind | None:
+    """Read "group/Kind"; a pattern with wildcards names no known kind."""
+    group, _, kind = pattern.rpartition("/")
+    return GroupKind(group, kind) if kind else None
+
+
+def kind_of_rule_file(file: Path) -> GroupKind | None:
+    """Read the kind from Argo CD's folder layout, GROUP/KIND/health.lua."""
+    return GroupKind(file.parent.parent.name, file.parent.name) if file.name == "health.lua" else None
+
+
+@cache
+def _find_schema(kind: GroupKind) -> Mapping[str, Any] | None:
+    """Return the schema of the stored version of a custom kind that argosy knows."""
+    for name in names():
+        if name.partition(".")[2] != kind.group:  # a definition is called PLURAL.GROUP
+            continue
+        spec = definition(name)["spec"]
+        if spec["names"]["kind"] == kind.kind:
+            stored = next(version for version in spec["versions"] if version["storage"])
+            schema: Mapping[str, Any] = stored["schema"]["openAPIV3Schema"]
+            return schema
+    return None
+
+
+def _offer_profile(script: str, kind: GroupKind, schema: Mapping[str, Any]) -> str:
+    """Name the bundled profile that reads most of the fields with an enum that the script reads."""
+    wanted = {path for path in read_fields(script) if find_enum(schema, path)}
+    shared = {profile: len(wanted & read_fields(profile_rules(profile)[kind].script)) for profile in profiles_of(kind)}
+    best = max(shared, key=lambda profile: shared[profile], default="")
+    if not shared.get(best):
+        return ""
+    return f"; argosy health show {kind.kind} --profile {best} prints a script that does"
