@@ -36,7 +36,7 @@ usage() {
     "openshift-gitops in the namespace openshift-gitops. Other entries are kept." \
     "" \
     "Options:" \
-    "  -f, --force    Do not ask when health checks for KServe exist already" \
+    "  -f, --force    Do not ask when health checks exist already" \
     "  -h, --help     Show this help" \
     "" \
     "The work is done by: argosy health apply"

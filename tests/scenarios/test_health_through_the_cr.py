@@ -98,8 +98,13 @@ def test_it_says_why_the_checks_go_into_the_resource_and_not_into_the_config_map
 
 def test_an_entry_of_another_team_survives_and_stays_first(openshift: Sandbox) -> None:
     patch(openshift, RESOURCE, {"spec": {"resourceHealthChecks": [PVC]}})
-    first = health(openshift, "apply", *QUICK)
-    in_order(first.out, "✓ resourceHealthChecks found, but no KServe health checks detected")
+    first = health(openshift, "apply", *QUICK, input="y\n")
+    in_order(
+        first.out,
+        "✓ resourceHealthChecks found, but no KServe health checks detected",
+        "  PersistentVolumeClaim: somebody else's, kept as it is",
+    )
+    assert "Do you want to continue? (y/n)" in first.out
     second = health(openshift, "apply", "--force", "--profile", "lenient", *QUICK)
     assert (first.code, second.code) == (0, 0)
     assert "✓ Health checks applied" in first.out and "✓ Health checks updated" in second.out
@@ -217,7 +222,7 @@ def test_other_kinds_can_be_chosen(openshift: Sandbox) -> None:
 @pytest.mark.tier("all")
 def test_the_command_that_is_printed_verifies_what_was_applied(openshift: Sandbox) -> None:
     patch(openshift, RESOURCE, {"spec": {"resourceHealthChecks": [{**STRICT[0], "check": "return {}"}]}})
-    done = health(openshift, "apply", "--kinds", "pvc,nvj", *QUICK)
+    done = health(openshift, "apply", "--force", "--kinds", "pvc,nvj", *QUICK)
     assert "✓ resourceHealthChecks found, but no health checks for these kinds detected" in as_lines(done.out)
     (line,) = [line for line in as_lines(done.out) if "argosy health verify" in line]
     assert line.endswith("--kinds core/PersistentVolumeClaim,NotebookValidationJob.mlops.mlops.dev")
@@ -427,7 +432,7 @@ def test_a_list_without_models_ends_verification(openshift: Sandbox) -> None:
 def test_an_entry_at_the_end_of_a_long_list_is_found(openshift: Sandbox) -> None:
     long = [{"group": f"g{number}.example.com", "kind": "Thing", "check": "-- x\n" * 30} for number in range(20)]
     patch(openshift, RESOURCE, {"spec": {"resourceHealthChecks": long}})
-    health(openshift, "apply", *QUICK)
+    health(openshift, "apply", "--force", *QUICK)
     assert health(openshift, "verify").code == 0
 
 

@@ -41,7 +41,7 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_apply(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(parts, "apply", "bring health checks into an Argo CD, and see that they arrive", apply)
-    parser.add_argument("-f", "--force", action="store_true", help="do not ask where such checks exist already")
+    parser.add_argument("-f", "--force", action="store_true", help="do not ask where health checks exist already")
     _add_checks(parser)
     _add_place(parser)
     parser.add_argument("--dry-run", action="store_true", help="tell what would change, and write nothing")

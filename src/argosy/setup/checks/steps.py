@@ -60,7 +60,8 @@ async def apply(cluster: Cluster, request: Request, tell: Tell, ask: Ask) -> Out
     if overruled := place.overruled(request.checks):
         _end_overruled(place.installation, overruled, tell)
         return Outcome.NOT_PROPAGATED
-    if is_rerun and not _may_continue(place, request, tell, ask):
+    has_entries = place.installation.is_operated and bool(place.entries)
+    if (is_rerun or has_entries) and not _may_continue(place, request, tell, ask):
         return Outcome.ABORTED
     await _write(cluster, place, request.checks, tell, is_rerun=is_rerun)
     if not await _propagated(cluster, place.installation, request, tell):
@@ -136,8 +137,7 @@ def _counted(wanted: Sequence[Check]) -> str:
 
 
 def _may_continue(place: Place, request: Request, tell: Tell, ask: Ask) -> bool:
-    for change in changes(place.scripts, request.checks):
-        tell(f"  {change.sentence}")
+    _tell_changes(place, request.checks, tell)
     if request.is_forced:
         tell("  Force detected (--force): going on without a question")
         return True
@@ -147,14 +147,18 @@ def _may_continue(place: Place, request: Request, tell: Tell, ask: Ask) -> bool:
     return False
 
 
-def _rehearse(place: Place, wanted: Sequence[Check], tell: Tell) -> None:
-    tell(f"\nDry run: what would change in {place.installation.key}")
+def _tell_changes(place: Place, wanted: Sequence[Check], tell: Tell) -> None:
     for change in changes(place.scripts, wanted):
         tell(f"  {change.sentence}")
     asked = {check.of for check in wanted}
     for of in place.scripts:
         if of not in asked:
             tell(f"  {key_text(*of)}: somebody else's, kept as it is")
+
+
+def _rehearse(place: Place, wanted: Sequence[Check], tell: Tell) -> None:
+    tell(f"\nDry run: what would change in {place.installation.key}")
+    _tell_changes(place, wanted, tell)
     tell("Nothing was written" + ("." if place.patch(wanted) else ": it is already up to date."))
 
 
