@@ -11,6 +11,7 @@ from argosy.desk.health.catalog import with_profile, with_script
 from argosy.desk.health.inputs import STDIN, Inputs, named, read_facts, read_inputs, read_text
 from argosy.desk.health.kinds import known_kinds
 from argosy.desk.health.linting import Linted, lint_settings
+from argosy.desk.health.profile_notes import describe_profiles
 from argosy.desk.health.report import Report
 from argosy.desk.health.workbench import Verdict, Workbench
 from argosy.health.patterns import matches
@@ -53,7 +54,12 @@ def run_tests(bench: Workbench, request: Request) -> Report:
     told = read_facts(request.facts)
     facts = {**inputs.facts(), **told}
     suites, problems = _suites(inputs.trees)
-    verdicts = bench.judge(settings, [each.manifest for each in inputs.objects], facts)
+
+    def judge_by(chosen: Customizations) -> Sequence[Verdict]:
+        return bench.judge(chosen, [located.manifest for located in inputs.objects], facts)
+
+    verdicts = judge_by(settings)
+    described = [] if request.profile else describe_profiles(settings, verdicts, judge_by)
     is_alone = not inputs.objects and not request.script
     failing = settings.problems if is_alone else () if request.script else _of_the_judged(settings, inputs)
     return Report(
@@ -63,7 +69,11 @@ def run_tests(bench: Workbench, request: Request) -> Report:
         review=lint_settings(inputs.settings) if is_alone else Linted(),
         failing=tuple(fault for fault in failing if fault.severity == "error"),
         warnings=(*_warnings(settings.problems, failing, is_alone), *_unknown_facts(told, settings)),
-        notes=(*(note for suite in suites for note in suite.notes), *_near_kinds(verdicts, settings)),
+        notes=(
+            *(note for suite in suites for note in suite.notes),
+            *_near_kinds(verdicts, settings),
+            *described,
+        ),
         expect=request.expect,
         is_by_script=request.script is not None,
         problems=(*inputs.problems, *problems),

@@ -1,0 +1,79 @@
+"""`argosy health test` without --profile says by which profile it judged, and what strict says instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from argosy.cli import main
+
+SERVICE = """\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: NAME, namespace: llmops-dev}
+spec: {predictor: {model: {modelFormat: {name: sklearn}}}}
+status:
+  conditions:
+  - {type: PredictorReady, status: "READY", message: no GPU}
+  - {type: Ready, status: "READY", message: no GPU}
+"""
+JOB = (
+    "apiVersion: mlops.mlops.dev/v1alpha1\nkind: NotebookValidationJob\nmetadata: {name: a}\nstatus: {phase: Failed}\n"
+)
+CLAIM = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nstatus: {phase: Bound}\n"
+SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata:\n  %s\n"
+
+
+def service(name: str, ready: str) -> str:
+    return SERVICE.replace("NAME", name).replace("READY", ready)
+
+
+def notes(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, *more: str) -> list[str]:
+    (tmp_path / "objects.yaml").write_text(text)
+    assert main(["health", "test", str(tmp_path / "objects.yaml"), *more]) == 0
+    return [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+
+
+def test_the_default_profile_is_named_with_what_strict_says_instead(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told = notes(capsys, tmp_path, service("web", "False") + "---\n" + service("ok", "True"))
+    assert told == [
+        "note: InferenceService is judged by profile argocd, the default; by profile strict web is Degraded (no GPU),"
+        " ok is Healthy (InferenceService is ready); --profile strict judges by it"
+    ]
+
+
+def test_it_says_so_where_strict_would_say_the_same(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plain = "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: new}\n"
+    [line] = notes(capsys, tmp_path, plain + 'status: {conditions: [{type: Stopped, status: "True"}]}\n')
+    assert line == (
+        "note: InferenceService is judged by profile argocd, the default; profile strict says the same of this object;"
+        " argosy health diff InferenceService --profile strict shows where they differ"
+    )
+
+
+def test_a_kind_without_strict_has_its_other_profiles_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert notes(capsys, tmp_path, JOB) == [
+        "note: NotebookValidationJob is judged by profile basic, the default; --profile chooses another one: cells"
+    ]
+
+
+@pytest.mark.parametrize("more", [("--profile", "strict"), ("--profile", "argocd")])
+def test_who_chose_a_profile_is_told_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    assert notes(capsys, tmp_path, service("web", "False"), *more) == []
+
+
+def test_a_kind_with_one_rule_is_told_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert notes(capsys, tmp_path, CLAIM) == []
+
+
+def test_a_profile_that_settings_choose_is_not_called_the_default(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    chosen = SETTINGS % ("argosy-cm", "health.profile.serving.kserve.io_InferenceService: lenient")
+    [line] = notes(capsys, tmp_path, chosen + "---\n" + service("web", "False"))
+    assert line.startswith("note: InferenceService is judged by profile lenient; by profile strict web is Degraded")
