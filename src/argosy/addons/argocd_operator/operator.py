@@ -12,6 +12,7 @@ from typing import Final
 
 from argosy.addons.argocd_operator import instance as parts
 from argosy.addons.argocd_operator import names
+from argosy.addons.argocd_operator.hand_edits import find_edited_keys, report_edits
 from argosy.addons.argocd_operator.instance import Instance
 from argosy.addons.argocd_operator.player import WORKLOADS, keep_status, lives
 from argosy.addons.argocd_operator.statuses import of_argocd
@@ -50,6 +51,9 @@ class Operator:
         *(Watch(kind, place_of_owned, metadata_only=True) for kind in WORKLOADS),
     )
 
+    def __init__(self) -> None:
+        self._written: dict[ResourceKey, Mapping[str, str]] = {}  # by ConfigMap: the data that was written last
+
     async def reconcile(self, key: ResourceKey, context: Context) -> None:
         cluster = context.cluster
         if not await lives(key.name, cluster):
@@ -59,7 +63,36 @@ class Operator:
             said = f"{instances[0].name} is already in this namespace, and there can be one ArgoCD only; delete one"
             await _tell(other, cluster, problem=said)
         if instances:
-            await _install(instances[0], cluster)
+            await self._install(instances[0], context)
+
+    async def _install(self, instance: Instance, context: Context) -> None:
+        cluster = context.cluster
+        try:
+            for name, data in parts.data_of(instance).items():
+                await self._keep_config_map(instance, name, data, context)
+            await _keep_parts(instance, cluster)
+        except Invalid as error:  # only a change of the resource can help
+            await _tell(instance, cluster, problem=error.message)
+            raise UserError(error.message, where=f"ArgoCD {instance.namespace}/{instance.name}") from error
+        await _tell(instance, cluster)
+
+    async def _keep_config_map(self, instance: Instance, name: str, data: Mapping[str, str], context: Context) -> None:
+        cluster, wanted = context.cluster, {**parts.config_map(instance, name), "data": dict(data)}
+        live = await cluster.get(key_of(wanted))
+        if live is None:
+            log.info("ArgoCD %s/%s: making ConfigMap %s", instance.namespace, instance.name, name)
+            await cluster.create(wanted)
+            self._written[key_of(wanted)] = data
+            return
+        references = _repaired(live["metadata"].get("ownerReferences") or [], instance.reference())
+        edited = find_edited_keys(self._written.get(key_of(wanted)), live.get("data") or {})
+        if live.get("data") != data or references != live["metadata"].get("ownerReferences"):
+            # argo: the data is replaced as a whole, so that what others added is gone
+            metadata = {**live["metadata"], "ownerReferences": references}
+            log.info("ArgoCD %s/%s: ConfigMap %s differs: replacing it", instance.namespace, instance.name, name)
+            await cluster.replace({**live, "metadata": metadata, "data": dict(data)})
+            await report_edits(live, edited, instance.name, context)
+        self._written[key_of(wanted)] = data
 
 
 async def _instances(namespace: str, cluster: Cluster) -> list[Instance]:
@@ -76,32 +109,6 @@ async def _instances(namespace: str, cluster: Cluster) -> list[Instance]:
 
 def _age(live: Manifest) -> tuple[str, str]:
     return live["metadata"]["creationTimestamp"], live["metadata"]["name"]
-
-
-async def _install(instance: Instance, cluster: Cluster) -> None:
-    try:
-        for name, data in parts.data_of(instance).items():
-            await _keep_config_map(instance, name, data, cluster)
-        await _keep_parts(instance, cluster)
-    except Invalid as error:  # only a change of the resource can help
-        await _tell(instance, cluster, problem=error.message)
-        raise UserError(error.message, where=f"ArgoCD {instance.namespace}/{instance.name}") from error
-    await _tell(instance, cluster)
-
-
-async def _keep_config_map(instance: Instance, name: str, data: Mapping[str, str], cluster: Cluster) -> None:
-    wanted = {**parts.config_map(instance, name), "data": dict(data)}
-    live = await cluster.get(key_of(wanted))
-    if live is None:
-        log.info("ArgoCD %s/%s: making ConfigMap %s", instance.namespace, instance.name, name)
-        await cluster.create(wanted)
-        return
-    references = _repaired(live["metadata"].get("ownerReferences") or [], instance.reference())
-    if live.get("data") != data or references != live["metadata"].get("ownerReferences"):
-        # argo: the data is replaced as a whole, so that what others added is gone
-        metadata = {**live["metadata"], "ownerReferences": references}
-        log.info("ArgoCD %s/%s: ConfigMap %s differs: replacing it", instance.namespace, instance.name, name)
-        await cluster.replace({**live, "metadata": metadata, "data": dict(data)})
 
 
 def _repaired(references: list[Manifest], right: Manifest) -> list[Manifest]:

@@ -20,6 +20,8 @@ from argosy.advise.rules.live.stalling import spec_written
 from argosy.desk.beside import seen_engines
 from argosy.desk.control import LEASE, LEASES, held, members_of
 from argosy.desk.doctor.asking import Asking
+from argosy.desk.doctor.hand_edits import find_hand_edits
+from argosy.desk.doctor.own_checks import find_own_checks
 from argosy.desk.health.linting import DISAGREES, lint_settings
 from argosy.desk.health.sources import Source
 from argosy.health.kind_keys import joined, key_text
@@ -80,7 +82,12 @@ async def read_installation(asking: Asking, control: str) -> Settings:
     view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _owner(config))
     if resource is not None and config is not None:
         view = await _operated(asking, view, resource, data)
-    return Settings(view, _told(view, resource, config), resource, config)
+    told = _told(view, resource, config)
+    if resource is not None:
+        known = {sight.field for sight in told.get(DISAGREES, ())}
+        edits = await find_hand_edits(asking, view, known)
+        told |= {DISAGREES: (*told.get(DISAGREES, ()), *edits)} if edits else {}
+    return Settings(view, told, resource, config)
 
 
 def _owner(config: Manifest | None) -> str:
@@ -190,12 +197,12 @@ def _linted(manifest: Manifest) -> list[tuple[str, Sight]]:
         remarks = lint_settings(Source(f"{kind}/{name}", dump(shown)).located()).remarks
     except ArgosyError:
         return []
-    place = Place(f"{kind}/{name}")
+    place, own = Place(f"{kind}/{name}"), find_own_checks(manifest)
     return [
         (each.rule, Sight(place, f"{each.place}: {each.message}", each.advice or "correct it", f"{kind}/{name}",
                           each.place, Severity(each.severity)))
         for each in remarks
-        if each.severity != "info" and each.rule != DISAGREES
+        if each.severity != "info" and each.rule != DISAGREES and each.place not in own
     ]  # fmt: skip
 
 

@@ -1,0 +1,27 @@
+"""Which checks in live settings are argosy's own, word for word: nobody needs to be warned about those.
+
+In: a manifest that holds settings. Out: where its bundled checks are. Never: takes an edited check for a bundled one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from argosy.health.bundled import bundled_rules, profile_rules, profiles
+from argosy.health.kind_keys import key_text
+from argosy.health.settings import from_manifests
+from argosy.model.manifest import Manifest
+
+
+def find_own_checks(manifest: Manifest) -> frozenset[str]:
+    """Return the places of checks that argosy installed, as remarks name them."""
+    checks = from_manifests([manifest]).checks
+    return frozenset(check.where for check in checks if check.script.strip() in _bundled_scripts(check.pattern))
+
+
+@cache
+def _bundled_scripts(pattern: str) -> frozenset[str]:
+    rules = (bundled_rules(), *(profile_rules(profile) for profile in profiles()))
+    return frozenset(
+        rule.script.strip() for by_kind in rules for kind, rule in by_kind.items() if key_text(*kind) == pattern
+    )
