@@ -24,6 +24,12 @@ LONGEST_NAME: Final = 63 - len("-production")
 _FOLDER: Final = "llmops-via-argocd/"  # what the shared files call the place where they are
 _NAMED: Final = re.compile(rf"\b{NAME}\b(?!-via-argocd|-demo)")
 _GUIDE: Final = re.compile(r"^ *# .*step-by-step-guide\.md.*\n", re.MULTILINE)  # a page that stays behind
+# The documents show this rule. It has no effect, since status is not compared, and `argosy check` says so.
+_STATUS_RULE: Final = re.compile(
+    r"^  ignoreDifferences:\n    - group: serving\.kserve\.io\n      kind: InferenceService\n"
+    r"      jsonPointers:\n        - /status\n",
+    re.MULTILINE,
+)
 _ADDRESS: Final = re.compile(r"(?:(?:https?|ssh|git|file)://|git@)[\w.~%/@:+-]+")
 
 
@@ -61,7 +67,7 @@ class NewRepository:
         return [File(path, text.encode()) for path, text in sorted({**shared, **own}.items())]
 
     def _from_shared(self, text: str) -> str:
-        text = _GUIDE.sub("", text).replace(REPO_URL, self.url).replace(_FOLDER, "")
+        text = _STATUS_RULE.sub("", _GUIDE.sub("", text)).replace(REPO_URL, self.url).replace(_FOLDER, "")
         return text if self.name == NAME else _NAMED.sub(self.name, text)
 
     def _from_own(self, text: str) -> str:
