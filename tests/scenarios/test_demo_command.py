@@ -183,6 +183,23 @@ def test_an_accident_shows_and_can_be_undone(shown: Demo, story: str) -> None:
 
 
 @pytest.mark.tier("all")
+def test_the_logs_that_the_health_guide_names_tell_of_a_broken_script_and_of_the_operator(shown: Demo) -> None:
+    shown.argosy("demo", "break", "lua")
+    try:
+        shown.until(lambda: shown.words("llmops-dev")[1] == "Unknown")
+        for workload in ("deployment/cluster", "statefulset/openshift-gitops-application-controller"):
+            lines = shown.kubectl("logs", "-n", "openshift-gitops", workload, "--tail=100").splitlines()
+            key = "resource.customizations.health.serving.kserve.io_InferenceService"
+            assert [line for line in lines if "health check failed" in line and "Lua error" in line and key in line]
+        for namespace in ("openshift-gitops", "openshift-gitops-operator"):
+            said = shown.kubectl("logs", "-n", namespace, "deployment/openshift-gitops-operator", "--tail=50")
+            assert "ConfigMap argocd-cm differs: replacing it" in said
+    finally:
+        shown.argosy("demo", "fix")
+    shown.until(lambda: shown.words("llmops-dev") == ("Synced", "Healthy"))
+
+
+@pytest.mark.tier("all")
 def test_an_accident_that_was_undone_without_fix_is_no_accident_any_more(shown: Demo, work: Path) -> None:
     assert "accidents" not in shown.argosy("demo", "status")
     shown.argosy("demo", "break", "image")

@@ -105,9 +105,17 @@ def test_touching_the_resource_leaves_argocd_cm_at_its_version(openshift: Sandbo
     wait_until(lambda: data(openshift).get("seen") == "yes")  # so it has seen the annotation as well
 
 
-def test_what_a_pod_of_the_stand_in_printed_is_refused_with_a_sentence(openshift: Sandbox) -> None:
-    done = run(openshift, *GITOPS, "logs", "deployment/openshift-gitops-server")
-    assert done.code == 1 and "nothing runs Pods" in done.err
+@pytest.mark.parametrize("namespace", ["openshift-gitops", "openshift-gitops-operator"])
+def test_the_operators_log_is_where_the_health_guide_looks_for_it(openshift: Sandbox, namespace: str) -> None:
+    out(openshift, *GITOPS, "patch", "configmap", "argocd-cm", "--type", "merge", "-p", '{"data":{"by.hand":"yes"}}')
+    wait_until(lambda: "by.hand" not in data(openshift))
+    command = ("-n", namespace, "logs", "deployment/openshift-gitops-operator", "--tail=50")
+    wait_until(lambda: "ConfigMap argocd-cm: took back an edit of by.hand" in out(openshift, *command))
+
+
+def test_a_log_of_a_pod_that_stands_for_nothing_is_refused_with_a_sentence(openshift: Sandbox) -> None:
+    done = run(openshift, *GITOPS, "logs", "deployment/openshift-gitops-redis")
+    assert done.code == 1 and "nothing runs such Pods" in done.err
 
 
 @pytest.mark.tier("all")

@@ -25,9 +25,11 @@ MOST_LINES: Final = 2000
 PAUSE: Final = 0.2  # seconds between looks for news
 WORKERS: Final = "argosy.runtime.workers"  # logs for all controllers, and names the controller first
 OPERATOR, NOTEBOOKS = "operator", "jupyter-notebook-validator-operator"
+CONTROLLER: Final = "application-controller"
+CONSOLE_BACKEND: Final = "cluster"  # guides look there for what the application controller logs
 NO_WAY_IN: Final = "Pods have no ports and no shell here"
 PARTS: Final = {
-    "application-controller": ("argosy.controllers", "argosy.pipeline", "argosy.sync", "argosy.health", "application"),
+    CONTROLLER: ("argosy.controllers", "argosy.pipeline", "argosy.sync", "argosy.health", "application"),
     "repo-server": ("argosy.source", "argosy.render", "argosy.confine"),
     "server": ("argosy.apiserver", "argosy.server", "argosy.audit"),
     OPERATOR: ("argosy.addons.argocd_operator", "argocd-operator", "argocd-player"),
@@ -65,16 +67,18 @@ class PartLogs(logging.Handler):
         if part:
             self._kept[part].append((next(self._numbers), line(told(record))))
 
-    async def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
+    def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
+        """Raises what the others raise where they do not know the Pod."""
         part = _part_of_pod(pod)
         if not part:
-            async for line in self._others.lines(pod, container=container, follow=follow, tail=tail):
-                yield line
-            return
+            return self._others.lines(pod, container=container, follow=follow, tail=tail)
+        return self._lines_of_part(part, follow=follow, tail=tail)
+
+    async def _lines_of_part(self, part: str, *, follow: bool, tail: int | None) -> AsyncIterator[str]:
         found, last = list(self._kept[part]), -1
         while True:
-            for last, line in found if tail is None else found[max(len(found) - tail, 0) :]:  # noqa: B007 - used below
-                yield line
+            for last, text in found if tail is None else found[max(len(found) - tail, 0) :]:  # noqa: B007 - used below
+                yield text
             if not follow:
                 return
             await asyncio.sleep(PAUSE)
@@ -111,4 +115,6 @@ def _part_of_pod(pod: Manifest) -> str:
         return NOTEBOOKS
     if f"-{OPERATOR}-" in name:
         return OPERATOR
+    if name == CONSOLE_BACKEND:
+        return CONTROLLER
     return next((part for part in PARTS if name.endswith(f"-{part}")), "")

@@ -135,10 +135,10 @@ async def _heard(addons: Sequence[AddOn], options: SandboxOptions) -> AsyncItera
     tellers = [each.pod_logs for each in addons if each.pod_logs]
     some = [each for each in tellers if isinstance(each, SomeLogs)]
     players = next((each for each in tellers if not isinstance(each, SomeLogs)), None)
-    if players is None:
-        yield FirstWhoKnows(some) if some else None
+    if not addons:
+        yield None
         return
-    told = PartLogs(players)
+    told = PartLogs(players or FirstWhoKnows([]))
     with told.listening(options.log_format, options.log_level):
         yield FirstWhoKnows(some, told) if some else told
 

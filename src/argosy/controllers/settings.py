@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from argosy.cluster.fleet import programs_of
 from argosy.compare import read_compare_settings
+from argosy.controllers.check_failures import CheckFailureLog
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
 from argosy.health.lua import Confined
@@ -75,6 +76,7 @@ class Settings:
         self._wave_delay = wave_delay
         self.control_namespace = control_namespace
         self._assessor = Assessor(Rulebook(), confined)
+        self._check_failures = CheckFailureLog()
         self._checks: tuple[dict[str, str], dict[str, str]] | None = None
         remove_all = partial(remove_confined, pool=confined)
         self._rules = Rules(repositories, self.assess, remove_all, control_namespace=control_namespace)
@@ -183,12 +185,15 @@ class Settings:
         if self._checks != (theirs, ours):  # what was judged by the same checks is still true
             self._assessor = Assessor(Rulebook(customizations), self._confined)
             self._checks = (theirs, ours)
+            self._check_failures.forget()
         return customizations.faults
 
     async def assess(self, manifests: Sequence[Manifest], there: CacheReader | None = None) -> list[Assessment | None]:
         """`there`: of the cluster that they are in, where that is another."""
         facts = facts_from((there or self._cache).list(STORAGE_CLASS))
-        return await self._assessor.assess_all(manifests, facts)
+        assessments = await self._assessor.assess_all(manifests, facts)
+        self._check_failures.log_failures(manifests, assessments)
+        return assessments
 
     def localised(self, there: CacheReader, server: str, rules: Rules) -> Rules:
         """The rules as they hold in another cluster: its facts, and what is excluded there."""

@@ -56,6 +56,23 @@ async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str
     assert [await told(logs, pod(each)) for each in others] == [[]] * 4
 
 
+@pytest.mark.parametrize(
+    ("logger", "name"),
+    [
+        ("argosy.health", "cluster"),
+        ("argosy.controllers.application", "cluster"),
+        ("argosy.addons.argocd_operator.operator", "openshift-gitops-operator"),
+    ],
+)
+async def test_the_deployments_that_guides_name_tell_what_the_part_behind_them_logs(logger: str, name: str) -> None:
+    logs = PartLogs(Others())
+    with logs.listening():
+        logging.getLogger(logger).warning("health check failed: Lua error")
+        logging.getLogger("argosy.apiserver").info("of the server")
+    (line,) = await told(logs, pod(name))
+    assert line.endswith('level=warning msg="health check failed: Lua error"')
+
+
 async def test_workers_log_for_the_controller_that_they_name_first() -> None:
     logs = PartLogs(Others())
     with logs.listening():

@@ -29,6 +29,8 @@ def openshift() -> Sequence[Manifest]:
         _subscription(),
         _installed_version(),
         deployment(f"{OPERATOR}-controller-manager", OPERATOR, {"control-plane": "gitops-operator"}),
+        # The name and the namespaces in which guides look for the operator's log
+        *(deployment(OPERATOR, namespace, {"control-plane": "gitops-operator"}) for namespace in (OPERATOR, GITOPS)),
         deployment("cluster", GITOPS, {"app.kubernetes.io/component": "gitops-backend"}),
         _argocd(),
         _project(GITOPS),
