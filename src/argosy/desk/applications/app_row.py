@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from argosy.advise.environments import environment_of
 from argosy.desk.applications.facts import (
+    has_error,
     health_message,
     health_word,
     is_busy,
@@ -46,6 +47,7 @@ class AppRow:
     health_message: str = ""
     operation: str = NO_OPERATION  # phase of the last or running operation
     is_busy: bool = False
+    has_error: bool = False  # an error condition, or a failed last sync
     is_deleting: bool = False
     why: str = ""
     revisions: tuple[str, ...] = ()
@@ -95,8 +97,9 @@ def row_of(manifest: Manifest) -> AppRow:
         spec = manifest.get("spec")
         project = spec.get("project") if isinstance(spec, Mapping) else None
         return AppRow(
-            key, key.namespace, key.name, version, str(project or "default"), why=str(error), searched=key.name.lower()
-        )
+            key, key.namespace, key.name, version, str(project or "default"),
+            has_error=True, why=str(error), searched=key.name.lower(),
+        )  # fmt: skip
 
 
 def _row(app: Application, key: ResourceKey, version: str) -> AppRow:
@@ -121,6 +124,7 @@ def _row(app: Application, key: ResourceKey, version: str) -> AppRow:
         health_message=health_message(app),
         operation=app.state.progress.value if app.state else NO_OPERATION,
         is_busy=is_busy(app),
+        has_error=has_error(app),
         is_deleting=bool(app.deleted),
         why=told,
         revisions=tuple(revisions(app)),

@@ -134,15 +134,12 @@ def _why(app: Application, found: str) -> str:
         return again
     if is_busy(app):
         return app.state.message if app.state and app.state.message and not app.state.progress.is_over else "syncing"
-    conditions = sorted(mappings(app.status.get("conditions")), key=lambda each: not _is_error(each))
-    hold = read_hold(app.annotations)
-    if hold is not None:  # it says the same as the SyncError of a sync that does not begin, only shorter
-        conditions = [each for each in conditions if each.get("type") != ConditionType.SYNC_ERROR]
+    conditions, hold = _conditions(app), read_hold(app.annotations)
     if conditions and _is_error(conditions[0]):
         return f"{conditions[0].get('type')}: {conditions[0].get('message')}"
     if hold is not None:
         return f"held{f' by {hold.by}' if hold.by else ''}{f': {hold.reason}' if hold.reason else ''}"
-    if app.state is not None and app.state.progress in ("Failed", "Error") and sync_word(app) != "Synced":
+    if app.state is not None and _last_sync_failed(app):
         return f"last sync {app.state.progress.value.lower()}: {app.state.message}"
     if sync_word(app) == "OutOfSync":
         back = rolled_back(app)
@@ -152,6 +149,23 @@ def _why(app: Application, found: str) -> str:
     if not app.status:
         return "not looked at yet; is a controller running?"
     return f"{conditions[0].get('type')}: {conditions[0].get('message')}" if conditions else ""
+
+
+def has_error(app: Application) -> bool:
+    """True if it has an error condition, or its last sync failed and it is not Synced since."""
+    return any(map(_is_error, _conditions(app))) or _last_sync_failed(app)
+
+
+def _conditions(app: Application) -> list[Mapping[str, Any]]:
+    """Errors first. The SyncError that only repeats that a hold prevents the sync is left out."""
+    found = sorted(mappings(app.status.get("conditions")), key=lambda each: not _is_error(each))
+    if read_hold(app.annotations) is None:
+        return found
+    return [each for each in found if each.get("type") != ConditionType.SYNC_ERROR]
+
+
+def _last_sync_failed(app: Application) -> bool:
+    return app.state is not None and app.state.progress in ("Failed", "Error") and sync_word(app) != "Synced"
 
 
 def rolled_back(app: Application) -> Rollback | None:

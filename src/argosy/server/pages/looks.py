@@ -54,7 +54,7 @@ LOOKS: dict[str, dict[str, tuple[str, str]]] = {
         "waiting": ("unknown", "◌"),
     },
 }
-WORST = ("bad", "warn", "missing", "busy", "paused", "unknown", "ok")
+WORST_FIRST = ("bad", "missing", "warn", "unknown", "busy", "paused", "ok")
 
 
 def look(kind: str, word: Any) -> tuple[str, str]:
@@ -62,11 +62,15 @@ def look(kind: str, word: Any) -> tuple[str, str]:
     return LOOKS[kind].get(str(word or "Unknown"), UNKNOWN if kind != "cell" else ("unknown", "◌"))
 
 
-def page_state(health: Any, sync: Any = "") -> str:
+def worst_tone(*tones: str) -> str:
+    return min(tones, key=WORST_FIRST.index)
+
+
+def page_state(health: Any, sync: Any = "", *, has_error: bool = False) -> str:
     """What the title and the favicon say of an application: "bad", "warn", "busy" or "ok"."""
     tone, _ = look("health", health)
-    if tone in ("bad", "missing"):
+    if has_error or tone in ("bad", "missing"):
         return "bad"
     if tone == "busy":
         return "busy"
-    return "warn" if str(sync) == "OutOfSync" else "ok" if tone == "ok" else ""
+    return "warn" if str(sync) in ("OutOfSync", "Unknown") else "ok" if tone == "ok" else ""

@@ -19,7 +19,7 @@ from minijinja import Environment, safe
 
 from argosy.server.files import address, files
 from argosy.server.pages import filters
-from argosy.server.pages.looks import look, page_state
+from argosy.server.pages.looks import look, page_state, worst_tone
 from argosy.server.pages.said import sentence
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -146,6 +146,7 @@ def environment(now: Callable[[], datetime]) -> Environment:
             "icon": icon,
             "look": look,
             "page_state": page_state,
+            "worst_tone": worst_tone,
             "static": address,
             "toggled": toggled,
         },

@@ -99,6 +99,11 @@ def test_a_state_that_nobody_knows_looks_unknown() -> None:
     assert states == ["bad", "warn", "ok"]
 
 
+def test_an_application_that_cannot_be_compared_does_not_look_well_in_the_title() -> None:
+    assert page_state("Healthy", "Unknown") == "warn"
+    assert page_state("Healthy", "Unknown", has_error=True) == "bad"
+
+
 def test_a_drawing_that_is_not_there_is_an_error() -> None:
     with pytest.raises(KeyError, match="no drawing"):
         icon("unicorn")

@@ -54,7 +54,7 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
         "is_live": bool(here),
         "is_partial": commits.is_awaited(app, facts.revisions(app)),  # its stream tells what came later
         "section": "apps",
-        "state": page_state(head.health, head.sync),
+        "state": page_state(head.health, head.sync, has_error=head.has_error),
         "crumbs": [("Apps", "/apps"), (app.name, head.base)],
         "head": head,
         "tabs": tabs(app, here, has_logs=head.may["logs"]),
@@ -67,11 +67,12 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
 async def head_parts(asked: Asked) -> dict[str, str]:
     """Live: the head, and what title and favicon say."""
     head = await head_of(asked, commits.PATIENCE)
+    state = page_state(head.health, head.sync, has_error=head.has_error)
     return {
         "app-head": rendering.part("app_head.html", "app_head", head),
         "app-banners": rendering.part("app_head.html", "app_banners", head, ""),
         "say": f"{head.name}: {head.health}, {head.sync}",
-        "page-state": rendering.part("page.html", "page_mark", page_state(head.health, head.sync), head.name),
+        "page-state": rendering.part("page.html", "page_mark", state, head.name),
     }
 
 

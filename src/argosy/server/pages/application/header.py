@@ -90,6 +90,7 @@ class Header:
     objects: int
     may: Mapping[str, bool]
     back: Rollback | None = None  # in force: Git asks for something else
+    has_error: bool = False
     delivered: str = ""  # by whom, where that is not argosy as usual
 
 
@@ -136,6 +137,7 @@ def header(
         objects=len(mappings(app.status.get("resources"))),
         may=dict(may),
         back=facts.rolled_back(app),
+        has_error=facts.has_error(app),
     )
 
 

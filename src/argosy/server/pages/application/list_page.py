@@ -27,7 +27,7 @@ from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import element_of_app, of_app, of_resource
 from argosy.server.pages.application.causes import told
 from argosy.server.pages.application.header import window_mark
-from argosy.server.pages.looks import page_state
+from argosy.server.pages.looks import look, page_state, worst_tone
 from argosy.server.resolving import is_at_home
 from argosy.server.routes import Filtered, Route
 
@@ -71,6 +71,13 @@ class Shown:
     more: int
     done: int
     total: int
+
+    @property
+    def tone(self) -> str:
+        """The tone of the worst of its states."""
+        row = self.row
+        operation = "bad" if row.has_error else "busy" if row.is_busy else "ok"
+        return worst_tone(look("health", row.health)[0], look("sync", row.sync)[0], operation)
 
 
 def favourites_of(asked: Asked) -> frozenset[ResourceKey]:
@@ -252,6 +259,8 @@ async def list_parts(asked: Asked) -> dict[str, str]:
 
 def worst(chosen: Selection) -> str:
     """What the title and the favicon say of all that were asked for."""
+    if any(row.has_error for row in chosen.found):
+        return "bad"
     found = {page_state(health, sync) for (sync, health), number in chosen.matrix.items() if number}
     return next((each for each in ("bad", "warn", "busy") if each in found), "ok" if "ok" in found else "")
 
