@@ -309,6 +309,8 @@ def test_a_rollback_shows_its_plan_and_holds(page: Any, site: World) -> None:
     page.wait_for_url("**said=refreshed")
     site.do(lambda room: room.until(lambda status: len(status["history"]) == 2, "docs"))
     shows(page, "/apps/argocd/docs/history", "#history", "Go dark")
+    _two_clicks_from_the_list_to_the_button(page)
+    page.goto("/apps/argocd/docs/history")
     page.get_by_role("link", name="ROLLBACK").last.click()
     page.wait_for_url("**/rollback?id=0")
     assert "dark" in page.inner_text(".plan")
@@ -320,6 +322,16 @@ def test_a_rollback_shows_its_plan_and_holds(page: Any, site: World) -> None:
     found = site.do(lambda room: room.get("ConfigMap", "docs"))
     assert found["data"]["theme"] == "light"
     _told_of_the_rollback(page)
+
+
+def _two_clicks_from_the_list_to_the_button(page: Any) -> None:
+    """With the button itself, a rollback takes three clicks."""
+    page.goto("/apps")
+    row = page.locator("#a-argocd-docs")
+    row.locator("summary").click()
+    row.get_by_role("link", name="ROLLBACK").click()
+    page.wait_for_url("**/apps/argocd/docs/rollback")
+    expect(page.get_by_role("button", name="ROLLBACK")).to_be_visible()
 
 
 def _told_of_the_rollback(page: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from argosy.advise.environments import environment_of
 from argosy.desk.applications.facts import (
+    deployment_count,
     has_error,
     health_message,
     health_word,
@@ -52,6 +53,7 @@ class AppRow:
     why: str = ""
     revisions: tuple[str, ...] = ()
     synced: str = ""  # when it was last delivered
+    deployments: int = 0  # entries of its history
     policy: str = "Manual"
     hold: Hold | None = None
     cluster: str = ""  # name or address of the destination
@@ -129,6 +131,7 @@ def _row(app: Application, key: ResourceKey, version: str) -> AppRow:
         why=told,
         revisions=tuple(revisions(app)),
         synced=_synced(app),
+        deployments=deployment_count(app),
         policy=policy_word(app),
         hold=read_hold(app.annotations),
         cluster=cluster,

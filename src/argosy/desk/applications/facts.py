@@ -168,6 +168,10 @@ def _last_sync_failed(app: Application) -> bool:
     return app.state is not None and app.state.progress in ("Failed", "Error") and sync_word(app) != "Synced"
 
 
+def deployment_count(app: Application) -> int:
+    return len(mappings(app.status.get("history")))
+
+
 def rolled_back(app: Application) -> Rollback | None:
     """Where it was taken back, and Git still asks for something else."""
     return rollback_of(app.status, app.sources[0].ref or "HEAD") if app.sources else None

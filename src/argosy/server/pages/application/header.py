@@ -91,6 +91,7 @@ class Header:
     may: Mapping[str, bool]
     back: Rollback | None = None  # in force: Git asks for something else
     has_error: bool = False
+    deployments: int = 0
     delivered: str = ""  # by whom, where that is not argosy as usual
 
 
@@ -138,6 +139,7 @@ def header(
         may=dict(may),
         back=facts.rolled_back(app),
         has_error=facts.has_error(app),
+        deployments=facts.deployment_count(app),
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from argosy.desk.applications.listing import row_of
 from argosy.model.annotations import HOLD
+from argosy.model.application import read_application
 from argosy.model.manifest import Manifest
 from argosy.server.pages import rendering
+from argosy.server.pages.application.header import header
 from argosy.server.pages.application.list_page import Shown
 from support.page_site import CONTROL
 
@@ -65,3 +68,34 @@ def test_a_held_application_is_not_shown_as_an_error() -> None:
     held = application(sync={"status": "OutOfSync"}, **condition("SyncError"))
     held["metadata"]["annotations"] = {HOLD: '{"by": "ann"}'}
     assert listed(held).tone == "warn"
+
+
+def deployed(*revisions: str) -> Manifest:
+    history = [
+        {"id": number, "revision": revision, "deployedAt": "2026-11-15T10:00:00Z", "source": REPOSITORY}
+        for number, revision in enumerate(revisions)
+    ]
+    return application(history=history)
+
+
+ROLLBACK_LINK = f'href="/apps/{CONTROL}/fraud/rollback"'
+
+
+def test_a_row_leads_to_the_plan_of_a_rollback_which_has_the_button() -> None:
+    """Three clicks: open the row, ROLLBACK, confirm."""
+    assert ROLLBACK_LINK in rendering.part("app_list.html", "row", listed(deployed(*COMMITS)))
+
+
+def test_the_head_of_an_application_leads_to_the_plan_of_a_rollback() -> None:
+    """Three clicks from a tile: the Application, ROLLBACK, confirm."""
+    app = read_application(deployed(*COMMITS))
+    head = header(app, None, datetime(2026, 11, 15, tzinfo=UTC), {"sync": True})
+    assert ROLLBACK_LINK in rendering.part("app_head.html", "app_tools", head, "token", "tree")
+
+
+@pytest.mark.parametrize(("revisions", "may_sync"), [((), True), (COMMITS[:1], True), (COMMITS, False)])
+def test_a_rollback_that_cannot_be_done_is_not_offered(revisions: tuple[str, ...], may_sync: bool) -> None:
+    manifest = deployed(*revisions)
+    assert ROLLBACK_LINK not in rendering.part("app_list.html", "row", listed(manifest, may_sync=may_sync))
+    head = header(read_application(manifest), None, datetime(2026, 11, 15, tzinfo=UTC), {"sync": may_sync})
+    assert ROLLBACK_LINK not in rendering.part("app_head.html", "app_tools", head, "token", "tree")
