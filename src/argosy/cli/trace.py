@@ -72,9 +72,8 @@ def _tell_unused(runs: tuple[Run, ...], what: str) -> None:
 
 
 def _lines(found: Lineage) -> Iterator[str]:
-    if found.runs:
-        last = found.runs[-1]
-        yield _row("commit", f"{last.commit[:SHORT] or 'unknown'}  {last.repository}")
+    if found.trained:
+        yield _row("commit", f"{found.trained.commit[:SHORT] or 'unknown'}  {found.trained.repository}")
     for run in found.runs:
         yield _row("run", f"{run.job} #{run.attempt}  {run.notebook} at {run.commit[:SHORT]}, ended {run.ended}")
         for file in run.files:

@@ -6,15 +6,19 @@ the same where their digests are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from posixpath import join, normpath, relpath
+from posixpath import basename, join, normpath, relpath
 from typing import Any, Final
 
 from argosy.model.manifest import Manifest
 from argosy.models.facts import read_model
 
 VOLUME: Final = "pvc://"
+# Files that notebooks write beside a model; they count as the model only where there is nothing else.
+REPORT_SUFFIXES: Final = (
+    ".json", ".yaml", ".yml", ".txt", ".md", ".csv", ".html", ".png", ".svg", ".log", ".ipynb",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Run:
     commit: str
     ended: str
     files: tuple[Left, ...]
+    started: str = ""
 
     def document(self) -> dict[str, Any]:
         files = [{"path": each.path, "place": each.place, "digest": each.digest} for each in self.files]
@@ -74,10 +79,18 @@ class Lineage:
     namespace: str
     source: str
     app: str
-    runs: tuple[Run, ...]  # the oldest first; the last one left the file that is served
+    runs: tuple[Run, ...]  # the oldest first, all with the same file; the last one left it where it is served
     copies: tuple[Copy, ...]
     troubles: tuple[str, ...]  # what keeps this from being the whole truth
     address: Address | None = None  # of what is on no volume
+
+    @property
+    def trained(self) -> Run | None:
+        """The run that wrote the model: the first that left it elsewhere, from where it was copied, else the last."""
+        if not self.runs:
+            return None
+        digests = _model_digests(self.runs[-1], self.source)
+        return next((run for run in self.runs[:-1] if _has_elsewhere(run, digests, self.source)), self.runs[-1])
 
     @property
     def is_current(self) -> bool:
@@ -105,14 +118,13 @@ class Lineage:
 def trace(service: Manifest, jobs: Sequence[Manifest], pods: Iterable[Manifest]) -> Lineage:
     model = read_model(service)
     source = model.source.rstrip("/")
-    runs = sorted((run for job in jobs for run in runs_of(job)), key=lambda each: (each.ended, each.attempt))
-    published = [run for run in runs if any(_is_at(each, source) for each in run.files)]
+    known = (run for job in jobs for run in runs_of(job))
+    runs = sorted(known, key=lambda each: (each.ended, each.started, each.attempt))
+    published = _publishers(runs, source)
     last = published[-1] if published else None
     chain: tuple[Run, ...] = ()
     if last is not None:
-        digests = {each.digest for each in last.files if _is_at(each, source)}
-        before = [each for each in _before(runs, last) if digests & {file.digest for file in each.files}]
-        chain = (*before, last)
+        chain = (*_before(runs, last, _model_digests(last, source)), last)
     living = (pod for pod in pods if not pod["metadata"].get("deletionTimestamp"))
     copies = tuple(_copy(pod, last.ended if last else "") for pod in living)
     return Lineage(model.name, model.namespace, source, model.app, chain, copies, tuple(_troubles(source, last, jobs)))
@@ -129,12 +141,34 @@ def runs_of(job: Manifest) -> Iterator[Run]:
                 str(metadata["name"]), int(each.get("number") or 0), int(each.get("generation") or 0),
                 str((notebook.get("git") or {}).get("url") or ""), str(notebook.get("path") or ""),
                 str(each.get("gitCommit") or ""), str(each.get("completionTime") or ""), files,
+                str(each.get("startTime") or ""),
             )  # fmt: skip
 
 
-def _before(runs: Sequence[Run], last: Run) -> Iterator[Run]:
-    """The last of each other job that ended before this one did."""
-    newest = {each.job: each for each in runs[: runs.index(last)] if each.job != last.job}
+def _publishers(runs: Sequence[Run], source: str) -> list[Run]:
+    """Runs that left a model at the source; where none did, those that left any file there."""
+    found = [run for run in runs if any(_is_at(each, source) for each in run.files)]
+    return [run for run in found if any(_is_at(each, source) and not _is_report(each) for each in run.files)] or found
+
+
+def _model_digests(run: Run, source: str) -> set[str]:
+    served = [each for each in run.files if _is_at(each, source)]
+    return {each.digest for each in served if not _is_report(each)} or {each.digest for each in served}
+
+
+def _has_elsewhere(run: Run, digests: Collection[str], source: str) -> bool:
+    return any(each.digest in digests and not _is_at(each, source) for each in run.files)
+
+
+def _is_report(file: Left) -> bool:
+    name = basename(file.path).lower()
+    return name.endswith(REPORT_SUFFIXES) and not name.startswith("model")
+
+
+def _before(runs: Sequence[Run], last: Run, digests: Collection[str]) -> Iterator[Run]:
+    """Of each other job, the last run before this one that left a file with one of the digests."""
+    earlier = (each for each in runs[: runs.index(last)] if each.job != last.job)
+    newest = {each.job: each for each in earlier if any(file.digest in digests for file in each.files)}
     return (each for each in runs if newest.get(each.job) is each)
 
 

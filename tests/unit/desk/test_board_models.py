@@ -102,3 +102,13 @@ def test_a_mark_that_no_application_confirms_makes_no_owner() -> None:
         "metadata": {"name": "frauds", "namespace": "argocd"},
     }
     assert owner_of(service(), cache(app), Tracking(), "argocd") is None
+
+
+def test_a_row_names_the_run_that_trained_the_model_and_not_the_one_that_copied_it() -> None:
+    train, publish = job(), job()
+    train["status"]["attempts"][-1]["artefacts"][0]["path"] = "/mnt/models/candidate/model.pkl"
+    publish["metadata"] = {**publish["metadata"], "name": "publish", "uid": "2"}
+    publish["status"]["attempts"][-1] |= {"number": 7, "completionTime": "2026-11-15T12:10:00Z"}
+    row = models.row(service(), cache(pod(), train, publish))
+    assert row.trained is not None and (row.trained.job, row.trained.attempt) == ("train", 2)
+    assert row.published is not None and (row.published.job, row.published.attempt) == ("publish", 7)

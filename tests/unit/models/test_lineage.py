@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from argosy.model.manifest import Manifest
 from argosy.models.lineage import trace
 
@@ -84,3 +86,47 @@ def test_a_model_on_no_volume_has_no_notebook() -> None:
     assert trace(service(uri), [], []).troubles == (
         f"{uri} is on no volume: what notebooks leave is not looked for there",
     )
+
+
+def test_the_model_was_trained_by_the_first_run_that_wrote_its_bytes() -> None:
+    train = job(
+        "train",
+        ("2026-01-01T00:00:01Z", "/mnt/models/candidate/model.py", NEW),
+        ("2026-01-01T00:00:02Z", "/mnt/models/candidate/model.py", OLD),  # never published
+    )
+    publish = job("publish", ("2026-01-01T00:00:03Z", "/mnt/models/fraud/model.py", NEW))
+    found = trace(service(), [publish, train], [])
+    assert found.trained is not None and (found.trained.job, found.trained.attempt) == ("train", 1)
+    assert [each.job for each in found.runs] == ["train", "publish"]
+
+
+def test_of_two_runs_that_wrote_the_same_bytes_to_the_same_place_the_later_one_trained_the_model() -> None:
+    first = job("first", ("2026-01-01T00:00:01Z", "/mnt/models/fraud/model.py", NEW))
+    second = job("second", ("2026-01-01T00:00:02Z", "/mnt/models/fraud/model.py", NEW))
+    found = trace(service(), [second, first], [])
+    assert found.trained is not None and found.trained.job == "second"
+
+
+def test_of_two_runs_that_end_in_the_same_second_the_one_that_began_first_trained_the_model() -> None:
+    same = "2026-01-01T00:00:03Z"
+    train = job("train", (same, "/mnt/models/candidate/model.py", NEW))
+    publish = job("publish", (same, "/mnt/models/fraud/model.py", NEW))
+    train["status"]["attempts"][0]["startTime"] = "2026-01-01T00:00:01Z"
+    publish["status"]["attempts"][0]["startTime"] = "2026-01-01T00:00:02Z"
+    found = trace(service(), [publish, train], [])
+    assert [each.job for each in found.runs] == ["train", "publish"]
+
+
+@pytest.mark.parametrize("model", ["model.pkl", "weights.safetensors", "model.json"])
+def test_a_run_that_only_left_a_report_beside_the_model_did_not_train_it(model: str) -> None:
+    train = job("train", ("2026-01-01T00:00:01Z", f"/mnt/models/fraud/{model}", NEW))
+    judge = job("judge", ("2026-01-01T00:00:03Z", "/mnt/models/fraud/metrics.json", OLD))
+    found = trace(service(), [judge, train], [pod("2026-01-01T00:00:02Z")])
+    assert [each.job for each in found.runs] == ["train"]
+    assert found.is_current  # the model has not changed since its Pod started
+
+
+def test_a_model_of_files_that_look_like_reports_has_a_trainer_too() -> None:
+    train = job("train", ("2026-01-01T00:00:01Z", "/mnt/models/fraud/trees.txt", NEW))
+    found = trace(service(), [train], [])
+    assert found.trained is not None and found.trained.job == "train"

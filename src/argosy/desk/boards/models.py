@@ -44,7 +44,8 @@ class ModelRow:
     ready_pods: int
     wanted_pods: int
     gpus: str
-    trained: Run | None
+    trained: Run | None  # wrote the model
+    published: Run | None  # left it where it is served; the same run where nothing copies it
     is_current: bool  # every Pod has read what the last run left
     since: str
     is_simulated: bool
@@ -64,7 +65,7 @@ class ModelRow:
 
     @property
     def is_stale(self) -> bool:
-        return self.trained is not None and not self.is_current
+        return self.published is not None and not self.is_current
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def _row(service: Manifest, cache: Cache, pods: Sequence[Manifest], lineage: Lin
         ready,
         _wanted(cache, model, len(pods)),
         gpus,
+        lineage.trained,
         lineage.runs[-1] if lineage.runs else None,
         lineage.is_current,
         _since(service),
