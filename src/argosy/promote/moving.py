@@ -55,7 +55,7 @@ class Moving:
 
 def moving(source: Contents, target: Contents, was: Contents | None = None) -> Moving:
     """`was` is the source when the target got from it what it has; None where that is not known."""
-    target = _matched(source, target)
+    target = match_owners(source, target)
     moves, stays = list[Move](), list[Stay]()
     for at, there in source.fields.items():
         if at.owner not in target.owners:
@@ -130,7 +130,7 @@ def _last(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _matched(source: Contents, target: Contents) -> Contents:
+def match_owners(source: Contents, target: Contents) -> Contents:
     """The only object of a kind on both sides is the same, whatever it is called; of several, nobody can tell."""
     renamed = {}
     for owner in target.owners - source.owners:

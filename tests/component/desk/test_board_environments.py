@@ -16,7 +16,8 @@ from argosy.desk.promoting.deeds import do
 from argosy.desk.promoting.session import Session, session
 from argosy.model.errors import UserError
 from argosy.promote.log import By
-from support.promotion_repository import Shelf, begin, copy_of
+from argosy.server.pages import rendering
+from support.promotion_repository import OVERLAY, Shelf, begin, copy_of
 
 ANN = By("ann@example.com", "page")
 
@@ -58,6 +59,50 @@ def test_a_board_says_what_would_come_and_which_gate_is_in_the_way(shelf: Shelf)
         ("image", "web:1.0", "web:2.0")
     ]
     assert dev.images == ("web:2.0",) and production.coming is None
+
+
+MODEL = """\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: fraud}
+spec: {predictor: {model: {modelFormat: {name: sklearn}, storageUri: "%s"}}}
+"""
+
+
+def serve_models(shelf: Shelf, **addresses: str) -> None:
+    """The storageUri of the model of each environment."""
+    for name, address in addresses.items():
+        shelf.write(f"{name}/model.yaml", MODEL % address)
+        text = OVERLAY % {"name": name, "count": 1}
+        shelf.write(f"{name}/kustomization.yaml", text.replace("../base\n", "../base\n  - model.yaml\n"))
+    shelf.commit("Serve models")
+
+
+def stage_text(shelf: Shelf, name: str) -> str:
+    stage = next(each for each in shown(shelf).stages if each.name == name)
+    return rendering.part("environments.html", "stage", stage, [], "")
+
+
+def test_the_same_model_is_claimed_only_where_it_is_the_same(shelf: Shelf) -> None:
+    serve_models(shelf, dev="s3://models/fraud", staging="s3://models/fraud", production="s3://prod/fraud")
+    staging, production = stage_text(shelf, "staging"), stage_text(shelf, "production")
+    assert "same image and model as dev." in staging
+    assert "same image as staging." in production
+    assert "InferenceService/fraud differs: s3://models/fraud in staging, s3://prod/fraud in production." in production
+
+
+def test_a_claim_of_another_namespace_is_not_called_the_same_model(shelf: Shelf) -> None:
+    serve_models(shelf, **dict.fromkeys(("dev", "staging", "production"), "pvc://models/fraud"))
+    staging = stage_text(shelf, "staging")
+    assert "same image as dev." in staging and "is not known to be the same: each reads pvc://models/fraud" in staging
+
+
+def test_nothing_is_claimed_of_an_environment_that_cannot_be_built(shelf: Shelf) -> None:
+    shelf.write("dev/kustomization.yaml", "resources: [missing.yaml]\n")
+    shelf.commit("Break dev")
+    staging = stage_text(shelf, "staging")
+    assert "Nothing to promote" not in staging
+    assert "dev cannot be built, so what would come from it is not known." in staging
 
 
 def test_a_promotion_is_a_commit_by_who_asked(shelf: Shelf) -> None:

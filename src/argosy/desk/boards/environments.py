@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from argosy.desk.promoting.planning import Plan
 from argosy.desk.promoting.session import Session
@@ -18,7 +18,10 @@ from argosy.promote.gates import Verdict
 from argosy.promote.log import Entry
 from argosy.promote.moving import name_of, parted, shown, told
 from argosy.promote.releases import Contents, Kind, Release
+from argosy.promote.version_comparison import VersionDifference, compare_versions
 from argosy.setup.delivery.values import Environment
+
+MAX_DIFFERENCES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -81,17 +84,14 @@ class Stage:
     step: str = ""  # what to type, to bring it to what Git says
     brief: str = ""  # the same, in a word
     back: str = ""  # that it was rolled back, and what Git still has
+    same: str = ""  # "image and model": what is the same as in the one before; empty where nothing is
+    differences: tuple[str, ...] = ()  # sentences: what differs from the one before, and is not carried over
+    is_source_broken: bool = False  # the one before cannot be built, so nothing is known of what would come
     problem: str = ""
 
     @property
     def id(self) -> str:
         return f"e-{self.name}"
-
-    @property
-    def same(self) -> str:
-        """Of what it has nothing to wait for."""
-        kinds = [word for word, found in (("image", self.images), ("model", self.models)) if found]
-        return " and ".join(kinds) or "parameters"
 
     @property
     def gates(self) -> tuple[GateView, ...]:
@@ -143,6 +143,7 @@ def _stage(session: Session, environment: Environment) -> Stage:
     standing, running, step = planner.standing(environment), planner.running(environment), planner.step(environment)
     contents = session.survey.view(environment).contents
     plan = session.waiting.get(name)
+    same, differences = ("", ()) if plan else _compared_with_source(session, environment)
     return Stage(
         name,
         after,
@@ -161,7 +162,36 @@ def _stage(session: Session, environment: Environment) -> Stage:
         step.command if step else "",
         step.brief if step else "",
         standing.back if standing else "",
+        same,
+        differences,
+        after in session.broken,
     )
+
+
+def _compared_with_source(session: Session, environment: Environment) -> tuple[str, tuple[str, ...]]:
+    """Of an environment that nothing waits for: what is the same as in the one before, and what is not."""
+    source = session.survey.way.before(environment)
+    if source is None or source.name in session.broken:
+        return "", ()
+    shares_volumes = bool(source.namespace) and source.namespace == environment.namespace
+    views = (session.survey.view(each).contents for each in (source, environment))
+    found = compare_versions(*views, shares_volumes=shares_volumes)
+    words = {Kind.PARAMETER: "parameters"}
+    texts = [_difference(each, source.name, environment.name) for each in found.differences[:MAX_DIFFERENCES]]
+    if more := len(found.differences) - len(texts):
+        texts.append(f"{more} more differ.")
+    return " and ".join(words.get(each, str(each)) for each in found.same), tuple(texts)
+
+
+def _difference(found: VersionDifference, source: str, target: str) -> str:
+    owner = found.at.owner
+    if found.is_unknown:
+        where = f"each reads {found.source} in its own namespace, so the files may differ"
+        return f"The {found.kind} of {owner} is not known to be the same: {where}."
+    if found.source is None or found.target is None:
+        has, lacks = (source, target) if found.target is None else (target, source)
+        return f"The {found.kind} of {owner} is in {has} only: {lacks} does not have it."
+    return f"The {found.kind} of {owner} differs: {found.source} in {source}, {found.target} in {target}."
 
 
 def _is_same(one: Release | None, other: Release) -> bool:
