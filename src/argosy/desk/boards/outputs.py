@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.addons.notebooks.runner.cells import outputs_of, source_of, text_of, type_of
@@ -48,6 +48,11 @@ def shown_cells(notebook: Mapping[str, Any]) -> tuple[ShownCell, ...]:
     found = notebook.get("cells")
     cells = [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
     return tuple(_cell(index, each) for index, each in enumerate(cells[:MOST_CELLS]))
+
+
+def source_cells(notebook: Mapping[str, Any]) -> tuple[ShownCell, ...]:
+    """Cells without what was saved with them: outputs of another run must not pass for those of this one."""
+    return tuple(replace(cell, count=None, outputs=()) for cell in shown_cells(notebook))
 
 
 def html_of(notebook: Mapping[str, Any], cell: int, output: int) -> str | None:

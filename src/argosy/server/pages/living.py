@@ -68,8 +68,8 @@ async def of_notebooks(asked: Asked) -> dict[str, str]:
 
 
 async def of_notebook(asked: Asked) -> dict[str, str]:
-    values = notebook.values(asked)
-    cells = part("notebooks.html", "cell_list", values["cells"], values["is_kept"], values["view"].is_last)
+    values = await notebook.values(asked)
+    cells = part("notebooks.html", "cell_list", values["cells"], values["source_note"], values["view"].is_last)
     return {
         "job-state": part("notebooks.html", "job_state", values["phase"], values["told"]),
         "cell-strip": part("notebooks.html", "strip", values["strip"]),

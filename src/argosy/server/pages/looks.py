@@ -52,6 +52,7 @@ LOOKS: dict[str, dict[str, tuple[str, str]]] = {
         "noted": ("warn", "▲"),
         "running": ("busy", "●"),
         "waiting": ("unknown", "◌"),
+        "unknown": ("unknown", "◌"),
     },
 }
 WORST_FIRST = ("bad", "missing", "warn", "unknown", "busy", "paused", "ok")

@@ -19,6 +19,7 @@ from argosy.server.answers import Page, Redirect, Text
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import desk_of
 from argosy.server.doors.headers import FRAMED
+from argosy.server.looking.notebook_sources import SourceCells, sources_of
 from argosy.server.looking.owned import RUN, application_path, notebook
 from argosy.server.routes import May, Route
 
@@ -55,13 +56,13 @@ class CellView:
 
 
 async def page(asked: Asked) -> Page:
-    return Page("notebook.html", values(asked))
+    return Page("notebook.html", await values(asked))
 
 
-def values(asked: Asked) -> dict[str, Any]:
+async def values(asked: Asked) -> dict[str, Any]:
     view = _view(asked)
     row = view.row
-    cells = cells_of(asked, view)
+    cells, source_note = await cells_of(asked, view)
     running = view.is_last and row.is_running
     phase = row.phase if view.is_last else (view.attempt.phase if view.attempt else "Pending")
     return {
@@ -75,7 +76,7 @@ def values(asked: Asked) -> dict[str, Any]:
         "phase": phase,
         "told": row.message if view.is_last else view.why,
         "cells": cells,
-        "is_kept": any(each.source for each in cells),
+        "source_note": source_note,
         "strip": strip_of(view, cells),
         "app_path": application_path(asked, asked.subject),
         "may_run": asked.may("applications", RUN, asked.thing),
@@ -104,13 +105,19 @@ def kept(asked: Asked, view: RunView) -> dict[str, Any] | None:
     return executed(asked.site.options.runs, asked.subject, run.generation, run.number) if run else None
 
 
-def cells_of(asked: Asked, view: RunView) -> list[CellView]:
+async def cells_of(asked: Asked, view: RunView) -> tuple[list[CellView], str]:
+    """The cells, and a note about their sources: where this machine did not run them, they come from Git."""
     told = {each.index: each for each in view.cells}
     found = kept(asked, view)
-    shown = {each.index: each for each in shown_cells(found)} if found else {}
+    sources = SourceCells(shown_cells(found)) if found else await sources_of(asked, view)
+    shown = {each.index: each for each in sources.cells}
+    states = {index: _state(each) if found else _remembered_state(each, view) for index, each in shown.items()}
     base = f"{view.row.path}/runs/{view.attempt.number if view.attempt else 0}/html"
-    cells = [_cell(index, told.get(index), shown.get(index), view, base) for index in sorted({*told, *shown})]
-    return _opened(cells)
+    cells = [
+        _cell(index, told.get(index), shown.get(index), states.get(index, "waiting"), view, base)
+        for index in sorted({*told, *shown})
+    ]
+    return _opened(cells), sources.note
 
 
 def _opened(cells: list[CellView]) -> list[CellView]:
@@ -120,9 +127,12 @@ def _opened(cells: list[CellView]) -> list[CellView]:
     return [replace(each, is_open=is_short or each.index in wanted) for each in cells]
 
 
-def _cell(index: int, told: Told | None, shown: ShownCell | None, view: RunView, base: str) -> CellView:
+def _cell(
+    index: int, told: Told | None, shown: ShownCell | None, state: str, view: RunView, base: str
+) -> CellView:
+    """`state` counts where the job's status does not tell of the cell."""
     notes = tuple(each for each in view.notes if each.cell == index)
-    state = STATES.get(told.status, "waiting") if told else _state(shown)
+    state = STATES.get(told.status, "waiting") if told else state
     if state == "ok" and any(each.severity != "info" for each in notes):
         state = "noted"
     outputs = shown.outputs if shown and shown.outputs else _said(told)
@@ -141,9 +151,17 @@ def _cell(index: int, told: Told | None, shown: ShownCell | None, view: RunView,
     )
 
 
-def _state(shown: ShownCell | None) -> str:
+def _remembered_state(cell: ShownCell, view: RunView) -> str:
+    """Of a cell whose source alone is known: what the job's strip tells, else unknown."""
+    if cell.type != "code":
+        return "waiting"
+    strip = {each.index: each.state for each in view.row.strip} if view.is_last else {}
+    return strip.get(cell.index, "unknown")
+
+
+def _state(shown: ShownCell) -> str:
     """Of a run whose cells only its notebook tells of."""
-    if shown is None or shown.type != "code" or shown.count is None:
+    if shown.type != "code" or shown.count is None:
         return "waiting"
     return "failed" if any(each.kind == "error" and "Traceback" in each.text for each in shown.outputs) else "ok"
 
@@ -158,7 +176,10 @@ def strip_of(view: RunView, cells: list[CellView]) -> list[dict[str, str]]:
     text = {each.index for each in cells if each.type != "code"}
     if view.is_last:
         found |= {each.index: (each.state, each.time) for each in view.row.strip if each.index not in {*found, *text}}
-    words = {"ok": "succeeded", "failed": "failed", "noted": "noted", "running": "running", "waiting": "not run"}
+    words = {
+        "ok": "succeeded", "failed": "failed", "noted": "noted", "running": "running", "waiting": "not run",
+        "unknown": "not remembered",
+    }  # fmt: skip
     known = {each.index for each in cells}
     return [
         {

@@ -1,0 +1,79 @@
+"""A Site over an embedded cluster that a real lookout watches, without an engine and without a socket.
+
+In: a folder, manifests. Out: a Site; requests to call page functions with. Never: a mock of a cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import Cluster
+from argosy.desk.applications.desk import Desk
+from argosy.desk.lookout import open_lookout
+from argosy.model.manifest import Manifest, key_of
+from argosy.schema.definitions import definition
+from argosy.server.asked import Asked, Query
+from argosy.server.identity.caller import Caller
+from argosy.server.site import ServeOptions, Site
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+from support.engine import CONTROL, furnish, shared_crew
+from support.page_site import KnownPeople, anything
+
+HOST = "https://git.test"
+ML_KINDS = ("inferenceservices.serving.kserve.io", "notebookvalidationjobs.mlops.mlops.dev")
+
+
+def project(name: str = "default", *source_repos: str) -> Manifest:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": name, "namespace": CONTROL},
+        "spec": {"sourceRepos": list(source_repos or ("*",)), "destinations": [{"server": "*", "namespace": "*"}]},
+    }
+
+
+async def put(cluster: Cluster, manifest: Manifest) -> Manifest:
+    """Create the object, or replace its status."""
+    key = key_of(manifest)
+    subresource = "" if key.group in ("argoproj.io", "") and key.kind != "Pod" else "status"
+    if await cluster.get(key) is None:
+        plain = {name: value for name, value in manifest.items() if not subresource or name != "status"}
+        created = await cluster.create(plain)
+        if not subresource or "status" not in manifest:
+            return created
+    return await cluster.patch(key, {"status": manifest["status"]}, subresource=subresource)
+
+
+@contextlib.asynccontextmanager
+async def watched_site(
+    folder: Path, manifests: Iterable[Manifest], people: KnownPeople | None = None, **options: Any
+) -> AsyncIterator[Site]:
+    """Repositories of HOST are read from `folder`."""
+    async with contextlib.AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(EmbeddedCluster.open())
+        for name in ML_KINDS:
+            await cluster.create(definition(name))
+        await furnish(cluster, CONTROL, "ml")
+        settings: Mapping[str, Mapping[str, str]] = {
+            "argosy-cm": {"source.mirrors": f"{HOST} file://{folder}"}, "argocd-cm": {}, "argocd-rbac-cm": {},
+        }  # fmt: skip
+        for name, data in settings.items():
+            metadata = {"name": name, "namespace": CONTROL}
+            await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)})
+        for manifest in manifests:
+            await put(cluster, manifest)
+        desk = Desk(cluster, "a test", CONTROL, CONTROL)
+        repositories = Repositories(folder / "mirrors", SourceSettings())
+        stack.callback(repositories.close)
+        lookout = await stack.enter_async_context(open_lookout(desk, repositories, shared_crew()))
+        identities = people or KnownPeople({"ann": anything})
+        yield Site(desk, lookout, identities, None, ServeOptions(version="1.2.3", **options))
+
+
+def request(site: Site, path: str, who: str = "ann", query: Iterable[tuple[str, str]] = (), **values: str) -> Asked:
+    return Asked("GET", path, values, Query(list(query)), {}, Caller(who, how="cookie"), site)
