@@ -37,16 +37,16 @@ def project(name: str = "default", *source_repos: str) -> Manifest:
     }
 
 
-async def put(cluster: Cluster, manifest: Manifest) -> Manifest:
-    """Create the object, or replace its status."""
+async def put(cluster: Cluster, manifest: Manifest, part: str = "status") -> Manifest:
+    """Create the object, or replace a part of it."""
     key = key_of(manifest)
-    subresource = "" if key.group in ("argoproj.io", "") and key.kind != "Pod" else "status"
+    subresource = "status" if part == "status" and key.group != "argoproj.io" else ""
     if await cluster.get(key) is None:
         plain = {name: value for name, value in manifest.items() if not subresource or name != "status"}
         created = await cluster.create(plain)
         if not subresource or "status" not in manifest:
             return created
-    return await cluster.patch(key, {"status": manifest["status"]}, subresource=subresource)
+    return await cluster.patch(key, {part: manifest[part]}, subresource=subresource)
 
 
 @contextlib.asynccontextmanager

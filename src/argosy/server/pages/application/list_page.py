@@ -23,6 +23,7 @@ from argosy.model.names import ResourceKey
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.doors.frame import MOST_FAVOURITES, preferences
+from argosy.server.looking.doctor_errors import DoctorError, doctor_errors, may_see_doctor
 from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import element_of_app, of_app, of_resource
 from argosy.server.pages.application.causes import told
@@ -33,6 +34,7 @@ from argosy.server.routes import Filtered, Route
 
 TITLE: Final = "Applications"
 MOST_OBJECTS: Final = 5  # of a row that is opened
+MAX_NEEDS_ROWS: Final = 200
 SIZES: Final = {"list": 50, "tiles": 48, "summary": 8}
 FACETS: Final = (
     ("sync", "Sync", "sync"),
@@ -71,6 +73,7 @@ class Shown:
     more: int
     done: int
     total: int
+    errors: tuple[DoctorError, ...] = ()  # that the doctor knows
 
     @property
     def tone(self) -> str:
@@ -78,6 +81,25 @@ class Shown:
         row = self.row
         operation = "bad" if row.has_error else "busy" if row.is_busy else "ok"
         return worst_tone(look("health", row.health)[0], look("sync", row.sync)[0], operation)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What needs somebody: rows that are shown, how many there are, and what is wrong with the installation."""
+
+    rows: tuple[Shown, ...] = ()
+    total: int = 0
+    installation: tuple[DoctorError, ...] = ()
+    note: str = ""  # why the doctor's errors are not known
+    may_see_doctor: bool = False
+
+    @property
+    def more(self) -> int:
+        return self.total - len(self.rows)
+
+    @property
+    def ids(self) -> list[str]:
+        return [*(each.id for each in self.rows), *(each.cause for each in self.installation), str(self.total)]
 
 
 def favourites_of(asked: Asked) -> frozenset[ResourceKey]:
@@ -203,7 +225,7 @@ async def list_page(asked: Asked) -> Answer:
     chosen = selection_of(asked, query)
     favourites = favourites_of(asked)
     rows = [shown(asked, row, favourites) for row in chosen.rows]
-    needs = [shown(asked, row, favourites) for row in needs_you(asked, query)] if query.view == "summary" else []
+    needs = await needs_you(asked, query, favourites) if query.view == "summary" else Needs()
     values: dict[str, Any] = {
         "title": TITLE,
         "is_live": True,
@@ -213,7 +235,7 @@ async def list_page(asked: Asked) -> Answer:
         "chosen": chosen,
         "query": query,
         "rows": rows,
-        "digest": shape_of(one.id for one in (needs if query.view == "summary" else rows)),
+        "digest": shape_of(needs.ids if query.view == "summary" else (one.id for one in rows)),
         "facets": [(name, word, kind, pairs(chosen.facets, name), getattr(query, name)) for name, word, kind in FACETS],
         "chips": query.chips,
         "needs": needs,
@@ -229,11 +251,28 @@ def pairs(facets: Mapping[str, tuple[Facet, ...]], name: str) -> list[tuple[str,
     return [(each.value, each.number) for each in facets.get(name, ()) if each.number or each.is_chosen]
 
 
-def needs_you(asked: Asked, query: Query) -> tuple[AppRow, ...]:
-    """What is ill, then what differs and does not sync by itself; the worst first."""
+async def needs_you(asked: Asked, query: Query, favourites: frozenset[ResourceKey]) -> Needs:
+    """Errors first, the doctor's among them; then what is ill; then what differs and does not sync by itself."""
     chosen = selection_of(asked, read_query(query.text(view="tiles", sort="health", page=1)))
-    wanted = [row for row in chosen.rows if row.health in ("Degraded", "Missing", "Unknown") or _waits(row)]
-    return tuple(wanted[:8])
+    known = await doctor_errors(asked)
+
+    def is_error(row: AppRow) -> bool:
+        return row.has_error or row.key in known.by_application
+
+    wanted = [
+        row for row in chosen.found if is_error(row) or row.health in ("Degraded", "Missing", "Unknown") or _waits(row)
+    ]
+    wanted.sort(key=lambda row: not is_error(row))
+    rows = tuple(
+        replace(shown(asked, row, favourites), errors=_told_errors(asked, known.by_application.get(row.key, ())))
+        for row in wanted[:MAX_NEEDS_ROWS]
+    )
+    installation = () if query.is_filtered else _told_errors(asked, known.installation)
+    return Needs(rows, len(wanted), installation, known.note, may_see_doctor(asked))
+
+
+def _told_errors(asked: Asked, errors: Iterable[DoctorError]) -> tuple[DoctorError, ...]:
+    return tuple(replace(each, cause=told(asked.site.lookout.cache.get, each.cause)) for each in errors)
 
 
 def _waits(row: AppRow) -> bool:
@@ -246,10 +285,14 @@ async def list_parts(asked: Asked) -> dict[str, str]:
     chosen = selection_of(asked, query)
     macro = {"tiles": "tile", "summary": "needs_row"}.get(query.view, "row")
     favourites = favourites_of(asked)
-    rows = needs_you(asked, query) if query.view == "summary" else chosen.rows
-    found = [shown(asked, each, favourites) for each in rows]
+    if query.view == "summary":
+        needs = await needs_you(asked, query, favourites)
+        found, ids = list(needs.rows), needs.ids
+    else:
+        found = [shown(asked, each, favourites) for each in chosen.rows]
+        ids = [one.id for one in found]
     parts = {one.id: _rendered(macro, one) for one in found}
-    parts["shape"] = rendering.part("app_list.html", "shape", shape_of(one.id for one in found))
+    parts["shape"] = rendering.part("app_list.html", "shape", shape_of(ids))
     parts["page-state"] = rendering.part("page.html", "page_mark", worst(chosen), TITLE)
     parts["apps-count"] = rendering.part("app_list.html", "count", chosen)
     if query.view == "summary":
