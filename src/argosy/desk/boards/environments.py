@@ -127,7 +127,7 @@ def board(session: Session, most: int = 20) -> Board:
     return Board(
         tuple(_stage(session, each) for each in environments),
         is_chain,
-        tuple(session.notes),
+        tuple(each for each in (session.source_note, *session.notes) if each),
         session.answers.why,
         survey.way.told_by,
         tuple(_happened(each) for each in survey.log[:most]),

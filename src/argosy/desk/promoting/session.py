@@ -35,6 +35,7 @@ class Session:
     is_offline: bool
     talk: Talk
     is_read_by_engine: bool = False  # the demo's own: what is committed there is seen without a push
+    source_note: str = ""  # where the repository was read from, if that is no clone of who asks
 
     @cached_property
     def answers(self) -> Answers:
@@ -120,7 +121,16 @@ def session(
     folder: Path | None, opening: Opening, demo: Demo, *, is_offline: bool, talk: Talk
 ) -> Iterator[Session]:
     repository, is_demo = _meant(folder, demo, talk)
-    opened = Session(Survey(repository, talk), opening, is_offline, talk, is_demo)
+    with session_in(repository, opening, is_offline=is_offline, talk=talk, is_read_by_engine=is_demo) as opened:
+        yield opened
+
+
+@contextmanager
+def session_in(
+    repository: Repository, opening: Opening, *, is_offline: bool, talk: Talk, is_read_by_engine: bool = False,
+    source_note: str = "",
+) -> Iterator[Session]:  # fmt: skip
+    opened = Session(Survey(repository, talk), opening, is_offline, talk, is_read_by_engine, source_note)
     try:
         yield opened
     finally:

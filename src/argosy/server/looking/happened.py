@@ -46,7 +46,7 @@ async def happenings(asked: Asked) -> AsyncIterator[Happening]:
         if asked.may("accounts", "get", "*"):
             for each in activity.of_audit(asked.site.part(Trail).lines):
                 yield each
-    board, _ = await looked(asked)
+    board, _ = await looked(asked, fetches=False)  # a list of all that happened does not wait for a Git host
     for each in activity.of_promotions(board.history if board else ()):
         yield each
 

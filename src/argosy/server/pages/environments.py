@@ -17,8 +17,8 @@ from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
 from argosy.promote.log import By
 from argosy.server.answers import Page, Redirect
-from argosy.server.asked import Asked
-from argosy.server.looking.environments import looked, may_on, thing_on, with_session
+from argosy.server.asked import Asked, Refused
+from argosy.server.looking.environments import can_write, looked, may_on, thing_on, with_session
 from argosy.server.routes import Filtered, Found, May, Route
 
 COMMANDS: Final = (
@@ -48,7 +48,7 @@ async def values(asked: Asked) -> dict[str, Any]:
         "state": _state(found),
         "board": found,
         "problem": problem,
-        "has_repository": asked.site.options.repository is not None,
+        "has_repository": can_write(asked),
         "may": {each.name: _deeds(asked, each.application) for each in found.stages} if found else {},
         "paths": {each.name: path_of(asked, each.application) for each in found.stages} if found else {},
         "commands": COMMANDS,
@@ -63,7 +63,7 @@ def _state(found: Board | None) -> str:
 async def environment(asked: Asked) -> Found | None:
     """By `{env}`; the subject is its name, its thing that of its Application. `{deed}` says which action is meant."""
     deed = asked.values.get("deed", "")
-    if asked.site.options.repository is None or (deed and deed not in DEEDS):
+    if deed and (deed not in DEEDS or not can_write(asked)):
         return None
     name = asked.values["env"]
 
@@ -72,7 +72,7 @@ async def environment(asked: Asked) -> Found | None:
 
     try:
         application = await with_session(asked, found)
-    except UserError:
+    except (UserError, Refused):
         return None
     action = f"{ACTION}/{NEEDS[deed]}" if deed else ""
     return None if application is None else Found(name, thing_on(asked, application), action=action)
@@ -96,6 +96,8 @@ async def plan_page(asked: Asked) -> Page:
 
 
 async def done(asked: Asked) -> Redirect:
+    if not can_write(asked):
+        raise Refused
     form, deed, by = await asked.form(), asked.values["deed"], _by(asked)
     reason = " ".join(form.text("reason").split())[:MOST_REASON]
     commit = form.text("commit")
@@ -111,6 +113,8 @@ def _by(asked: Asked) -> By:
 
 
 def _deeds(asked: Asked, application: str) -> list[str]:
+    if not can_write(asked):
+        return []
     return [word for word in ("promote", "approve", "hold") if may_on(asked, f"{ACTION}/{word}", application)]
 
 

@@ -1,0 +1,145 @@
+"""/environments of a server that has no clone: the repositories of Applications are read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.model.manifest import Manifest
+from argosy.server.answers import Page
+from argosy.server.api import own_overview
+from argosy.server.asked import Asked, Refused
+from argosy.server.pages import environments
+from argosy.server.pages.rendering import part
+from argosy.server.site import Site
+from support import promotion_repository
+from support.engine import CONTROL
+from support.page_site import KnownPeople, anything
+from support.watched_site import HOST, project, request, watched_site
+
+pytestmark = pytest.mark.anyio
+NAMES = ("dev", "staging", "production")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> promotion_repository.Shelf:
+    """What was pushed: dev has 1.1, the others have 1.0."""
+    promotion_repository.alone(monkeypatch)
+    return promotion_repository.Shelf(promotion_repository.begin(tmp_path / "web"))
+
+
+def application(name: str, url: str = f"{HOST}/web", in_project: str = "default") -> Manifest:
+    source = {"repoURL": url, "path": name, "targetRevision": "HEAD"}
+    history = [{"id": 0, "revision": "a" * 40, "deployedAt": "2026-11-15T10:00:00Z", "source": source}]
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": f"web-{name}", "namespace": CONTROL},
+        "spec": {"project": in_project, "source": source, "destination": {"name": "in-cluster", "namespace": "ml"}},
+        "status": {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}, "history": history},
+    }
+
+
+APPS = [application(name) for name in NAMES]
+
+
+def page_of(values: dict[str, Any]) -> str:
+    board = values["board"]
+    found = [part("environments.html", "stage", each, values["may"][each.name], "") for each in board.stages]
+    return "\n".join([*found, *board.notes])
+
+
+async def plan(site: Site, name: str, deed: str = "") -> Asked | None:
+    values = {"env": name, **({"deed": deed} if deed else {})}
+    asked = request(site, f"/environments/{name}/promote", **values)
+    found = await environments.environment(asked)
+    return replace(asked, subject=found.subject, thing=found.thing) if found else None
+
+
+async def test_environments_are_read_from_the_repository_of_their_applications(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        values = await environments.values(request(site, "/environments"))
+        answer = await own_overview.environments(request(site, "/api/argosy/v1/environments"))
+    assert [each.name for each in values["board"].stages] == list(NAMES)
+    text = page_of(values)
+    assert "web:1.0" in text and "web:1.1" in text
+    head = shelf.git("rev-parse", "--short=7", "HEAD")
+    assert f"Read from {HOST}/web at {head}." in text and "argosy serve --repo" in text
+    assert "Hold" not in text  # there is nowhere to write to
+    assert [each["name"] for each in json.loads(json.dumps(answer.document))["items"]] == list(NAMES)
+
+
+async def test_a_commit_that_is_pushed_later_is_seen(
+    tmp_path: Path, shelf: promotion_repository.Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.server.looking.environment_repositories.MAX_REFS_AGE_SECONDS", 0.0)
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        await environments.values(request(site, "/environments"))
+        shelf.pin("dev", "3.0")
+        values = await environments.values(request(site, "/environments"))
+    assert values["board"].stages[0].images == ("web:3.0",)
+
+
+async def test_a_plan_is_shown_and_nothing_can_be_done(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        asked = await plan(site, "staging")
+        assert asked is not None
+        page = await environments.plan_page(asked)
+        assert await plan(site, "staging", "promote") is None
+        with pytest.raises(Refused):
+            await environments.done(replace(asked, values={"env": "staging", "deed": "promote"}))
+    assert isinstance(page, Page) and page.values["may"] == []
+    assert [(each.before, each.after) for each in page.values["plan"].moves] == [("web:1.0", "web:1.1")]
+
+
+async def test_a_repository_of_applications_that_somebody_may_not_see_is_not_read(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    def of_others(resource: str, action: str, thing: str) -> bool:
+        return thing.startswith("other/")
+
+    people = KnownPeople({"ann": anything, "bob": of_others})
+    other = application("other", f"{HOST}/missing", "other")
+    async with watched_site(tmp_path, [project(), project("other"), other, *APPS], people) as site:
+        values = await environments.values(request(site, "/environments", "bob"))
+    assert values["board"] is None
+
+
+async def test_a_repository_that_the_project_does_not_permit_is_not_read(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
+        values = await environments.values(request(site, "/environments"))
+    assert values["board"] is None and values["problem"] == ""
+
+
+async def test_a_repository_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    apps = [application(name, f"{HOST}/missing") for name in NAMES]
+    async with watched_site(tmp_path, [project(), *apps]) as site:
+        values = await environments.values(request(site, "/environments"))
+    assert values["board"] is None and f"{HOST}/missing" in values["problem"]
+
+
+async def test_a_repository_without_environments_is_passed_over(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    plain = promotion_repository.Shelf(tmp_path / "plain")
+    plain.folder.mkdir()
+    for words in (("init", "-q", "-b", "main"), ("config", "user.email", "a@b.c"), ("config", "user.name", "Ann")):
+        plain.git(*words)
+    plain.write("dev/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    plain.commit("Begin")
+    others = [application(f"{name}-a", f"{HOST}/plain") for name in (*NAMES, "test")]
+    others += [application(f"{name}-z", f"{HOST}/zoo") for name in NAMES]
+    async with watched_site(tmp_path, [project(), *others, *APPS]) as site:
+        values = await environments.values(request(site, "/environments"))
+    assert [each.application for each in values["board"].stages] == [f"web-{name}" for name in NAMES]
+    assert values["board"].notes[0].endswith(f"Not shown: the environments of {HOST}/zoo")
