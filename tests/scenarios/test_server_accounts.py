@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.desk.accounts.passwords import Hashing
+from argosy.desk.accounts.tokens import MAX_MAKERS
 from argosy.model.names import ResourceKey
 from argosy.server.identity.identities import Identities
 from support.identities import CHEAP
@@ -15,8 +16,16 @@ from support.rest_api import DENIED, World, rest_world
 
 pytestmark = pytest.mark.anyio
 ACCOUNT, ROLE = "/api/v1/account", "/api/v1/projects/team/roles/ci/token"
+NAMES = ("ann", "bob", "cid", "dan")
 PASSWORD = "correct horse battery"
-RBAC = "g, ann, role:admin\np, cid, accounts, get, *, allow\n"
+RBAC = """
+g, ann, role:admin
+p, cid, accounts, get, *, allow
+p, dan, accounts, update, *, allow
+p, dan, projects, update, team, allow
+p, proj:team:ci, projects, update, team, allow
+"""
+DEPLOY = "p, proj:team:deployer, applications, *, team/*, allow"
 POLICY = "p, proj:team:ci, applications, get, team/*, allow"
 
 
@@ -31,15 +40,16 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
         return Identities(cluster, lookout, "argocd", hashing=Hashing(CHEAP), padding=0.0)
 
     async with rest_world(tmp_path_factory.mktemp("accounts"), real) as world:
-        data = {f"accounts.{name}": "apiKey, login" for name in ("ann", "bob", "cid")}
+        data = {f"accounts.{name}": "apiKey, login" for name in NAMES}
         await world.cluster.patch(ResourceKey("", "ConfigMap", "argocd", "argocd-cm"), {"data": data})
         await world.make("ConfigMap", "argocd-rbac-cm", data={"policy.csv": RBAC})
-        spec = {"roles": [{"name": "ci", "policies": [POLICY]}], "sourceRepos": ["*"]}
+        roles = [{"name": "ci", "policies": [POLICY]}, {"name": "deployer", "policies": [DEPLOY]}]
+        spec = {"roles": roles, "sourceRepos": ["*"]}
         await world.make("AppProject", "team", api="argoproj.io/v1alpha1", spec=spec)
         await world.application("models", "team")
         await world.application("other")
         await world.site.identities.prepare()
-        for name in ("ann", "bob", "cid"):
+        for name in NAMES:
             await world.site.identities.book.set_password(name, PASSWORD)
         await world.seen("argoproj.io", "Application", "other")
         await world.seen("", "ConfigMap", "argocd-rbac-cm")
@@ -53,7 +63,7 @@ async def token(world: World, name: str, password: str = PASSWORD) -> str:
 
 async def test_everybody_sees_themselves_and_who_may_sees_all(world: World) -> None:
     ann, bob, cid = [await token(world, name) for name in ("ann", "bob", "cid")]
-    for who, names in ((ann, ["admin", "ann", "bob", "cid"]), (bob, ["bob"]), (cid, ["admin", "ann", "bob", "cid"])):
+    for who, names in ((ann, ["admin", *NAMES]), (bob, ["bob"]), (cid, ["admin", *NAMES])):
         got = await world.ask(who, "GET", ACCOUNT)
         assert [each["name"] for each in got.json()["items"]] == names
         assert b"$2" not in got.body  # no hash
@@ -131,3 +141,88 @@ async def test_a_role_of_a_project_has_tokens_of_its_own(world: World) -> None:
     assert (await world.ask(ann, "DELETE", f"{ROLE}/{mark.issued}")).code == 200
     await world.until(lambda: not world.site.identities.standing.role_tokens("team", "ci"))
     assert (await world.ask(key, "GET", "/api/v1/applications")).code == 401
+
+
+async def create(world: World, maker: str, path: str, **body: Any) -> Any:
+    return await world.ask(maker, "POST", path, body)
+
+
+async def test_a_token_cannot_create_one_that_outlives_it(world: World) -> None:
+    session = await token(world, "bob")
+    path = f"{ACCOUNT}/bob/token"
+    short = (await create(world, session, path, id="short", expiresIn=600)).json()["token"]
+    for seconds in (0, 601, 86400):
+        refused = await create(world, short, path, expiresIn=seconds)
+        assert refused.code == 403 and "cannot outlive the token that creates it" in refused.json()["message"], seconds
+    assert (await create(world, short, path, id="child", expiresIn=60)).code == 200
+    endless = (await create(world, session, path, id="endless")).json()["token"]
+    assert (await create(world, endless, path, id="endless-child")).code == 200
+    for name in ("short", "child", "endless", "endless-child"):
+        assert (await world.ask(session, "DELETE", f"{path}/{name}")).code == 200
+
+
+async def test_a_token_ends_with_the_one_that_created_it(world: World) -> None:
+    session = await token(world, "bob")
+    path = f"{ACCOUNT}/bob/token"
+    first = (await create(world, session, path, id="first")).json()["token"]
+    second = (await create(world, first, path, id="second")).json()["token"]
+    third = (await create(world, second, path, id="third")).json()["token"]
+    assert (await world.ask(third, "GET", f"{ACCOUNT}/bob")).code == 200
+    assert (await world.ask(session, "DELETE", f"{path}/first")).code == 200
+    await world.until(lambda: len(world.site.identities.standing.accounts["bob"].tokens) == 2)
+    for key in (first, second, third):
+        assert (await world.ask(key, "GET", f"{ACCOUNT}/bob")).code == 401
+    for name in ("second", "third"):
+        assert (await world.ask(session, "DELETE", f"{path}/{name}")).code == 200
+
+
+async def test_a_chain_of_tokens_has_an_end(world: World) -> None:
+    session = await token(world, "bob")
+    path = f"{ACCOUNT}/bob/token"
+    maker = (await create(world, session, path, id="link-0")).json()["token"]
+    for number in range(1, MAX_MAKERS + 1):
+        maker = (await create(world, maker, path, id=f"link-{number}")).json()["token"]
+    refused = await create(world, maker, path)
+    assert refused.code == 403 and "sign in with a password" in refused.json()["message"]
+    for number in range(MAX_MAKERS + 1):
+        assert (await world.ask(session, "DELETE", f"{path}/link-{number}")).code == 200
+
+
+async def test_a_token_cannot_create_one_with_more_rights(world: World) -> None:
+    session = await token(world, "dan")
+    assert (await create(world, session, f"{ACCOUNT}/ann/token", id="by-session")).code == 200, "as in Argo CD"
+    key = (await create(world, session, f"{ACCOUNT}/dan/token", id="key")).json()["token"]
+    for path in (f"{ACCOUNT}/ann/token", ROLE, ROLE.replace("/ci/", "/deployer/")):
+        refused = await create(world, key, path)
+        assert refused.code == 403 and "more rights than its own" in refused.json()["message"], path
+    assert (await create(world, key, f"{ACCOUNT}/bob/token", id="by-key")).code == 200, "bob has no rights at all"
+    ann = await token(world, "ann")
+    for path in ("dan/token/key", "bob/token/by-key", "ann/token/by-session"):
+        assert (await world.ask(ann, "DELETE", f"{ACCOUNT}/{path}")).code == 200
+
+
+async def test_the_token_of_an_admin_creates_tokens_for_those_who_may_less(world: World) -> None:
+    session = await token(world, "ann")
+    key = (await create(world, session, f"{ACCOUNT}/ann/token", id="key")).json()["token"]
+    for name in ("bob", "cid", "ann"):
+        assert (await create(world, key, f"{ACCOUNT}/{name}/token", id="by-key")).code == 200, name
+        assert (await world.ask(session, "DELETE", f"{ACCOUNT}/{name}/token/by-key")).code == 200
+    assert (await world.ask(session, "DELETE", f"{ACCOUNT}/ann/token/key")).code == 200
+
+
+async def test_the_token_of_a_role_creates_only_tokens_of_that_role(world: World) -> None:
+    session = await token(world, "ann")
+    key = (await create(world, session, ROLE, id="ci-key", expiresIn=600)).json()["token"]
+    await world.until(lambda: bool(world.site.identities.standing.role_tokens("team", "ci")))
+    refused = await create(world, key, ROLE.replace("/ci/", "/deployer/"), expiresIn=60)
+    assert refused.code == 403 and "more rights than its own" in refused.json()["message"]
+    assert (await create(world, key, ROLE, expiresIn=6000)).code == 403
+    child = (await create(world, key, ROLE, id="ci-child", expiresIn=60)).json()["token"]
+    await world.until(lambda: len(world.site.identities.standing.role_tokens("team", "ci") or ()) == 2)
+    assert (await world.ask(child, "GET", "/api/v1/applications/models")).code == 200
+    marks = {mark.id: mark.issued for mark in world.site.identities.standing.role_tokens("team", "ci") or ()}
+    assert (await world.ask(session, "DELETE", f"{ROLE}/{marks['ci-key']}")).code == 200
+    await world.until(lambda: len(world.site.identities.standing.role_tokens("team", "ci") or ()) == 1)
+    assert (await world.ask(child, "GET", "/api/v1/applications/models")).code == 401
+    assert (await world.ask(session, "DELETE", f"{ROLE}/{marks['ci-child']}")).code == 200
+    await world.until(lambda: not world.site.identities.standing.role_tokens("team", "ci"))

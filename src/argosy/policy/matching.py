@@ -21,6 +21,8 @@ Fits = Callable[[str], object]
 
 _MOST_KNOWN: Final = 4_096
 _LONGEST: Final = 1_000  # letters of a pattern; and of a name that expressions are put to: no object has a longer one
+_ONLY_STARS: Final = re.compile(r"[^?\[\]{}\\,!]*")  # a glob with no other sign than *
+_ANY_TEXT: Final = frozenset({".*", "^.*$"})
 _PLAIN: Final = re.compile(r"[^*?\[\]{}\\,!]*")  # argo: a glob without signs fits only itself
 
 
@@ -58,6 +60,19 @@ class Matching:
         globs = [glob_pattern(each, "").pattern for each in readable if each not in plain]
         together = re.compile("|".join(globs), re.DOTALL).fullmatch if globs else None
         return _first_of([fits for fits in (plain.__contains__ if plain else None, together) if fits])
+
+    def pattern_covers(self, wide: str, narrow: str) -> bool:
+        """True if one pattern fits every text that the other fits; False also where that cannot be shown."""
+        if wide == narrow:
+            return self.fitting(wide) is not None
+        if self.is_regex:
+            return wide in _ANY_TEXT
+        if wide == "*":
+            return True
+        # Each * of the narrow pattern is then within what a * of the wide one takes.
+        only_stars = _ONLY_STARS.fullmatch(wide) and _ONLY_STARS.fullmatch(narrow)
+        fits = self.fitting(wide)
+        return bool(only_stars and fits and fits(narrow))
 
     def _made(self, pattern: str) -> Fits | None:
         if len(pattern) > _LONGEST:
@@ -116,6 +131,22 @@ class RuleSet:
     def digest(self) -> str:
         mode = "regex" if self._matching.is_regex else "glob"
         return hashlib.sha256(repr((mode, sorted(self._rules))).encode()).hexdigest()
+
+    def covers(self, other: RuleSet) -> bool:
+        """True if these rules allow all that the other ones allow; False also where that cannot be shown."""
+        allowed, denied = self._split()
+        other_allowed, other_denied = other._split()
+        covered = all(any(self._rule_covers(own, rule) for own in allowed) for rule in other_allowed)
+        return covered and denied <= other_denied
+
+    def _split(self) -> tuple[frozenset[Rule], frozenset[Rule]]:
+        """Rules that allow, and rules that deny."""
+        allowed = frozenset(rule for rule in self._rules if rule.is_allowed)
+        return allowed, self._rules - allowed
+
+    def _rule_covers(self, wide: Rule, narrow: Rule) -> bool:
+        patterns = ((wide.resource, narrow.resource), (wide.action, narrow.action), (wide.name, narrow.name))
+        return all(self._matching.pattern_covers(one, other) for one, other in patterns)
 
     def _objects(self, resource: str, action: str) -> Objects:
         allowed: list[str] = []

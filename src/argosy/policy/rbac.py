@@ -179,6 +179,15 @@ class Permissions:
             self._digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
         return self._digest
 
+    def covers(self, other: Permissions) -> bool:
+        """True if every right of the other is one of these too; False also where that cannot be shown."""
+        projects = {"", *self._enforcer.project_names}
+        return all(
+            any(own.covers(voice) for own in self._heard(project))
+            for project in projects
+            for voice in other._heard(project)
+        )
+
     def _judge(self, project: str, resource: str, action: str) -> Fits:
         place = (project, resource, action)
         if (known := self._judges.get(place)) is None:

@@ -70,3 +70,17 @@ def test_answers_are_the_same_from_many_threads_at_once() -> None:
     with ThreadPoolExecutor(8) as threads:
         found = threads.map(lambda asked: shared.permissions(Subjects("ann", ("team",))).may(*asked), ASKED * 8)
     assert list(found) == list(chain.from_iterable([answers] * 8))
+
+
+@given(policies, own_lines, askers, askers)
+@settings(max_examples=examples(60), deadline=None)
+def test_permissions_that_cover_others_allow_all_that_those_allow(
+    policy: list[Line], of_p: list[Line], one: Subjects, other: Subjects
+) -> None:
+    projects = [as_project("p", project_lines("p", of_p, ["team"]), ["team"])]
+    quoted = "\n".join(", ".join(f'"{word}"' for word in line) for line in policy)
+    enforcer = Enforcer(read_access({"policy.csv": quoted}), projects)
+    wide, narrow = enforcer.permissions(one), enforcer.permissions(other)
+    if wide.covers(narrow):
+        assert not [asked for asked in ASKED if narrow.may(*asked) and not wide.may(*asked)]
+    assert wide.covers(wide)

@@ -6,6 +6,7 @@ import pytest
 
 from argosy.model.project import Project, Role
 from argosy.policy.access import read_access
+from argosy.policy.matching import Matching
 from argosy.policy.rbac import Enforcer, Permissions, Subjects
 
 POLICY = """
@@ -219,3 +220,22 @@ def test_who_may_the_same_shares_what_was_answered() -> None:
     assert enforcer.permissions(Subjects("proj:ml:ci", (), True)) is not enforcer.permissions(
         Subjects("proj:ml:ops", (), True)
     )
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "is_covered"),
+    [
+        ("*", "team/[ab]*", True),
+        ("*/*", "team/*", True),
+        ("team/*", "team/models", True),
+        ("team/*", "team/*-prod", True),
+        ("team/*", "*/*", False),
+        ("team/?", "team/*", False),  # the sign * is one character, what it stands for is not
+        ("*b*", "[ab]c", False),
+        ("team/models", "team/*", False),
+        ("{a,b}", "a", False),  # true, but not shown
+    ],
+)
+def test_a_glob_covers_another_only_where_that_is_certain(wide: str, narrow: str, is_covered: bool) -> None:
+    assert Matching(is_regex=False).pattern_covers(wide, narrow) is is_covered
+    assert not Matching(is_regex=True).pattern_covers("a.*", "ab")

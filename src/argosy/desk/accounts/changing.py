@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from argosy.cluster import Cluster
 from argosy.desk.accounts import passwords
+from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.accounts.passwords import Hashing
 from argosy.desk.accounts.reading import (
     ADMIN,
@@ -121,7 +122,9 @@ class AccountBook:
 
         await self._change(changed)
 
-    async def add_token(self, name: str, *, seconds: int = 0, token_id: str = "") -> str:
+    async def add_token(
+        self, name: str, *, seconds: int = 0, token_id: str = "", limits: TokenLimits = NO_LIMITS
+    ) -> str:
         """The token: it is told once, and only its id is kept."""
         account = await self.one(name)
         if not account.is_enabled:
@@ -133,6 +136,7 @@ class AccountBook:
         if seconds < 0:
             raise UserError("a token cannot have expired already; give a time from now on, or 0 for none")
         mark = self._mark(account.changed, seconds, token_id)
+        limits.check_end(mark)
 
         def added(data: Mapping[str, bytes]) -> Data:
             marks = read_marks(data.get(secret_key(name, "tokens"), b""))
@@ -142,7 +146,9 @@ class AccountBook:
 
         await self._change(added)
         key = secret_data(await self._secret(SECRET)).get(SIGNING_KEY, b"")
-        return sign(Claims(ISSUER, f"{name}:{API_KEY}", mark.id, mark.issued, mark.expires, mark.issued), key)
+        subject = f"{name}:{API_KEY}"
+        claims = Claims(ISSUER, subject, mark.id, mark.issued, mark.expires, mark.issued, makers=limits.makers)
+        return sign(claims, key)
 
     async def remove_token(self, name: str, token_id: str) -> None:
         await self.one(name)

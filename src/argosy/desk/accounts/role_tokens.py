@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.desk.accounts.changing import new_id
+from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.accounts.reading import SECRET, SIGNING_KEY, TokenMark, marks_of, secret_data
 from argosy.desk.accounts.tokens import ISSUER, Claims, sign
 from argosy.desk.applications.desk import ATTEMPTS, Desk, clock
@@ -19,7 +20,9 @@ from argosy.policy.roles import role_subject
 TOKENS: Final = "jwtTokens"
 
 
-async def add_role_token(desk: Desk, project: str, role: str, *, seconds: int = 0, token_id: str = "") -> str:
+async def add_role_token(
+    desk: Desk, project: str, role: str, *, seconds: int = 0, token_id: str = "", limits: TokenLimits = NO_LIMITS
+) -> str:
     if seconds < 0:
         raise UserError("a token cannot have expired already; give a time from now on, or 0 for none")
     made: list[TokenMark] = []
@@ -31,6 +34,7 @@ async def add_role_token(desk: Desk, project: str, role: str, *, seconds: int = 
         mark = TokenMark(token_id or new_id(), issued, issued + seconds if seconds else 0)
         if any(each.id == mark.id for each in known):
             raise UserError(f"token id {mark.id!r} has been used; choose another id")
+        limits.check_end(mark)
         told = {"iat": mark.issued, "id": mark.id, **({"exp": mark.expires} if mark.expires else {})}
         mine[TOKENS] = [*(mine.get(TOKENS) or ()), told]
         made[:] = [mark]
@@ -39,7 +43,9 @@ async def add_role_token(desk: Desk, project: str, role: str, *, seconds: int = 
     found = await desk.cluster.get(ResourceKey("", "Secret", desk.control, SECRET))
     key = secret_data(found).get(SIGNING_KEY, b"")
     (mark,) = made
-    return sign(Claims(ISSUER, role_subject(project, role), mark.id, mark.issued, mark.expires, mark.issued), key)
+    subject = role_subject(project, role)
+    claims = Claims(ISSUER, subject, mark.id, mark.issued, mark.expires, mark.issued, makers=limits.makers)
+    return sign(claims, key)
 
 
 async def remove_role_token(desk: Desk, project: str, role: str, *, issued: int = 0, token_id: str = "") -> None:

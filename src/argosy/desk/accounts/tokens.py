@@ -24,6 +24,8 @@ LONGEST: Final = 8 << 10
 SHORTEST_KEY: Final = 16
 DAY: Final = 24 * 3600
 SKEW: Final = 5  # seconds that clocks may differ
+MAX_MAKERS: Final = 8
+MAKERS_CLAIM: Final = "made_by"
 _LATEST: Final = 1 << 40
 _FORM: Final = re.compile(r"[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{43}")
 _HEADER: Final = {"alg": "HS256", "typ": "JWT"}
@@ -44,6 +46,7 @@ class Claims:
     groups: tuple[str, ...] = ()
     provider: str = ""  # which identity provider knows the subject
     email: str = ""
+    makers: tuple[tuple[str, str], ...] = ()  # subject and id of each token that this one was created with
 
 
 def sign(claims: Claims, key: bytes) -> str:
@@ -60,6 +63,8 @@ def sign(claims: Claims, key: bytes) -> str:
         said["auth_time"] = claims.began
     if claims.issuer == PERSONS:
         said |= {"groups": list(claims.groups), "provider": claims.provider, "email": claims.email}
+    if claims.makers:
+        said[MAKERS_CLAIM] = [list(maker) for maker in claims.makers]
     return jwt.encode(said, key, algorithm="HS256", headers=_HEADER)
 
 
@@ -106,10 +111,20 @@ def _checked(said: Mapping[str, Any], now: int) -> Claims:
     groups = said.get("groups", []) if issuer == PERSONS else []
     if not isinstance(groups, list) or not all(isinstance(each, str) for each in groups):
         raise BadToken("its groups are none")
-    texts = (said.get("provider", ""), said.get("email", "")) if issuer == PERSONS else ("", "")
-    if not all(isinstance(each, str) for each in texts):
+    provider, email = (said.get("provider", ""), said.get("email", "")) if issuer == PERSONS else ("", "")
+    if not (isinstance(provider, str) and isinstance(email, str)):
         raise BadToken("it names no provider")
-    return Claims(issuer, subject, name, issued, expires, began, tuple(groups), *texts)
+    return Claims(issuer, subject, name, issued, expires, began, tuple(groups), provider, email, _makers(said))
+
+
+def _makers(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    makers = said.get(MAKERS_CLAIM, [])
+    if not isinstance(makers, list) or len(makers) > MAX_MAKERS:
+        raise BadToken("the list of its makers is malformed")
+    for maker in makers:
+        if not (isinstance(maker, list) and len(maker) == 2 and all(isinstance(part, str) for part in maker)):
+            raise BadToken("the list of its makers is malformed")
+    return tuple((subject, token_id) for subject, token_id in makers)
 
 
 def _text(said: Mapping[str, Any], name: str) -> str:

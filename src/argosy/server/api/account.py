@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from argosy.desk.accounts.reading import Account
 from argosy.model.errors import UserError
+from argosy.policy.rbac import Subjects
 from argosy.server.answers import Json
 from argosy.server.api.paging import ARGO_PAGING, part
 from argosy.server.asked import Asked, Refused
@@ -59,7 +60,9 @@ async def add_token(asked: Asked) -> Json:
     account = await _account(asked, "update")
     given = await asked.mapping()
     book, token_id = asked.site.identities.book, text_of(given, "id")
-    return Json({"token": await book.add_token(account.name, seconds=seconds_of(given), token_id=token_id)})
+    limits = asked.site.identities.token_limits(asked.caller, Subjects(account.name))
+    token = await book.add_token(account.name, seconds=seconds_of(given), token_id=token_id, limits=limits)
+    return Json({"token": token})
 
 
 async def remove_token(asked: Asked) -> Json:

@@ -9,6 +9,8 @@ from typing import Final
 
 from argosy.desk.accounts.role_tokens import add_role_token, remove_role_token
 from argosy.model.errors import UserError
+from argosy.policy.rbac import Subjects
+from argosy.policy.roles import role_subject
 from argosy.server.answers import Json
 from argosy.server.api import projects
 from argosy.server.api import shapes_schema as schema
@@ -29,7 +31,10 @@ async def made(asked: Asked) -> Json:
     if len(token_id) > LONGEST_ID or any(ord(char) < 33 or ord(char) > 126 for char in token_id):
         raise UserError(f"is no id; write at most {LONGEST_ID} plain characters", where="id")
     desk, role = projects.desk(asked), asked.values["role"]
-    return Json({"token": await add_role_token(desk, asked.thing, role, seconds=seconds, token_id=token_id)})
+    subjects = Subjects(role_subject(asked.thing, role), is_project_role=True)
+    limits = asked.site.identities.token_limits(asked.caller, subjects)
+    token = await add_role_token(desk, asked.thing, role, seconds=seconds, token_id=token_id, limits=limits)
+    return Json({"token": token})
 
 
 async def revoked(asked: Asked) -> Json:

@@ -7,6 +7,7 @@ for nothing shown; tells why it does not; keeps a password or a token.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -14,11 +15,13 @@ from argosy.cluster import Cluster
 from argosy.desk.accounts import tokens
 from argosy.desk.accounts.changing import AccountBook, new_id
 from argosy.desk.accounts.codes import Codes
+from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.accounts.passwords import Hashing
-from argosy.desk.accounts.reading import API_KEY, CAPABILITIES, LOGIN, Account
-from argosy.desk.accounts.tokens import DAY, ISSUER, PERSONS, SKEW, BadToken, Claims
+from argosy.desk.accounts.reading import API_KEY, CAPABILITIES, LOGIN, Account, TokenMark
+from argosy.desk.accounts.tokens import DAY, ISSUER, MAX_MAKERS, PERSONS, SKEW, BadToken, Claims
 from argosy.model.application.policies import seconds_of
-from argosy.policy.rbac import Enforcer, Permissions
+from argosy.model.errors import PolicyError
+from argosy.policy.rbac import Enforcer, Permissions, Subjects
 from argosy.policy.roles import is_reserved, role_of
 from argosy.runtime.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.server.identity.attempts import UNKNOWN, Attempts
@@ -150,12 +153,41 @@ class Identities:
         )  # fmt: skip
         if claims.issuer == PERSONS:
             return self._person(claims, made)
+        for subject, token_id in claims.makers:
+            self._check_maker(subject, token_id)
         if role := role_of(claims.subject):
             self._check_role_token(claims, *role)
             return replace(made, kind="project")
         name, _, capability = claims.subject.partition(":")
         self._check_account(claims, name, capability or LOGIN)
         return replace(made, name=name, kind="account")
+
+    def token_limits(self, caller: Caller, subjects: Subjects) -> TokenLimits:
+        """Limits of a token that the caller creates for somebody. Raises PolicyError if it would have more rights."""
+        claims = caller.claims
+        if not isinstance(claims, Claims) or not _is_api_token(caller, claims):
+            return NO_LIMITS
+        permissions = self.standing.enforcer.permissions
+        if subjects != caller.subjects and not permissions(caller.subjects).covers(permissions(subjects)):
+            raise PolicyError(
+                f"a token cannot create a token with more rights than its own, and {subjects.name!r} has more; "
+                "sign in with a password to create it"
+            )
+        makers = (*claims.makers, (claims.subject, claims.id))
+        if len(makers) > MAX_MAKERS:
+            raise PolicyError(f"tokens create each other in more than {MAX_MAKERS} steps; sign in with a password")
+        return TokenLimits(claims.expires, makers)
+
+    def _check_maker(self, subject: str, token_id: str) -> None:
+        """Raises BadToken if the token that another was created with does not count any more."""
+        if role := role_of(subject):
+            _check_marks(self.standing.role_tokens(*role) or (), token_id, self._now())
+            return
+        account = self.standing.accounts.get(subject.partition(":")[0])
+        if account is None or not account.can(API_KEY):
+            raise BadToken("there is no such account, or it may not")
+        marks = [mark for mark in account.tokens if mark.issued > account.changed]
+        _check_marks(marks, token_id, self._now())
 
     def _person(self, claims: Claims, made: Caller) -> Caller:
         self._check_session(claims)
@@ -177,9 +209,7 @@ class Identities:
         if capability == LOGIN:
             self._check_session(claims)
             return
-        marks = [mark for mark in account.tokens if mark.id == claims.id]
-        if not marks or any(mark.expires and mark.expires <= self._now() for mark in marks):
-            raise BadToken("the token was deleted, or is over")
+        _check_marks(account.tokens, claims.id, self._now())
 
     def _check_session(self, claims: Claims) -> None:
         if not claims.expires or claims.expires - claims.began > DAY + SKEW:
@@ -188,10 +218,7 @@ class Identities:
             raise BadToken("the session was ended")
 
     def _check_role_token(self, claims: Claims, project: str, role: str) -> None:
-        marks = self.standing.role_tokens(project, role) or ()
-        mine = [mark for mark in marks if mark.id == claims.id]
-        if not mine or any(mark.expires and mark.expires <= self._now() for mark in mine):
-            raise BadToken("the token was deleted, or is over")
+        _check_marks(self.standing.role_tokens(project, role) or (), claims.id, self._now())
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
@@ -281,3 +308,13 @@ class Identities:
     def _now(self) -> int:
         return int(self._clock.now().timestamp())
 
+
+def _is_api_token(caller: Caller, claims: Claims) -> bool:
+    """True for tokens that were created for tools, False for sessions."""
+    return caller.kind == "project" or (caller.kind == "account" and claims.subject.endswith(f":{API_KEY}"))
+
+
+def _check_marks(marks: Iterable[TokenMark], token_id: str, now: int) -> None:
+    own = [mark for mark in marks if mark.id == token_id]
+    if not own or any(mark.expires and mark.expires <= now for mark in own):
+        raise BadToken("the token was deleted, or has expired")

@@ -12,6 +12,7 @@ from typing import Any, Final
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.reading import API_KEY, Account
 from argosy.model.times import written
+from argosy.policy.rbac import Subjects
 from argosy.server.answers import Page, Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
@@ -87,7 +88,8 @@ async def added(asked: Asked) -> Page:
     form, name = await asked.form(), asked.values["name"]
     _require(asked, name)
     days = form.number("days", 30, least=1, most=3650)
-    token = await _book(asked).add_token(name, seconds=days * 86400)
+    limits = asked.site.identities.token_limits(asked.caller, Subjects(name))
+    token = await _book(asked).add_token(name, seconds=days * 86400, limits=limits)
     return Page("settings_accounts.html", await values(asked, token, name))
 
 
