@@ -18,7 +18,7 @@ from argosy.app.outpost import Outpost
 from argosy.controllers.application import APPLICATION
 from argosy.controllers.settings import Settings
 from argosy.model.annotations import REFRESH
-from argosy.model.application import Application, Destination
+from argosy.model.application import Application, read_destination
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.pipeline.ground import Ground, Shut
@@ -132,7 +132,7 @@ class Grounds:
             place = mapping(mapping(manifest.get("spec")).get("destination"))
             named = str(place.get("server") or ""), str(place.get("name") or "")
             if named not in known:
-                cluster = clusters.find(Destination(*named))
+                cluster = clusters.find(read_destination(*named))
                 known[named] = cluster.secret if cluster is not None else ""
             if known[named]:
                 found.setdefault(known[named], []).append(key_of(manifest))

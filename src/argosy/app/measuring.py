@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from argosy import __version__
 from argosy.cluster.counted import Answered, Counted
 from argosy.controllers.application import APPLICATION
-from argosy.model.application import Application, Destination
+from argosy.model.application import Application, read_destination
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.measures import Counts, Family, Histogram, Sample, one
 from argosy.model.names import ResourceKey
@@ -108,7 +108,8 @@ def of_engine(engine: Engine) -> Iterator[Family]:
     clusters = engine.settings.rules().clusters
 
     def server(destination: Mapping[str, Any]) -> str:
-        known = clusters.find(Destination(str(destination.get("server") or ""), str(destination.get("name") or "")))
+        server, name = (str(destination.get(part) or "") for part in ("server", "name"))
+        known = clusters.find(read_destination(server, name))
         return known.server if known is not None else server_of(destination)
 
     ours = _ours(engine)

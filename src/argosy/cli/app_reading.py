@@ -13,7 +13,7 @@ from argosy.cli.screen import Screen
 if TYPE_CHECKING:
     from argosy.desk.applications import facts
     from argosy.desk.applications.desk import Desk
-    from argosy.model.application import Application
+    from argosy.model.application import Application, Destination
     from argosy.model.names import ResourceKey
     from argosy.policy.engines import Engines
 
@@ -123,13 +123,21 @@ def _until_interrupted(chosen: argparse.Namespace, work: Callable[[Desk], Awaita
 
 
 def _fits(app: Application, chosen: argparse.Namespace) -> bool:
+    from argosy.model.repository_url import is_same_repository
+
     sources = app.sources
     return (
         (not chosen.project or app.project in chosen.project)
-        and (not chosen.repo or any(each.repo_url == chosen.repo for each in sources))
+        and (not chosen.repo or any(is_same_repository(source.repo_url, chosen.repo) for source in sources))
         and (not chosen.path or any(each.path == chosen.path for each in sources))
-        and (not chosen.cluster or chosen.cluster in (app.destination.server, app.destination.name))
+        and (not chosen.cluster or _is_cluster(app.destination, chosen.cluster))
     )
+
+
+def _is_cluster(destination: Destination, wanted: str) -> bool:
+    from argosy.model.cluster_address import parse_cluster_address
+
+    return wanted == destination.name or parse_cluster_address(wanted) == destination.server
 
 
 def _print_list(

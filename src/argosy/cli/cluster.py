@@ -188,7 +188,7 @@ async def _counts(desk: Desk) -> dict[str, int]:
         places = [app.destination.known for app in await desk.all(everywhere=True)]
     except UserError:  # nobody delivers here yet
         return {}
-    return Counter(place.server.rstrip("/") or names.get(place.name, "") for place in places)
+    return Counter(place.server or names.get(place.name, "") for place in places)
 
 
 def _row(declared: Declared, told: tuple[State, str]) -> tuple[str, ...]:

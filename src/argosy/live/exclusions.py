@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from argosy.language.globs import matches
 from argosy.model.application import IN_CLUSTER
+from argosy.model.cluster_address import cluster_pattern
 from argosy.model.errors import UserError
 from argosy.model.fields import Fields
 from argosy.model.manifest import load
@@ -107,7 +108,7 @@ def _rule(given: Fields, where: str, faults: list[str]) -> KindRule:
         for kind in kinds
         if "*" in kind and kind != "*"
     ]
-    return KindRule(given.all_texts("apiGroups"), kinds, given.all_texts("clusters"))
+    return KindRule(given.all_texts("apiGroups"), kinds, tuple(map(cluster_pattern, given.all_texts("clusters"))))
 
 
 def _any(globs: Sequence[str], text: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from argosy.model.application import Destination
+from argosy.model.cluster_address import cluster_pattern
 from argosy.model.fields import Fields
 
 
@@ -78,7 +79,8 @@ def read_project(manifest: Mapping[str, Any], where: str = "") -> Project:
         source_repos=spec.all_texts("sourceRepos"),
         source_namespaces=spec.all_texts("sourceNamespaces"),
         destinations=tuple(
-            Destination(*(each.text(part) for part in Destination._fields)) for each in spec.all_fields("destinations")
+            Destination(cluster_pattern(each.text("server")), each.text("name"), each.text("namespace"))
+            for each in spec.all_fields("destinations")
         ),
         cluster_allowed=_kinds(spec, "clusterResourceWhitelist"),
         cluster_denied=_kinds(spec, "clusterResourceBlacklist"),
@@ -110,7 +112,7 @@ def _window(given: Fields) -> SyncWindow:
         duration=given.text("duration"),
         applications=given.all_texts("applications"),
         namespaces=given.all_texts("namespaces"),
-        clusters=given.all_texts("clusters"),
+        clusters=tuple(map(cluster_pattern, given.all_texts("clusters"))),
         manual_sync=given.flag("manualSync"),
         time_zone=given.text("timeZone"),
         needs_all=given.flag("andOperator"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from argosy.model.annotations import SECRET_TYPE, SKIP_RECONCILE
 from argosy.model.application import IN_CLUSTER, Application, Destination
+from argosy.model.cluster_address import ClusterAddress, parse_cluster_address
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 
@@ -25,7 +26,7 @@ class KnownCluster:
     """What its Secret says, but for what is secret."""
 
     name: str
-    server: str
+    server: ClusterAddress
     secret: str  # its name
     project: str = ""  # argo: whose cluster it is, where it is one's alone
     is_paused: bool = False  # argo: nothing that goes there is looked at
@@ -49,7 +50,7 @@ class Clusters:
 
     def find(self, destination: Destination) -> KnownCluster | None:
         """By address or else by name, or by both; the engine's own needs no Secret."""
-        server, name = destination.server.rstrip("/"), destination.name
+        server, name = destination.server, destination.name
         found = [each for each in self.known if (server == each.server if server else name == each.name)]
         if found:
             return next((each for each in found if name == each.name), found[0])
@@ -103,7 +104,7 @@ def _read(secret: Manifest) -> KnownCluster | None:
     if (metadata.get("labels") or {}).get(SECRET_TYPE) != "cluster":
         return None
     data = secret.get("data") or {}
-    server = _text(data, "server").rstrip("/")
+    server = parse_cluster_address(_text(data, "server"))
     if not server:
         return None
     paused = (metadata.get("annotations") or {}).get(SKIP_RECONCILE) == "true"

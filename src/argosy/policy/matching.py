@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from argosy.language.expressions import Unreadable, expression
 from argosy.language.globs import glob_pattern
 from argosy.model.errors import UserError
+from argosy.policy.address_objects import ADDRESS_RESOURCES, canonical_pattern
 from argosy.policy.roles import Rule
 
 Fits = Callable[[str], object]
@@ -61,6 +62,12 @@ class Matching:
         together = re.compile("|".join(globs), re.DOTALL).fullmatch if globs else None
         return _first_of([fits for fits in (plain.__contains__ if plain else None, together) if fits])
 
+    def spell(self, resource: str, pattern: str) -> str:
+        """The pattern of an address as addresses are spelled; regular expressions disregard its case."""
+        if resource not in ADDRESS_RESOURCES:
+            return pattern
+        return f"(?i){pattern}" if self.is_regex else canonical_pattern(resource, pattern)
+
     def pattern_covers(self, wide: str, narrow: str) -> bool:
         """True if one pattern fits every text that the other fits; False also where that cannot be shown."""
         if wide == narrow:
@@ -104,6 +111,22 @@ def judge(voices: Iterable[Objects], matching: Matching) -> Fits:
     if matching.is_regex:
         return lambda text: len(text) <= _LONGEST and (freely(text) or _is_any(bound, text))
     return freely if not bound else lambda text: freely(text) or _is_any(bound, text)
+
+
+def judge_address(voices: Iterable[Objects], matching: Matching) -> Callable[[Sequence[str]], bool]:
+    """The same for an address in all its spellings: one that is allowed suffices, and one that is denied decides."""
+    rules = [
+        (matching.any_of(objects.allowed), matching.any_of(objects.denied))
+        for objects in voices
+        if objects.denied is not None and objects.allowed
+    ]
+
+    def may(texts: Sequence[str]) -> bool:
+        if any(len(text) > _LONGEST for text in texts):
+            return False
+        return any(any(map(allowed, texts)) and not any(map(denied, texts)) for allowed, denied in rules)
+
+    return may
 
 
 def _is_any(bound: Sequence[tuple[Fits, Fits]], text: str) -> bool:
@@ -156,7 +179,8 @@ class RuleSet:
             if fits is None and (self._matching.is_regex or not rule.is_allowed):
                 return Objects(frozenset(), None)
             if fits:
-                (allowed if rule.is_allowed else denied).append(rule.name)
+                name = self._matching.spell(resource, rule.name)
+                (allowed if rule.is_allowed else denied).append(name)
         return Objects(frozenset(allowed), frozenset(denied))
 
     def _fits(self, rule: Rule, resource: str, action: str) -> bool | None:

@@ -5,13 +5,14 @@ In: a project, an application, a key. Out: sentences that name the rule; none wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from argosy.language.globs import matches
 from argosy.model.application import Application, Destination, Source
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import KindPattern, Project
 from argosy.policy.clusters import Clusters
+from argosy.policy.repository_patterns import fits, read_address
 
 
 def violations(
@@ -61,8 +62,14 @@ def forbidden_sources(project: Project, sources: Iterable[Source]) -> list[str]:
 
 
 def _source_rule(project: Project, url: str) -> str:
-    denying = [each for each in project.source_repos if each.startswith("!") and _fits_source(each, (_normal(url),))]
-    return f"sourceRepos denies it by {denying[0]!r}" if denying else "sourceRepos does not list it"
+    address = read_address(url)
+    denials = [pattern for pattern in project.source_repos if pattern.startswith("!")]
+    matching = [pattern for pattern in denials if fits(pattern, address)]
+    if matching:
+        return f"sourceRepos denies it by {matching[0]!r}"
+    if denials and not address.is_parsed:
+        return "sourceRepos denies some repositories, and this address cannot be parsed"
+    return "sourceRepos does not list it"
 
 
 def _destination_rule(project: Project, destination: Destination) -> str:
@@ -82,7 +89,12 @@ def _is_scoped(clusters: Clusters, project: Project, destination: Destination) -
 
 
 def permits_source(project: Project, url: str) -> bool:
-    return _allows(project.source_repos, (_normal(url),))
+    """argo: one pattern that matches is enough, and one with `!` before it that matches is too much."""
+    address = read_address(url)
+    matching = [pattern for pattern in project.source_repos if fits(pattern, address)]
+    if not address.is_parsed and any(pattern.startswith("!") for pattern in project.source_repos):
+        return False
+    return bool(matching) and not any(pattern.startswith("!") for pattern in matching)
 
 
 def permits_destination(project: Project, destination: Destination) -> bool:
@@ -147,24 +159,3 @@ def _lists(patterns: Iterable[KindPattern], kind: GroupKind, name: str = "") -> 
         and (not each.name or matches(each.name, name))
         for each in patterns
     )
-
-
-def _allows(patterns: Sequence[str], texts: Sequence[str]) -> bool:
-    """argo: one that fits is enough, and one with `!` before it that fits is too much."""
-    found = False
-    for pattern in patterns:
-        fits = _fits_source(pattern, texts)
-        if fits and pattern.startswith("!"):
-            return False
-        found = found or fits
-    return found
-
-
-def _fits_source(pattern: str, texts: Sequence[str]) -> bool:
-    plain = _normal(pattern.removeprefix("!"))
-    return plain == "*" or any(matches(plain, text, by_segment=True) for text in texts)
-
-
-def _normal(url: str) -> str:
-    """argo: the case of an address, a slash and `.git` at its end do not matter."""
-    return url.strip().lower().removesuffix("/").removesuffix(".git")

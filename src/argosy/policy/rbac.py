@@ -17,7 +17,8 @@ from typing import Final
 
 from argosy.model.project import Project
 from argosy.policy.access import AccessPolicy
-from argosy.policy.matching import Fits, Matching, RuleSet, judge
+from argosy.policy.address_objects import ADDRESS_RESOURCES, canonical_object, spellings
+from argosy.policy.matching import Fits, Matching, RuleSet, judge, judge_address
 from argosy.policy.roles import (
     OF_PROJECTS,
     Book,
@@ -165,8 +166,17 @@ class Permissions:
         if answer is None:
             if len(self._answers) >= _MOST_ANSWERS:
                 self._answers.clear()
-            answer = self._answers[question] = bool(self._judge(self._project(resource, name), resource, action)(name))
+            answer = self._answers[question] = self._decide(resource, action, name)
         return answer
+
+    def _decide(self, resource: str, action: str, name: str) -> bool:
+        project = self._project(resource, name)
+        if resource not in ADDRESS_RESOURCES:
+            return bool(self._judge(project, resource, action)(name))
+        matching = self._enforcer.matching
+        texts = spellings(resource, name) if matching.is_regex else (canonical_object(resource, name),)
+        objects = (voice.objects(resource, action) for voice in self._heard(project))
+        return judge_address(objects, matching)(texts)
 
     @property
     def digest(self) -> str:

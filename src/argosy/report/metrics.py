@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.model.application import IN_CLUSTER
+from argosy.model.cluster_address import parse_cluster_address
 from argosy.model.manifest import Manifest
 from argosy.model.measures import Family, Sample
 from argosy.report.wire import mapping
@@ -30,7 +31,8 @@ ServerOf = Callable[[Mapping[str, Any]], str]  # of a destination: its address
 
 def server_of(destination: Mapping[str, Any]) -> str:
     """argo: its address, also where it is named; where only a Secret tells, whoever knows them gives another."""
-    return str(destination.get("server") or (HERE if destination.get("name") == HERE_NAME else ""))
+    server = parse_cluster_address(str(destination.get("server") or ""))
+    return str(server or (HERE if destination.get("name") == HERE_NAME else ""))
 
 
 def of_applications(apps: Iterable[Manifest], server: ServerOf = server_of) -> list[Family]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from argosy.model.errors import SourceRefused
 from argosy.model.manifest import Manifest
-from argosy.source.urls import RepositoryUrl, parse_url
+from argosy.model.repository_url import RepositoryUrl, parse_url
 
 SECRET_TYPE = "argocd.argoproj.io/secret-type"  # noqa: S105  the name of a label
 REPOSITORY, TEMPLATE = "repository", "repo-creds"

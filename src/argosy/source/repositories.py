@@ -15,13 +15,13 @@ from typing import Any
 
 from argosy.model.errors import SourceError
 from argosy.model.flow import Checkout
+from argosy.model.repository_url import RepositoryUrl, parse_url
 from argosy.source.credentials import Credential, Trust, find_credential
 from argosy.source.git.footprint import Footprint, footprint
 from argosy.source.git.mirror import Mirror
 from argosy.source.git.remote import Observe, Remote
 from argosy.source.settings import SourceSettings
 from argosy.source.signatures import SignatureRule
-from argosy.source.urls import RepositoryUrl, parse_url
 
 log = logging.getLogger(__name__)
 MOST_OPEN = 64  # each open mirror keeps a git process

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from argosy.model.errors import AddressRefused, SourceRefused
+from argosy.model.repository_url import RepositoryUrl, parse_url
 from argosy.source.limits import SourceLimits
-from argosy.source.urls import RepositoryUrl, parse_url
 
 LOCAL_ROOTS = "source.local.roots"
 MIRRORS = "source.mirrors"

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 from argosy.model.errors import LimitError, ManifestError, SourceRefused
 from argosy.model.fields import Fields
 from argosy.model.manifest import load_json
-from argosy.source.urls import parse_url
+from argosy.model.repository_url import parse_url
 from argosy.source.versions import newest_tag
 from argosy.source.webhook_payloads import (
     Push,

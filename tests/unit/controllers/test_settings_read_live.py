@@ -11,10 +11,10 @@ from argosy.controllers.settings import Settings
 from argosy.model.errors import AddressRefused
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
+from argosy.model.repository_url import parse_url
 from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
-from argosy.source.urls import parse_url
 
 
 def config(name: str = "argocd-cm", namespace: str = "argocd", **data: str) -> Manifest:

@@ -15,6 +15,7 @@ from argosy.desk.connections.openpgp import read_keys
 from argosy.desk.connections.probing import State
 from argosy.desk.connections.repositories import CREDENTIALS, REPOSITORIES
 from argosy.model.errors import UserError
+from argosy.model.repository_url import is_same_repository
 from support.sample_keys import AUTHORITY, HOST_KEY, KEY
 
 URL = "https://git.example.com/team/app"
@@ -89,8 +90,8 @@ def test_what_is_wrong_with_a_repository_is_said(given: dict[str, Any], word: st
 
 
 def test_addresses_are_the_same_however_they_are_written() -> None:
-    assert repositories.is_same(URL, URL + ".git") and repositories.is_same(URL, URL.upper().replace("HTTPS", "https"))
-    assert not repositories.is_same(URL, URL + "-other")
+    assert is_same_repository(URL, URL + ".git") and is_same_repository(URL, URL.upper().replace("HTTPS", "https"))
+    assert not is_same_repository(URL, URL + "-other")
 
 
 # -- clusters ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.application import Destination, read_application
+from argosy.model.application import Destination, read_application, read_destination
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.policy.clusters import HERE, Clusters, read_clusters
@@ -45,7 +45,7 @@ CLUSTERS = read_clusters(
         (Destination(HERE, "near", "a"), "can't have both name and server"),
         (Destination("", "far", "a"), ""),
         (Destination("https://far.example", "", "a"), ""),
-        (Destination("https://far.example/", "", "a"), ""),
+        (read_destination("HTTPS://Far.Example:443/", "", "a"), ""),
         (Destination("", "twin", "a"), "there are 2 clusters with the same name: [https://a.example https://b.example]"),
         (Destination("https://b.example", "", "a"), ""),
         (

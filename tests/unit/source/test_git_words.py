@@ -17,13 +17,13 @@ from argosy.model.errors import (
     UnknownRef,
     Unreachable,
 )
+from argosy.model.repository_url import parse_url
 from argosy.source.git.command import GitFailed
 from argosy.source.git.objects import GitObject, ObjectReader
 from argosy.source.git.refs import read_refs
 from argosy.source.git.refusals import scrubbed, source_error
 from argosy.source.git.tree import GitTree
 from argosy.source.settings import SourceLimits
-from argosy.source.urls import parse_url
 from support.examples import examples
 
 SAID = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.model.errors import SourceRefused
-from argosy.source.urls import parse_url
+from argosy.model.repository_url import parse_url
 
 UNDERSTOOD = [
     ("https://github.com/org/repo.git", "https://github.com/org/repo.git"),

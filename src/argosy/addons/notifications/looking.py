@@ -5,21 +5,18 @@ In: an Application, a cluster. Out: drift as expressions and templates know it. 
 
 from __future__ import annotations
 
-from typing import Final
-
 from argosy.addons.notifications.composing import Drift
 from argosy.addons.notifications.drift import drift_of, drifted
 from argosy.cluster import ClusterReader
+from argosy.model.application import read_destination
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 
-HERE: Final = ("", "in-cluster", "https://kubernetes.default.svc")
-
 
 async def look_for_drift(app: Manifest, cluster: ClusterReader) -> Drift:
     destination = (app.get("spec") or {}).get("destination") or {}
-    if any(str(destination.get(name) or "") not in HERE for name in ("server", "name")):
+    if not read_destination(str(destination.get("server") or ""), str(destination.get("name") or "")).is_here:
         return None  # objects of another cluster cannot be read from here
     live: dict[ResourceKey, Manifest | None] = {}
     for key in drifted(app):

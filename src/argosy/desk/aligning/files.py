@@ -21,8 +21,8 @@ from argosy.desk.rendering.requesting import is_of
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError, UserError
 from argosy.model.manifest.yaml_editing import edited
+from argosy.model.repository_url import parse_url
 from argosy.source.settings import SourceSettings
-from argosy.source.urls import parse_url
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
 

@@ -31,6 +31,7 @@ from argosy.desk.connections.declared import (
 from argosy.desk.connections.probing import BAD, GOOD, State
 from argosy.model.annotations import REFRESH
 from argosy.model.application import IN_CLUSTER
+from argosy.model.cluster_address import ClusterAddress, parse_cluster_address
 from argosy.model.errors import ArgosyError, Conflict, Forbidden, UserError
 from argosy.model.fields import Fields
 from argosy.model.names import ResourceKey
@@ -59,13 +60,13 @@ async def all_clusters(desk: Desk, *, with_faulty: bool = False) -> list[Declare
     return [*([] if has_own else [OWN]), *found, *faulty]
 
 
-def server_of(declared: Declared) -> str:
-    return declared.text("server").rstrip("/")
+def server_of(declared: Declared) -> ClusterAddress:
+    return parse_cluster_address(declared.text("server"))
 
 
 async def find(desk: Desk, given: str, *, is_name: bool = False) -> Declared | None:
     for each in await all_clusters(desk):
-        if (each.text("name") == given) if is_name else (server_of(each) == given.rstrip("/")):
+        if (each.text("name") == given) if is_name else (server_of(each) == parse_cluster_address(given)):
             return each
     return None
 
@@ -73,7 +74,7 @@ async def find(desk: Desk, given: str, *, is_name: bool = False) -> Declared | N
 async def named(desk: Desk, text: str) -> Declared:
     """By its address, or by a name that no other has. Raises UserError."""
     known = await all_clusters(desk)
-    by_address = [each for each in known if server_of(each) == text.rstrip("/")]
+    by_address = [each for each in known if server_of(each) == parse_cluster_address(text)]
     found = by_address or [each for each in known if each.text("name") == text]
     if not found:
         raise UserError(f"there is no cluster {text!r}; see which there are: argosy cluster list")
@@ -106,7 +107,7 @@ async def bound_for(desk: Desk, declared: Declared) -> list[str]:
     return [
         app.name if app.namespace == desk.namespace else f"{app.namespace}/{app.name}"
         for app, place in places
-        if (place.server.rstrip("/") == server if place.server else place.name == name)
+        if (place.server == server if place.server else place.name == name)
     ]
 
 
@@ -242,9 +243,9 @@ def _some(given: Any, names: tuple[str, ...]) -> dict[str, Any]:
 def read_values(given: Mapping[str, Any], *, server: str = "") -> dict[str, str]:
     """`server` is the address that it has, where it is there already."""
     fields = Fields(given, WHERE)
-    address = (fields.text("server") or server).rstrip("/")
-    values = {"server": address, "name": fields.text("name") or address, "project": fields.text("project")}
-    check_address(address, WHERE)
+    check_address(fields.text("server") or server, WHERE)
+    address = parse_cluster_address(fields.text("server") or server)
+    values = {"server": str(address), "name": fields.text("name") or address, "project": fields.text("project")}
     if names := fields.all_texts("namespaces"):
         values["namespaces"] = ",".join(names)
         values["clusterResources"] = str(fields.flag("clusterResources")).lower()

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from argosy.desk.applications.desk import now
 from argosy.model.errors import ArgosyError, UserError
+from argosy.model.repository_url import parse_url
 from argosy.source.credentials import Credential, find_credential, read_credentials
 from argosy.source.git.refs import Refs
 from argosy.source.git.remote import Remote
 from argosy.source.repositories import Repositories
-from argosy.source.urls import parse_url
 
 SECONDS: Final = 10.0
 AT_ONCE: Final = 8

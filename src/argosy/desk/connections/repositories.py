@@ -24,8 +24,8 @@ from argosy.desk.connections.declared import (
     values_of,
     withdraw,
 )
-from argosy.model.errors import Conflict, SourceRefused, UserError
-from argosy.source.urls import parse_url
+from argosy.model.errors import Conflict, UserError
+from argosy.model.repository_url import is_same_repository, parse_url
 
 _OCI: Final = re.compile(r"(oci://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?")
 _SHARED: Final = (
@@ -83,19 +83,10 @@ async def all_on(desk: Desk, shelf: Shelf) -> list[Declared]:
 
 async def find(desk: Desk, shelf: Shelf, url: str, project: str = "") -> Declared | None:
     """By its address, however it is written; of a project's own and a common one, the asked project's."""
-    same = [each for each in await all_on(desk, shelf) if is_same(each.text("url"), url)]
+    same = [each for each in await all_on(desk, shelf) if is_same_repository(each.text("url"), url)]
     if project:
         return next((each for each in same if each.text("project") == project), None)
     return min(same, key=lambda each: bool(each.text("project")), default=None)
-
-
-def is_same(one: str, other: str) -> bool:
-    if one == other:
-        return True
-    try:
-        return parse_url(one).identity == parse_url(other).identity
-    except SourceRefused:
-        return False
 
 
 def thing_of(declared: Declared) -> str:

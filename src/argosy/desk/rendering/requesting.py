@@ -144,7 +144,7 @@ class _Opener:
 
     def _repository(self, typed: str, ref: str) -> Checkout:
         """Who types the path of a repository may read it."""
-        from argosy.source.urls import parse_url
+        from argosy.model.repository_url import parse_url
 
         folder = os.path.realpath(typed.removeprefix("file://"))
         if "://" not in typed.removeprefix("file://") and os.path.isdir(folder):
@@ -208,7 +208,7 @@ class _Opener:
 
 def is_of(url: str, root: str) -> bool:
     """Is this the address of the repository, by any of its names and with any protocol?"""
-    from argosy.source.urls import parse_url
+    from argosy.model.repository_url import parse_url
 
     def identity(text: str) -> tuple[str, tuple[str, ...]] | None:
         try:

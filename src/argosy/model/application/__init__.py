@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from argosy.model.annotations import TRACKING_ID
 from argosy.model.application.sources import Source, read_source, source_of
+from argosy.model.cluster_address import NO_CLUSTER, ClusterAddress, parse_cluster_address
 from argosy.model.fields import Fields
 from argosy.model.names import ResourceKey
 
@@ -70,6 +71,7 @@ __all__ = [
     "SyncRequest",
     "Variable",
     "read_application",
+    "read_destination",
     "read_source",
 ]
 
@@ -89,11 +91,12 @@ APPLICATION = ("argoproj.io", "Application")
 HISTORY_LIMIT = 10  # argo: where revisionHistoryLimit is not given
 
 
-IN_CLUSTER: Final = ("https://kubernetes.default.svc", "in-cluster")  # argo: where the engine itself lives
+# argo: where the engine itself lives, by address and by name
+IN_CLUSTER: Final = (parse_cluster_address("https://kubernetes.default.svc"), "in-cluster")
 
 
 class Destination(NamedTuple):
-    server: str = ""
+    server: ClusterAddress = NO_CLUSTER
     name: str = ""
     namespace: str = ""
 
@@ -108,6 +111,10 @@ class Destination(NamedTuple):
     def is_here(self) -> bool:
         """Whether it is the cluster that the Application itself lives in."""
         return (self.known.server or self.known.name) in (*IN_CLUSTER, "")
+
+
+def read_destination(server: str = "", name: str = "", namespace: str = "") -> Destination:
+    return Destination(parse_cluster_address(server), name, namespace)
 
 
 def _no_policy() -> SyncPolicy:
@@ -194,7 +201,7 @@ def _asked_for(spec: Fields) -> Application:
     limit = spec.values.get("revisionHistoryLimit")
     return Application(
         project=spec.text("project") or "default",
-        destination=Destination(*(destination.text(each) for each in Destination._fields)),
+        destination=read_destination(*(destination.text(each) for each in Destination._fields)),
         sources=tuple(map(source_of, many or ([single] if single else []))),  # argo: sources win
         has_many_sources=bool(many),
         policy=policy_of(spec.fields("syncPolicy")),

@@ -13,6 +13,7 @@ from argosy.model.application import APPLICATION
 from argosy.model.errors import TransientError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
+from argosy.model.repository_url import is_same_repository
 from argosy.report.wire import mapping, mappings
 from argosy.schema.selectors import labels as read_labels
 from argosy.server.answers import Json
@@ -58,7 +59,7 @@ def _chosen(asked: Asked) -> Iterator[Manifest]:
             continue
         if selector is not None and not selector.matches(manifest["metadata"].get("labels")):
             continue
-        if not repo or repo in _repositories(manifest):
+        if not repo or any(is_same_repository(url, repo) for url in _repositories(manifest)):
             yield manifest
 
 

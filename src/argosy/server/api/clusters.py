@@ -13,6 +13,7 @@ from typing import Any, Final
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared
 from argosy.desk.connections.enlisting import rotate
+from argosy.model.cluster_address import parse_cluster_address
 from argosy.model.errors import UserError
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
@@ -66,7 +67,7 @@ def _thing(sent: Mapping[str, Any]) -> str:
 
 
 async def listed(asked: Asked) -> Json:
-    server, name = asked.query.text("server").rstrip("/"), asked.query.text("name")
+    server, name = parse_cluster_address(asked.query.text("server")), asked.query.text("name")
     found = [
         each
         for each in await clusters.all_clusters(desk_of(asked))
@@ -99,7 +100,7 @@ async def updated(asked: Asked) -> Json:
     """Both what it is and what it would be are permitted."""
     sent, before = await asked.mapping(), asked.subject
     server = clusters.server_of(before)
-    if Body(sent).text("server").rstrip("/") not in ("", server):
+    if parse_cluster_address(Body(sent).text("server")) not in ("", server):
         raise UserError("is another one than the address names; send the same", where="server")
     only = asked.query.all("updatedFields")
     if not only or "project" in only:

@@ -18,6 +18,7 @@ from argosy.desk.connections.probing import BAD, State, States, state_of
 from argosy.desk.connections.repositories import Shelf
 from argosy.model.annotations import SECRET_TYPE
 from argosy.model.errors import UserError
+from argosy.model.repository_url import is_same_repository
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part
@@ -94,7 +95,7 @@ async def listed(asked: Asked, kind: Kind) -> Json:
     found = [
         each
         for each in await repositories.all_on(desk_of(asked), kind.shelf)
-        if (not wanted or repositories.is_same(each.text("url"), wanted))
+        if (not wanted or is_same_repository(each.text("url"), wanted))
         and (not project or each.text("project") == project)
         and asked.may(kind.resource, "get", repositories.thing_of(each))
     ]
@@ -134,7 +135,7 @@ async def updated(asked: Asked, kind: Kind) -> Json:
     """Both what it is and what it would be are permitted; the address of the path is the one that is written."""
     values = repositories.read_values(await asked.mapping(), kind.shelf)
     before: Declared = asked.subject
-    if not repositories.is_same(values["url"], asked.values["repo"]):
+    if not is_same_repository(values["url"], asked.values["repo"]):
         raise UserError("the address names another repository than the body; send the same", where=kind.shelf.address)
     if _thing(values) != asked.thing:
         asked.require(kind.resource, "update", _thing(values))

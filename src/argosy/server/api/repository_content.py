@@ -16,6 +16,7 @@ from argosy.model.application import APPLICATION
 from argosy.model.errors import UserError
 from argosy.model.flow import Checkout
 from argosy.model.names import GroupKind
+from argosy.model.repository_url import is_same_repository
 from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
@@ -46,7 +47,7 @@ def _is_used(asked: Asked, url: str) -> bool:
     for manifest in asked.site.lookout.cache.list(GroupKind(*APPLICATION)):
         spec = mapping(manifest.get("spec"))
         sources = (mapping(spec.get("source")), *mappings(spec.get("sources")))
-        if any(repositories.is_same(str(each.get("repoURL") or ""), url) for each in sources):
+        if any(is_same_repository(str(each.get("repoURL") or ""), url) for each in sources):
             metadata = manifest["metadata"]
             thing = application_name(asked, project_of(manifest), metadata["namespace"], metadata["name"])
             if asked.may("applications", "get", thing):
@@ -71,7 +72,7 @@ async def app_details(asked: Asked) -> Json:
     source = sent.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("targetRevision") or "", str):
         raise UserError("is missing or no source; send one", where="source")
-    if not repositories.is_same(str(source.get("repoURL") or ""), asked.values["repo"]):
+    if not is_same_repository(str(source.get("repoURL") or ""), asked.values["repo"]):
         raise UserError("repoURL is another repository than the address names; send the same", where="source")
     _may_deliver(asked, _text(sent, "appProject"), _text(sent, "appName"))
     checkout = await _checkout(asked, source.get("targetRevision") or "")

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Final
 
 from argosy.desk.boards.owning import owner_of
-from argosy.model.application import APPLICATION, Destination
+from argosy.model.application import APPLICATION, read_destination
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.models.facts import INFERENCE_SERVICE
@@ -92,7 +92,7 @@ def delivered_to(asked: Asked) -> Counter[str]:
         counted: Counter[str] = Counter()
         for manifest in visible_applications(asked):
             given = mapping(mapping(manifest.get("spec")).get("destination"))
-            found = known.find(Destination(str(given.get("server") or ""), str(given.get("name") or "")))
+            found = known.find(read_destination(str(given.get("server") or ""), str(given.get("name") or "")))
             counted[found.server if found else ""] += 1
         asked.kept["applications"] = counted
     found_counts: Counter[str] = asked.kept["applications"]

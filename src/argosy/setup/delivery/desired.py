@@ -9,6 +9,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
+from argosy.model.cluster_address import parse_cluster_address
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.setup.argocd import APPLICATION, Installation
@@ -34,7 +35,8 @@ def is_ours(live: Manifest) -> bool:
 def destination(application: Manifest) -> str:
     """The namespace of this cluster that it deploys to; empty where that is another cluster's."""
     place = (application.get("spec") or {}).get("destination") or {}
-    is_here = place.get("server") == IN_CLUSTER or place.get("name") == "in-cluster"
+    server = parse_cluster_address(str(place.get("server") or ""))
+    is_here = server == IN_CLUSTER or place.get("name") == "in-cluster"
     return str(place.get("namespace") or "") if is_here else ""
 
 

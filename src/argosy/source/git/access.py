@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from argosy.model.repository_url import RepositoryUrl
 from argosy.source.credentials import Credential, Trust
-from argosy.source.urls import RepositoryUrl
 
 USER_OF_TOKENS = "x-access-token"  # argo: the name that goes with a password that has none
 _PREFIX: Final = "access-"

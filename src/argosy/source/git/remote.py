@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from argosy.model.errors import SourceError, SourceTimeout, SourceTooLarge
+from argosy.model.repository_url import RepositoryUrl
 from argosy.source.credentials import Credential, Trust
 from argosy.source.git.access import access
 from argosy.source.git.command import GitFailed, TooMuchOutput, environment, run_git
@@ -20,7 +21,6 @@ from argosy.source.git.folder import largest_left
 from argosy.source.git.refs import Refs, read_refs
 from argosy.source.git.refusals import TOO_LARGE, source_error
 from argosy.source.limits import SourceLimits
-from argosy.source.urls import RepositoryUrl
 
 FETCH = (
     *("fetch", "--quiet", "--force", "--prune", "--no-tags"),

@@ -20,11 +20,11 @@ from argosy.model.errors import LimitError, SourceError, UserError
 from argosy.model.flow import Checkout
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from argosy.model.repository_url import parse_url
 from argosy.model.tree import Tree
 from argosy.source.credentials import Credential, Trust
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings, read_settings
-from argosy.source.urls import parse_url
 
 KNOWN_HOSTS, AUTHORITIES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
 MOST_FILES, MOST_BYTES, DEEPEST = 20_000, 512 << 20, 64

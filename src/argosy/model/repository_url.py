@@ -6,6 +6,7 @@ matched as text.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,7 @@ LONGEST = 8192
 DEFAULT_PORTS = {"https": 443, "http": 80, "ssh": 22}
 _SCP = re.compile(r"(?:(?P<user>[^@:/\[\]]+)@)?(?P<host>[^@:/\[\]]+):(?P<path>[^\\]*)")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
+_ENDS_IN_NUMBER = re.compile(r"(^|\.)(0x[0-9a-f]*|[0-9]+)$")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@-]*")
 
 
@@ -50,13 +52,26 @@ class RepositoryUrl:
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The same as they are compared."""
-        # argo: addresses are compared without regard to case; paths on this machine are not.
-        return self.parts if self.scheme == "file" else tuple(part.lower() for part in self.parts)
+        """The same as they are compared: decoded, and in lower case."""
+        if self.scheme == "file":  # argo: addresses are compared without regard to case; paths on this machine are not
+            return self.parts
+        segments = [decode_percent(part).lower() for part in self.path.split("/") if part]
+        if segments and segments[-1] != ".git":
+            segments[-1] = segments[-1].removesuffix(".git")
+        return tuple(segments)
 
     @property
     def identity(self) -> tuple[str, str, int, tuple[str, ...]]:
         return self.scheme, self.host, self.port, self.segments
+
+    @property
+    def canonical(self) -> str:
+        """One text for all spellings of an address, without a user: what policies are matched against."""
+        path = "/".join(self.segments)
+        if self.scheme == "file":
+            return f"/{path}"
+        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{self.host}{port}/{path}"
 
     def rest_after(self, prefix: RepositoryUrl) -> tuple[str, ...] | None:
         """The parts that follow the prefix; None where it is no prefix. `/org` is none of `/organisation`."""
@@ -82,6 +97,16 @@ def parse_url(text: str) -> RepositoryUrl:
     if (scp := _SCP.fullmatch(text)) and not scp["path"].startswith(":"):
         return _checked("ssh", scp["host"], 22, "/" + scp["path"], scp["user"] or "", is_scp=True)
     raise _refused("is not of a form that is understood")
+
+
+def is_same_repository(one: str, other: str) -> bool:
+    """True for two spellings of one address; what cannot be parsed is only the same as itself."""
+    if one == other:
+        return True
+    try:
+        return parse_url(one).identity == parse_url(other).identity
+    except AddressRefused:
+        return False
 
 
 def _parse_split(text: str) -> RepositoryUrl:
@@ -112,13 +137,37 @@ def _checked(scheme: str, host: str, port: int, path: str, user: str = "", *, is
         raise _refused("has a user that is no plain name")
     if any(ord(char) < 32 for char in path):
         raise _refused("holds a control character")
-    segments = [unquote(part) for part in path.split("/")]
+    segments = [decode_percent(part) for part in path.split("/")]
     if any(part in (".", "..") or (scheme != "file" and "/" in part) for part in segments):
         raise _refused("holds . or .. as a part of its path")
+    if scheme != "file" and any(ord(char) < 32 or ord(char) == 127 for part in segments for char in part):
+        raise _refused("holds a control character")
     # The first part of a path must not be taken for an option by what runs at the other end of ssh.
     if scheme == "ssh" and path.lstrip("/").startswith("-"):
         raise _refused("has a path that begins with a dash")
-    return RepositoryUrl(scheme, host.lower(), port, path.rstrip("/") or "/", user, is_scp)
+    return RepositoryUrl(scheme, canonical_host(host), port, path.rstrip("/") or "/", user, is_scp)
+
+
+def canonical_host(host: str) -> str:
+    """Lower case, and one spelling of an IP address. Raises AddressRefused for other numbers that name a host."""
+    host = host.lower()
+    if host.startswith("["):
+        try:
+            address = ipaddress.IPv6Address(host[1:-1])
+        except ValueError:
+            raise _refused("has no valid host") from None
+        return str(address.ipv4_mapped) if address.ipv4_mapped else f"[{address}]"
+    if _ENDS_IN_NUMBER.search(host):
+        try:
+            return str(ipaddress.IPv4Address(host))
+        except ValueError:  # 127.1, 0x7f000001 and 2130706433 are one host to whoever connects
+            raise _refused("has a number for a host; write an IP address as four numbers") from None
+    return host
+
+
+def decode_percent(text: str) -> str:
+    """Percent-encoding undone once, as a server does; bytes that are no text stay different from each other."""
+    return unquote(text, errors="surrogateescape")
 
 
 def _refused(why: str) -> AddressRefused:
