@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from argosy.apiserver import refusals
 from argosy.apiserver.call import ADMIN, Call
 from argosy.apiserver.deletion import DeleteOptions
+from argosy.apiserver.identity import AUTHENTICATED, implied_groups
 from argosy.apiserver.listing import Matcher, Query, parse_version
 from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.scale import read_scale
@@ -49,6 +51,8 @@ class EmbeddedCluster:
             yield cls(plane)
 
     def acting_as(self, user: User) -> EmbeddedCluster:
+        if not user.groups and (implied := implied_groups(user.name)):
+            user = replace(user, groups=(*implied, AUTHENTICATED))
         return EmbeddedCluster(self.plane, user)
 
     @contextlib.contextmanager

@@ -83,6 +83,13 @@ class Identity:
         return self.of_token(token.strip()) if scheme.lower() == "bearer" else None
 
 
+def implied_groups(user: str) -> tuple[str, ...]:
+    """k8s: the groups of a service account, which whoever acts as it need not name."""
+    if not user.startswith("system:serviceaccount:") or user.count(":") != 3:
+        return ()
+    return "system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}"
+
+
 def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw: list[tuple[bytes, bytes]]) -> User:
     """k8s: acting as somebody else is a permission of its own, asked for each part of the other identity."""
     name = headers.get(b"impersonate-user", b"").decode(errors="replace")
@@ -91,13 +98,12 @@ def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw
             raise refusals.bad_request("requested impersonation without a user; send Impersonate-User too")
         return user
     ask = partial(Attributes, "impersonate")
-    if name.startswith("system:serviceaccount:") and name.count(":") == 3:
+    implied = implied_groups(name)
+    if implied:
         _, _, namespace, account = name.split(":")
         access.require(user, ask(resource="serviceaccounts", namespace=namespace, name=account))
-        implied: tuple[str, ...] = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
     else:
         access.require(user, ask(resource="users", name=name))
-        implied = ()
     groups = [value.decode(errors="replace") for header, value in raw if header == b"impersonate-group"]
     for group in groups:
         access.require(user, ask(resource="groups", name=group))

@@ -30,6 +30,7 @@ from argosy.model.project import Project, read_project
 from argosy.pipeline.rules import Rules
 from argosy.policy.access import RBAC_CM, read_access
 from argosy.policy.clusters import read_clusters
+from argosy.policy.impersonation import read_impersonation
 from argosy.policy.inheritance import inherited
 from argosy.render import read_build_settings
 from argosy.runtime import Cache
@@ -137,6 +138,7 @@ class Settings:
             heal=good(partial(_heal, parameters), before.heal),
             projects=good(partial(inherited, projects, theirs), projects),
             clusters=read_clusters(self._secrets(), theirs),
+            impersonation=read_impersonation(theirs),
             signature_keys=self._data(GPG_KEYS),
             reconciliation=good(partial(_seconds, theirs, "timeout.reconciliation", 120.0), before.reconciliation),
             hard_reconciliation=good(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from argosy.model.application import Destination
-from argosy.model.cluster_address import cluster_pattern
+from argosy.model.cluster_address import ClusterAddress, cluster_pattern
 from argosy.model.fields import Fields
 
 
@@ -44,6 +44,14 @@ class Role:
     groups: tuple[str, ...] = ()
 
 
+class DestinationServiceAccount(NamedTuple):
+    """Globs of clusters and namespaces, and the account that syncs there act as."""
+
+    server: ClusterAddress
+    namespace: str
+    account: str
+
+
 @dataclass(frozen=True, slots=True)
 class OrphanRule:
     warns: bool = True
@@ -64,6 +72,7 @@ class Project:
     windows: tuple[SyncWindow, ...] = ()
     orphans: OrphanRule | None = None
     signature_keys: tuple[str, ...] = ()
+    service_accounts: tuple[DestinationServiceAccount, ...] = ()  # argo: destinationServiceAccounts
     only_scoped_clusters: bool = False  # argo: permitOnlyProjectScopedClusters
     labels: Mapping[str, str] = field(default_factory=dict)
     wire: Mapping[str, Any] = field(default_factory=dict)
@@ -93,6 +102,12 @@ def read_project(manifest: Mapping[str, Any], where: str = "") -> Project:
         windows=tuple(map(_window, spec.all_fields("syncWindows"))),
         orphans=_orphans(orphans) if orphans else None,
         signature_keys=tuple(each.text("keyID") for each in spec.all_fields("signatureKeys")),
+        service_accounts=tuple(
+            DestinationServiceAccount(
+                cluster_pattern(entry.text("server")), entry.text("namespace"), entry.text("defaultServiceAccount")
+            )
+            for entry in spec.all_fields("destinationServiceAccounts")
+        ),
         only_scoped_clusters=spec.flag("permitOnlyProjectScopedClusters"),
         labels=fields.fields("metadata").texts("labels"),
         wire=manifest,

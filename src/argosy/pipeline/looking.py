@@ -51,6 +51,7 @@ from argosy.model.project import Project
 from argosy.pipeline.answers import Answers, Asked
 from argosy.pipeline.assembling import Assembled
 from argosy.pipeline.doorway import Doorway
+from argosy.pipeline.impersonation import impersonate
 from argosy.pipeline.permitting import Allowed, permission, refuse_strangers
 from argosy.pipeline.predictions import Predictions
 from argosy.pipeline.rules import Rules
@@ -120,7 +121,7 @@ class Looker:
         self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
         self._versions, self._whole = Answers(), Answers()  # in another version; of what the cache has less of
         self._seen: dict[ResourceKey, _Seen] = {}
-        self.predictions = Predictions(cluster)
+        self.predictions = Predictions()
 
     def forget(self, app: ResourceKey) -> None:
         self._seen.pop(app, None)
@@ -200,7 +201,8 @@ class Looker:
         live |= await self._versions.to(app.key, others)
         compare_rules = rules_for(app, rules.compare, mark=repr(rules.tracking))
         settled = self._settled(assembled.desired, live, rules)
-        predicted = await self.predictions.of(app.key, assembled.desired, live, compare_rules)
+        acting = partial(impersonate, self.cluster, app, project, rules)
+        predicted = await self.predictions.of(app.key, assembled.desired, live, compare_rules, acting)
         asked = partial(questions, predicted=predicted, memory=self.memory, shape_of=self.shape_of)
         comparison = compare(
             assembled.desired,

@@ -11,17 +11,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from argosy.cluster import Catalog, Cluster
+from argosy.cluster import Catalog
 from argosy.compare.respect import respect_questions, respecting
 from argosy.compare.rules import rules_for
 from argosy.model.application import Application, OperationRequest, OperationState, Progress
-from argosy.model.errors import UserError
+from argosy.model.errors import Forbidden, UserError
 from argosy.model.flow import Comparison, Task
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.project import Project
 from argosy.model.times import written
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
+from argosy.pipeline.doorway import Doorway
+from argosy.pipeline.impersonation import impersonate
 from argosy.pipeline.looking import Look, Looker, removed_by
 from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rules import Rules
@@ -60,7 +62,7 @@ def begun(request: OperationRequest, now: datetime, last: OperationState | None)
 
 
 class Operator:
-    def __init__(self, cluster: Cluster, assembler: Assembler, looker: Looker, now: Callable[[], datetime]) -> None:
+    def __init__(self, cluster: Doorway, assembler: Assembler, looker: Looker, now: Callable[[], datetime]) -> None:
         self.cluster, self.assembler, self.looker, self.now = cluster, assembler, looker, now
 
     async def begin(
@@ -95,6 +97,11 @@ class Operator:
             return await self._advanced(app, state, project, rules, kinds)
         except UserError as error:
             return self._ended(state, replace(state, progress=Progress.ERROR, message=str(error)))
+        except Forbidden as error:
+            if not rules.impersonation.is_enabled:
+                raise
+            # The account may not even read what it is to change. No retry gives it the right.
+            return self._ended(state, replace(state, progress=Progress.FAILED, message=str(error)))
 
     def _blocked(self, app: Application, state: OperationState, project: Project) -> str:
         started = datetime.fromisoformat(state.started) if state.started else None
@@ -170,7 +177,7 @@ class Operator:
             tasks,
             app,
             options,
-            cluster=self.cluster,
+            cluster=impersonate(self.cluster, app, project, rules),
             assess_all=rules.assess_all,
             settings=rules.sync,
             now=self.now,

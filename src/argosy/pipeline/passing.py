@@ -15,7 +15,7 @@ from typing import Any, Final
 from argosy.live import CacheReader
 from argosy.model import annotations as names
 from argosy.model.application import Application, OperationRequest, Progress
-from argosy.model.errors import SourceError, Unreachable, UserError
+from argosy.model.errors import Forbidden, PolicyError, SourceError, Unreachable, UserError
 from argosy.model.finalizers import is_served
 from argosy.model.flow import Assessment, Health, SyncStatus
 from argosy.model.manifest import Manifest, key_of
@@ -26,6 +26,7 @@ from argosy.model.times import written
 from argosy.pipeline.assembling import Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.ground import Fleet, Ground, OnlyHere, Shut, everything
+from argosy.pipeline.impersonation import impersonate
 from argosy.pipeline.looking import Look
 from argosy.pipeline.operating import NOT_LOADED, begun, spelled
 from argosy.pipeline.permitting import why_not_delete
@@ -242,14 +243,17 @@ class Pipeline:
             live = await ground.looker.belongings(app, known, rules, kinds)
         except UserError as error:  # nothing is left behind because nobody can see it
             return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=str(error)))
-        found = await delete_further(
-            app,
-            live,
-            look.comparison.hooks,
-            cluster=ground.cluster,
-            assess_all=rules.assess_all,
-            may_delete=may_delete,
-        )
+        try:
+            found = await delete_further(
+                app,
+                live,
+                look.comparison.hooks,
+                cluster=impersonate(ground.cluster, app, project, rules),  # argo: with its own rights if none matches
+                assess_all=rules.assess_all,
+                may_delete=may_delete,
+            )
+        except (PolicyError, Forbidden) as error:
+            return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=str(error)))
         return self._deleted(app, found)
 
     def _deleted(self, app: Application, found: Deleted) -> Passed:

@@ -6,7 +6,7 @@ the same version of an object, unless somebody wants it so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from argosy.cluster import Cluster
@@ -27,8 +27,7 @@ class _Said(NamedTuple):
 
 
 class Predictions:
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self) -> None:
         self._said: dict[ResourceKey, dict[ResourceKey, _Said]] = {}  # by application
 
     def forget(self, app: ResourceKey) -> None:
@@ -40,10 +39,12 @@ class Predictions:
         desired: Sequence[Manifest],
         live: Mapping[ResourceKey, Manifest],
         rules: CompareRules,
+        acting: Callable[[], Cluster],
     ) -> dict[ResourceKey, Manifest]:
         """argo: none but where server-side diff is asked for; what is new needs no asking."""
         if not rules.server_side:
             return {}
+        cluster = acting()  # argo: a dry run needs the rights of the sync
         known, said = self._said.get(app, {}), dict[ResourceKey, _Said]()
         for manifest in desired:
             if not manifest["metadata"].get("name") or (key := key_of(manifest)) not in live or is_hook(manifest):
@@ -53,7 +54,7 @@ class Predictions:
                 said[key] = before
                 continue
             try:
-                answer = await self._cluster.apply(manifest, manager=FIELD_MANAGER, force=True, dry_run=True)
+                answer = await cluster.apply(manifest, manager=FIELD_MANAGER, force=True, dry_run=True)
             except ClusterError:
                 continue  # what the server refuses is compared without it, and refused again when it is synced
             said[key] = _Said(manifest, version, answer)

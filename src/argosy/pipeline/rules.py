@@ -15,6 +15,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.project import Project
 from argosy.policy.access import AccessPolicy
 from argosy.policy.clusters import Clusters
+from argosy.policy.impersonation import Impersonation
 from argosy.render import BuildSettings
 from argosy.source.repositories import Repositories
 from argosy.sync.automatic import HealBackoff
@@ -40,6 +41,7 @@ class Rules:
     projects: Mapping[str, Project] = field(default_factory=dict)
     clusters: Clusters = field(default_factory=Clusters)
     access: AccessPolicy = field(default_factory=AccessPolicy)  # for doors that are opened to people
+    impersonation: Impersonation = field(default_factory=Impersonation)
     signature_keys: Mapping[str, str] = field(default_factory=dict)
     reconciliation: float = 120.0  # argo: seconds after which a host is asked again; 0 for never
     jitter: float = 60.0

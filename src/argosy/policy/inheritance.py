@@ -65,6 +65,7 @@ def _with(project: Project, giver: Project) -> Project:
         project,
         source_repos=project.source_repos + giver.source_repos,
         destinations=project.destinations + giver.destinations,
+        service_accounts=project.service_accounts + giver.service_accounts,
         cluster_allowed=project.cluster_allowed + giver.cluster_allowed,
         cluster_denied=project.cluster_denied + giver.cluster_denied,
         namespaced_allowed=_either(project.namespaced_allowed, giver.namespaced_allowed),

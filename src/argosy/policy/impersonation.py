@@ -1,0 +1,67 @@
+"""The service account that a sync acts as.
+
+In: a project, an Application and the address of its cluster. Out: the name of a user. Never: the engine's own rights
+where the settings ask for an account and none matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.language.globs import glob_pattern
+from argosy.model.application import Application
+from argosy.model.cluster_address import ClusterAddress
+from argosy.model.errors import PolicyError, UserError
+from argosy.model.project import Project
+
+ENABLED: Final = "application.sync.impersonation.enabled"
+ENFORCED: Final = "application.sync.impersonation.enforced"
+SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_INVALID_CHARACTERS: Final = frozenset("!*[]{}\\/")  # argo
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonation:
+    """argo: whether syncs act as service accounts, and whether one that has none is refused."""
+
+    is_enabled: bool = False
+    is_enforced: bool = True
+
+    def user_for(self, project: Project, app: Application, server: ClusterAddress) -> str:
+        """The user to act as; empty: act with the engine's own rights. Raises PolicyError."""
+        if not self.is_enabled:
+            return ""
+        try:
+            user = find_service_account(project, app, server)
+        except UserError as error:
+            raise PolicyError(f"failed to derive service account to impersonate: {error}") from error  # argo: its words
+        if not user and self.is_enforced:
+            raise PolicyError(
+                f"no matching service account found for destination server {server} and namespace "
+                f"{app.destination.namespace}; add one to destinationServiceAccounts of project '{project.name}'"
+            )
+        return user
+
+
+def read_impersonation(argocd_cm: Mapping[str, str]) -> Impersonation:
+    return Impersonation(argocd_cm.get(ENABLED) == "true", argocd_cm.get(ENFORCED) != "false")
+
+
+def find_service_account(project: Project, app: Application, server: ClusterAddress) -> str:
+    """argo: the first entry that matches cluster and namespace; empty where none does."""
+    namespace = app.destination.namespace
+    for entry in project.service_accounts:
+        if not (_matches(entry.server, server) and _matches(entry.namespace, namespace)):
+            continue
+        account = entry.account
+        if not account.strip() or _INVALID_CHARACTERS & set(account):
+            raise PolicyError(f"default service account contains invalid chars '{account}'")
+        return SERVICE_ACCOUNT + (account if ":" in account else f"{namespace or app.namespace}:{account}")
+    return ""
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Raises UserError if the pattern is no glob: nobody knows what it was to restrict."""
+    return glob_pattern(pattern, "destinationServiceAccounts").fullmatch(text) is not None

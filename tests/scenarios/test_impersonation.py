@@ -1,0 +1,137 @@
+"""Syncs that act as the service account of their project, on a server that enforces RBAC."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.model.manifest import Manifest, key_of
+from support.engine import Room, conditions, config_map, engine_room
+
+HERE = "https://kubernetes.default.svc"
+ON = {"application.sync.impersonation.enabled": "true"}
+ACCOUNT = {"server": HERE, "namespace": "ml", "defaultServiceAccount": "deployer"}
+USER = "system:serviceaccount:ml:deployer"
+READ = ["get", "list", "watch"]
+WRITE = ["create", "update", "patch"]
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path, ON, flavour="wire") as found:
+        yield found
+
+
+async def allow(room: Room, verbs: list[str], resources: tuple[str, ...] = ("configmaps",)) -> None:
+    """The account, and what it may do in namespace ml."""
+    api, meta = "rbac.authorization.k8s.io/v1", {"name": "deployer", "namespace": "ml"}
+    subject = {"kind": "ServiceAccount", "name": "deployer", "namespace": "ml"}
+    rule = {"apiGroups": ["", "batch"], "resources": list(resources), "verbs": verbs}
+    manifests: list[Manifest] = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {"apiVersion": api, "kind": "Role", "metadata": meta, "rules": [rule]},
+        {"apiVersion": api, "kind": "RoleBinding", "metadata": meta, "subjects": [subject],
+         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "deployer"}},
+    ]  # fmt: skip
+    for manifest in manifests:
+        await room.cluster.create(manifest)
+
+
+def secret() -> Manifest:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"a": "b"}}
+
+
+def hook() -> Manifest:
+    container = {"name": "main", "image": "busybox"}
+    return {
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "migrate", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }  # fmt: skip
+
+
+def state(app: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = app["status"]["operationState"]
+    return found
+
+
+async def test_a_sync_has_the_rights_of_the_account_and_no_others(room: Room) -> None:
+    await allow(room, [*READ, *WRITE])
+    await room.project(destinationServiceAccounts=[ACCOUNT])
+    room.repository.push({"app/a.yaml": config_map(value="1")})
+    await room.deliver(project="team")
+    await room.sync()
+    assert state(await room.until_over())["phase"] == "Succeeded"
+    assert await room.get("ConfigMap", "settings")
+    room.repository.push({"app/b.yaml": secret()})
+    await room.sync()
+    failed = state(await room.until_over())
+    assert failed["phase"] == "Failed" and await room.get("Secret", "token") is None
+    (result,) = [each for each in failed["syncResult"]["resources"] if each["kind"] == "Secret"]
+    assert USER in result["message"] and "forbidden" in result["message"].lower()
+
+
+async def test_hooks_act_as_the_account(room: Room) -> None:
+    await allow(room, [*READ, *WRITE])
+    await room.project(destinationServiceAccounts=[ACCOUNT])
+    room.repository.push({"app/a.yaml": config_map(value="1"), "app/hook.yaml": hook()})
+    await room.deliver(project="team")
+    await room.sync()
+    assert state(await room.until_over())["phase"] == "Failed"
+    assert await room.get("batch/Job", "migrate") is None and await room.get("ConfigMap", "settings") is None
+
+
+async def test_prune_and_deletion_act_as_the_account(room: Room) -> None:
+    await allow(room, [*READ, *WRITE])
+    await room.project(destinationServiceAccounts=[ACCOUNT])
+    room.repository.push({"app/a.yaml": config_map(value="1"), "app/b.yaml": config_map("other", value="1")})
+    await room.deliver(project="team", metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
+    await room.sync()
+    assert state(await room.until_over())["phase"] == "Succeeded"
+    room.repository.push({"app/b.yaml": None})
+    await room.sync(prune=True)
+    assert state(await room.until_over())["phase"] == "Failed"
+    assert await room.get("ConfigMap", "other")
+    app = await room.app()
+    await room.cluster.delete(key_of(app))
+    message = await room.until_condition("DeletionError")
+    assert USER in message and await room.get("ConfigMap", "settings")
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": [*READ, *WRITE, "delete"]}]
+    role = await room.get("rbac.authorization.k8s.io/Role", "deployer")
+    assert role
+    await room.cluster.replace({**role, "rules": rules})
+    room.clock.leap(60)
+    await room.until_gone("argoproj.io/Application", "models", "argocd")
+    assert await room.get("ConfigMap", "settings") is None and await room.get("ConfigMap", "other") is None
+
+
+async def test_without_a_matching_account_nothing_is_changed(room: Room) -> None:
+    await room.project(destinationServiceAccounts=[{**ACCOUNT, "namespace": "other"}])
+    room.repository.push({"app/a.yaml": config_map(value="1")})
+    await room.deliver(project="team", metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
+    await room.sync()
+    refused = state(await room.until_over())
+    assert refused["phase"] == "Error" and "destinationServiceAccounts of project 'team'" in refused["message"]
+    assert await room.get("ConfigMap", "settings") is None
+    await room.configure({"application.sync.impersonation.enforced": "false"})
+    await room.sync()
+    assert state(await room.until_over())["phase"] == "Succeeded", "with the rights of the engine, as in Argo CD"
+    await room.configure({"application.sync.impersonation.enforced": None})
+    await room.cluster.delete(key_of(await room.app()))
+    assert "no matching service account" in await room.until_condition("DeletionError")
+    assert await room.get("ConfigMap", "settings")
+
+
+async def test_a_server_side_diff_acts_as_the_account(room: Room) -> None:
+    await room.project(destinationServiceAccounts=[{**ACCOUNT, "namespace": "other"}])
+    room.repository.push({"app/a.yaml": config_map(value="1")})
+    await room.cluster.create({**config_map(value="0"), "metadata": {"name": "settings", "namespace": "ml"}})
+    annotations = {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"}
+    await room.deliver(project="team", metadata={"annotations": annotations})
+    assert "no matching service account" in await room.until_condition("ComparisonError")
+    await room.configure({"application.sync.impersonation.enabled": "false"})
+    app = await room.until(lambda status: not conditions(status, "ComparisonError"))
+    assert app["status"]["sync"]["status"] == "OutOfSync"

@@ -1,0 +1,72 @@
+"""Which service account a sync acts as."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.model.application import Application, read_application
+from argosy.model.cluster_address import parse_cluster_address
+from argosy.model.errors import PolicyError
+from argosy.model.project import Project, read_project
+from argosy.policy.impersonation import Impersonation, read_impersonation
+
+HERE = parse_cluster_address("https://kubernetes.default.svc")
+ON = Impersonation(is_enabled=True)
+
+
+def project(*entries: tuple[str, str, str]) -> Project:
+    accounts = [
+        {"server": server, "namespace": namespace, "defaultServiceAccount": account}
+        for server, namespace, account in entries
+    ]
+    return read_project({"metadata": {"name": "ml"}, "spec": {"destinationServiceAccounts": accounts}})
+
+
+def application(namespace: str = "prod") -> Application:
+    destination = {"server": f"{HERE}/", "namespace": namespace}
+    return read_application(
+        {"metadata": {"name": "models", "namespace": "argocd"}, "spec": {"destination": destination}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "namespace", "user"),
+    [
+        ([(HERE, "prod", "deployer")], "prod", "system:serviceaccount:prod:deployer"),
+        ([("*", "*", "deployer")], "prod", "system:serviceaccount:prod:deployer"),
+        ([(f"{HERE}:443/", "prod", "deployer")], "prod", "system:serviceaccount:prod:deployer"),
+        ([(HERE, "prod", "ops:deployer")], "prod", "system:serviceaccount:ops:deployer"),
+        ([(HERE, "*", "deployer")], "", "system:serviceaccount:argocd:deployer"),
+        ([(HERE, "dev", "a"), (HERE, "p*", "b"), ("*", "*", "c")], "prod", "system:serviceaccount:prod:b"),
+    ],
+)  # fmt: skip
+def test_the_first_entry_that_matches_names_the_account(
+    entries: list[tuple[str, str, str]], namespace: str, user: str
+) -> None:
+    assert ON.user_for(project(*entries), application(namespace), HERE) == user
+
+
+def test_nobody_is_impersonated_unless_the_setting_is_true() -> None:
+    for data in ({}, {"application.sync.impersonation.enabled": "yes"}):
+        assert read_impersonation(data).user_for(project(), application(), HERE) == ""
+
+
+def test_a_sync_that_no_account_matches_is_refused_unless_that_is_not_enforced() -> None:
+    data = {"application.sync.impersonation.enabled": "true"}
+    elsewhere = project(("https://other", "*", "deployer"), (HERE, "dev", "deployer"))
+    with pytest.raises(PolicyError, match=f"no matching service account found for destination server {HERE} and "):
+        read_impersonation(data).user_for(elsewhere, application(), HERE)
+    lenient = read_impersonation({**data, "application.sync.impersonation.enforced": "false"})
+    assert lenient.user_for(elsewhere, application(), HERE) == ""
+
+
+@pytest.mark.parametrize("account", ["", " ", "dep*", "a/b", "{a,b}"])
+def test_an_account_that_is_no_name_is_refused_even_where_nothing_is_enforced(account: str) -> None:
+    with pytest.raises(PolicyError, match="failed to derive service account to impersonate: default service account"):
+        Impersonation(is_enabled=True, is_enforced=False).user_for(project((HERE, "*", account)), application(), HERE)
+
+
+@pytest.mark.parametrize("entry", [("https://[", "*", "deployer"), (HERE, "[", "deployer")])
+def test_a_pattern_that_is_no_glob_is_refused_even_where_nothing_is_enforced(entry: tuple[str, str, str]) -> None:
+    with pytest.raises(PolicyError, match="failed to derive service account to impersonate"):
+        Impersonation(is_enabled=True, is_enforced=False).user_for(project(entry), application(), HERE)
