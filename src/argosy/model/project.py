@@ -44,6 +44,13 @@ class Role:
     groups: tuple[str, ...] = ()
 
 
+class IntegrityPolicy(NamedTuple):
+    """argo: an entry of sourceIntegrity.git.policies."""
+
+    repositories: tuple[str, ...]  # globs; `!` before one excludes
+    mode: str  # of gpg: none, head or strict
+
+
 class DestinationServiceAccount(NamedTuple):
     """Globs of clusters and namespaces, and the account that syncs there act as."""
 
@@ -72,6 +79,7 @@ class Project:
     windows: tuple[SyncWindow, ...] = ()
     orphans: OrphanRule | None = None
     signature_keys: tuple[str, ...] = ()
+    integrity: tuple[IntegrityPolicy, ...] = ()  # argo: sourceIntegrity
     service_accounts: tuple[DestinationServiceAccount, ...] = ()  # argo: destinationServiceAccounts
     only_scoped_clusters: bool = False  # argo: permitOnlyProjectScopedClusters
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -102,6 +110,13 @@ def read_project(manifest: Mapping[str, Any], where: str = "") -> Project:
         windows=tuple(map(_window, spec.all_fields("syncWindows"))),
         orphans=_orphans(orphans) if orphans else None,
         signature_keys=tuple(each.text("keyID") for each in spec.all_fields("signatureKeys")),
+        integrity=tuple(
+            IntegrityPolicy(
+                tuple(repository.text("url") for repository in policy.all_fields("repos")),
+                policy.fields("gpg").text("mode"),
+            )
+            for policy in spec.fields("sourceIntegrity").fields("git").all_fields("policies")
+        ),
         service_accounts=tuple(
             DestinationServiceAccount(
                 cluster_pattern(entry.text("server")), entry.text("namespace"), entry.text("defaultServiceAccount")

@@ -12,7 +12,7 @@ from argosy.model.application import Application, Destination, Source
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import KindPattern, Project
 from argosy.policy.clusters import Clusters
-from argosy.policy.repository_patterns import fits, read_address
+from argosy.policy.repository_patterns import Address, fits, is_selected, read_address
 
 
 def violations(
@@ -69,7 +69,12 @@ def _source_rule(project: Project, url: str) -> str:
         return f"sourceRepos denies it by {matching[0]!r}"
     if denials and not address.is_parsed:
         return "sourceRepos denies some repositories, and this address cannot be parsed"
-    return "sourceRepos does not list it"
+    if not any(fits(pattern, address) for pattern in project.source_repos):
+        return "sourceRepos does not list it"
+    return (
+        "sourceIntegrity wants its signatures verified, which argosy cannot do yet; use signatureKeys instead, or "
+        "exclude the repository there"
+    )
 
 
 def _destination_rule(project: Project, destination: Destination) -> str:
@@ -94,7 +99,14 @@ def permits_source(project: Project, url: str) -> bool:
     matching = [pattern for pattern in project.source_repos if fits(pattern, address)]
     if not address.is_parsed and any(pattern.startswith("!") for pattern in project.source_repos):
         return False
-    return bool(matching) and not any(pattern.startswith("!") for pattern in matching)
+    is_allowed = bool(matching) and not any(pattern.startswith("!") for pattern in matching)
+    return is_allowed and not _needs_integrity(project, address)
+
+
+def _needs_integrity(project: Project, address: Address) -> bool:
+    """True if sourceIntegrity wants signatures of the repository. That is not implemented, so nothing passes it."""
+    policies = [policy for policy in project.integrity if policy.mode != "none"]
+    return any(not address.is_parsed or is_selected(policy.repositories, address) for policy in policies)
 
 
 def permits_destination(project: Project, destination: Destination) -> bool:

@@ -68,6 +68,14 @@ def fits(pattern: str, address: Address) -> bool:
     return matches(wanted.glob, address.text, by_segment=True)
 
 
+def is_selected(patterns: tuple[str, ...], address: Address) -> bool:
+    """argo: one glob that matches selects, one with `!` that matches excludes; a star crosses slashes here."""
+    matching = [
+        pattern for pattern in patterns if matches(read_pattern(pattern.removeprefix("!")).glob, address.text)
+    ]
+    return bool(matching) and not any(pattern.startswith("!") for pattern in matching)
+
+
 def _join_path(path: str, *, is_lower: bool) -> str:
     segments = [_decode(segment) if is_lower else segment for segment in path.split("/") if segment]
     if not segments:

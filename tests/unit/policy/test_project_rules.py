@@ -170,3 +170,24 @@ def test_the_list_that_forbids_a_kind_is_named(spec: dict[str, Any], is_namespac
     key = ResourceKey("", "Thing", "prod" if is_namespaced else "", "a")
     said = permits(project(**spec), key, is_namespaced=is_namespaced, destination=Destination(HERE, "", "prod"))
     assert said == f"resource :Thing is not permitted in project ml: {rule}"
+
+
+@pytest.mark.parametrize(
+    ("policies", "is_refused"),
+    [
+        ([], False),
+        ([{"repos": [{"url": "*"}], "gpg": {"mode": "head", "keys": ["A"]}}], True),
+        ([{"repos": [{"url": "*"}], "gpg": {"mode": "strict"}}], True),
+        ([{"repos": [{"url": "*"}]}], True),
+        ([{"repos": [{"url": "*"}], "gpg": {"mode": "none"}}], False),
+        ([{"repos": [{"url": "https://git.example/**"}], "gpg": {"mode": "head"}}], True),
+        ([{"repos": [{"url": "https://other.example/**"}], "gpg": {"mode": "head"}}], False),
+        ([{"repos": [{"url": "*"}, {"url": "!https://GIT.example:443/a/*"}], "gpg": {"mode": "head"}}], False),
+    ],
+)
+def test_source_integrity_is_not_verified_and_refuses_what_it_selects(policies: list[Any], is_refused: bool) -> None:
+    rules = project(sourceRepos=["*"], sourceIntegrity={"git": {"policies": policies}})
+    assert permits_source(rules, "https://git.example/a/b") is not is_refused
+    app = read_application({"spec": {"project": "ml", "source": {"repoURL": "https://git.example/a/b"}}})
+    reasons = [each for each in violations(rules, app, control_namespace="") if "sourceIntegrity" in each]
+    assert bool(reasons) is is_refused
