@@ -9,7 +9,7 @@ import pytest
 
 from argosy.cli.compat import NEEDS_A_SERVER
 from argosy.model.errors import SourceRefused
-from argosy.source.urls import parse_url
+from argosy.model.repository_url import parse_url
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "argosy"
@@ -35,14 +35,14 @@ def test_the_first_page_says_beside_applications_what_is_not_there_yet() -> None
     bullets = text.partition("```")[0].split("\n- ")
     (engine,) = [bullet for bullet in bullets if "Argo CD's own Applications" in bullet]
     assert LINK in engine
-    for word in ("ApplicationSets", "Helm repositories", "OCI", "hydrator", "service accounts"):
+    for word in ("ApplicationSets", "Helm repositories", "OCI", "hydrator", "source integrity"):
         assert word in engine, word
     section = text.partition("## Applications, delivered\n")[2].partition("\n## ")[0]
     assert LINK in section
 
 
 def test_fields_that_are_listed_are_read_by_no_part_of_the_engine() -> None:
-    assert {"sourceHydrator", "destinationServiceAccounts", "sourceIntegrity"} <= set(unread_fields())
+    assert {"sourceHydrator"} <= set(unread_fields())
     files = [file for part in ENGINE for file in (SOURCE / part).rglob("*.py")]
     texts = {str(file.relative_to(SOURCE)): file.read_text() for file in files}
     texts.pop(KNOWN_NAMES)

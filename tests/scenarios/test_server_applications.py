@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -357,6 +357,37 @@ async def test_an_object_is_read_patched_acted_on_and_deleted(api: ApiScene) -> 
     await api.room.sync()
     await api.seen("models", lambda app: "operation" not in app)
     await api.over("models")
+
+
+async def test_objects_are_changed_with_the_rights_that_a_sync_has(api: ApiScene) -> None:
+    enabled = "application.sync.impersonation.enabled"
+    web = named("Deployment", "web", "apps")
+    second = {"action": "pause", "group": "apps", "kind": "Deployment", "namespace": "ml", "resourceName": "web"}
+    patch = json.dumps({"metadata": {"labels": {"a": "b"}}})
+    changes: list[tuple[str, str, Any]] = [
+        ("POST", f"models/resource?{web}&patchType=application/merge-patch%2Bjson", patch),
+        ("POST", f"models/resource/actions?{web}", "restart"),
+        ("POST", "models/resource/actions/v2", second),
+        ("DELETE", f"models/resource?{web}", None),
+    ]
+    lookout = api.site.lookout
+    await api.room.configure({enabled: "true"})
+    try:
+        await until(lambda: lookout.rules.impersonation.is_enabled)
+        for method, path, document in changes:
+            refused = await api.ask(method, path, document)
+            assert refused.code == 403, (path, refused)
+            assert "no matching service account" in refused.json()["message"]
+        assert (await api.ask("GET", f"models/resource?{web}")).code == 200
+    finally:
+        await api.room.configure({enabled: None})
+        await until(lambda: not lookout.rules.impersonation.is_enabled)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(HANG_SECONDS):
+        while not holds():
+            await asyncio.sleep(0.01)
 
 
 async def test_what_is_not_of_this_application_cannot_be_touched(api: ApiScene) -> None:

@@ -13,9 +13,14 @@ from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.rules import Rules
 
 
-def impersonate(cluster: Doorway, app: Application, project: Project, rules: Rules) -> Doorway:
-    """Raises PolicyError."""
+def user_to_impersonate(app: Application, project: Project, rules: Rules) -> str:
+    """Empty: nobody. Raises PolicyError."""
     known = rules.clusters.find(app.destination)
     server = known.server if known is not None else app.destination.known.server
-    user = rules.impersonation.user_for(project, app, server)
+    return rules.impersonation.user_for(project, app, server)
+
+
+def impersonate(cluster: Doorway, app: Application, project: Project, rules: Rules) -> Doorway:
+    """Raises PolicyError."""
+    user = user_to_impersonate(app, project, rules)
     return cluster.acting_as(User(user)) if user else cluster

@@ -44,6 +44,11 @@ def reader_of(asked: Asked) -> Reader:
     return reader.signed(asked.caller.shown_name)
 
 
+def writer_of(asked: Asked, app: Application) -> Reader:
+    """A reader that changes objects of an Application with the rights that its syncs have."""
+    return reader_of(asked).impersonating(app)
+
+
 def _there(asked: Asked, reader: Reader, app: Application) -> Reader:
     """The same for all parts of an answer; a stream that lasts reads anew."""
     known: tuple[float, Reader] = asked.kept.get(THERE, (0.0, reader))

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from argosy.cluster import Catalog, Cluster
+from argosy.cluster import Catalog, Cluster, User
 from argosy.cluster.fleet import connection_of, values_of
 from argosy.compare import Memory
 from argosy.confine import Pool
@@ -37,6 +37,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import OrphanRule, Project
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
+from argosy.pipeline.impersonation import user_to_impersonate
 from argosy.pipeline.looking import DEFINITION, Look, Looker
 from argosy.pipeline.rendering import Renders
 from argosy.pipeline.rules import Rules
@@ -105,6 +106,15 @@ class Reader:
         other._localised = partial(self.settings.localised, other.cache, known.server)
         for name, index in indexes(self.settings.rules().tracking).items():
             other.cache.index(name, index)
+        return other
+
+    def impersonating(self, app: Application) -> Reader:
+        """The same, but changes what it changes as the account that syncs of the Application act as."""
+        user = user_to_impersonate(app, self.project(app), self.rules)
+        if not user:
+            return self
+        other = copy.copy(self)
+        other.cluster = self.cluster.acting_as(User(user))
         return other
 
     def check(self, app: Application) -> None:

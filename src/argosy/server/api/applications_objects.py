@@ -29,7 +29,7 @@ from argosy.server.api.naming_applications import finer, of_body
 from argosy.server.api.shapes_bodies import Body, as_fields
 from argosy.server.api.shapes_tree import text_of
 from argosy.server.asked import Asked
-from argosy.server.behalf import reader_of
+from argosy.server.behalf import reader_of, writer_of
 from argosy.server.resolving import application
 from argosy.server.routes import Found, May, Parameter, Route
 
@@ -60,9 +60,9 @@ async def patched(asked: Asked) -> Json:
         raise UserError(f"is no kind of patch; send one of {', '.join(PatchKind)}", where="patchType")
     if not sent:
         raise UserError("no patch is sent; send it as the body", where="body")
-    manifest = await _object(asked, reader)
+    manifest, patch = await _object(asked, reader), sent if isinstance(sent, str) else _text(sent)
     with as_fields():
-        await patch_object(reader, asked.subject, manifest, sent if isinstance(sent, str) else _text(sent), kind)
+        await patch_object(writer_of(asked, asked.subject), asked.subject, manifest, patch, kind)
     after = await (asked.site.desk if reader.is_here else reader).cluster.get(key_of(manifest))
     return _shown(reader, after or manifest)
 
@@ -75,7 +75,7 @@ async def deleted(asked: Asked) -> Json:
     reader = reader_of(asked)
     manifest = await _object(asked, reader)
     orphan, force = asked.query.flag("orphan"), asked.query.flag("force")
-    await delete_object(reader, asked.subject, manifest, orphan=orphan, force=force)
+    await delete_object(writer_of(asked, asked.subject), asked.subject, manifest, orphan=orphan, force=force)
     return Json({})
 
 
@@ -117,7 +117,7 @@ def _acting(found: Found | None, choice: Choice, name: str) -> Found | None:
 async def acted(asked: Asked) -> Json:
     reader, name = reader_of(asked), await asked.document()
     manifest = await _object(asked, reader)
-    await run_action(reader, asked.subject, actions_in_force(reader), manifest, name, {})
+    await run_action(writer_of(asked, asked.subject), asked.subject, actions_in_force(reader), manifest, name, {})
     return Json({})
 
 
@@ -126,7 +126,8 @@ async def acted_again(asked: Asked) -> Json:
     choice = Choice(*(body.text(part) for part in ("group", "kind", "namespace", "resourceName")))
     manifest = await belonging(reader, asked.subject, choice)
     parameters = {each.text("name"): each.text("value") for each in body.bodies("resourceActionParameters")}
-    await run_action(reader, asked.subject, actions_in_force(reader), manifest, body.text("action"), parameters)
+    writer, name = writer_of(asked, asked.subject), body.text("action")
+    await run_action(writer, asked.subject, actions_in_force(reader), manifest, name, parameters)
     return Json({})
 
 

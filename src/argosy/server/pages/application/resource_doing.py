@@ -11,7 +11,7 @@ from argosy.desk.applications.objects import delete_object
 from argosy.model.errors import UserError
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked, Refused
-from argosy.server.behalf import reader_of
+from argosy.server.behalf import reader_of, writer_of
 from argosy.server.pages.application.addresses import of_resource
 from argosy.server.pages.application.framing import app_of, back_to, framed
 from argosy.server.pages.application.resource_page import found, key_of_request, may_act, may_delete
@@ -30,7 +30,7 @@ async def run_action(asked: Asked) -> Answer:
     if live is None:
         raise UserError(f"{key.kind}/{key.name} does not live any more; nothing was done")
     reader = reader_of(asked)
-    await run(reader, app, actions_in_force(reader), live, name, {})
+    await run(writer_of(asked, app), app, actions_in_force(reader), live, name, {})
     return Redirect(where=f"{of_resource(app.namespace, app.name, key)}?said=acted")
 
 
@@ -58,7 +58,7 @@ async def delete(asked: Asked) -> Answer:
     if form.text("sure").strip() != key.name:
         return await _delete_page(asked, f"Type the name {key.name} to delete it: nothing was deleted.", 400)
     how = form.text("how")
-    await delete_object(reader_of(asked), app, live, orphan=how == "orphan", force=how == "force")
+    await delete_object(writer_of(asked, app), app, live, orphan=how == "orphan", force=how == "force")
     return back_to(asked, "deleted")
 
 
