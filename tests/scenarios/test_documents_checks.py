@@ -21,6 +21,8 @@ from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Check, Customizations, from_manifests
 from argosy.model.flow import Assessment, Health
 from argosy.model.manifest import load
+from argosy.model.names import GroupKind
+from argosy.sync.stale_status import DEFAULT_OBSERVED_KINDS, hold_stale_statuses
 from support.documented_health import (
     CELLS,
     CLAIM,
@@ -78,6 +80,7 @@ TABLES: list[tuple[str, list[Row]]] = [
     ("mlops.mlops.dev/NotebookValidationJob", CELLS),
 ]
 STRICT, CLAIMS, BY_CELL = 0, 4, 7
+NOTEBOOKS = (6, 7)
 
 
 Assess = Callable[[Check, Sequence[dict[str, Any]]], list[Assessment | None]]
@@ -111,6 +114,21 @@ def test_a_pasted_check_says_what_its_document_says(assess: Assess, place: int) 
     judged = assess(CHECKS[place], [row.manifest for row in table])
     expected = [(row.says, row.health, row.message) for row in table]
     assert [(row.says, each.health, each.message) for row, each in zip(table, judged, strict=True)] == expected
+
+
+@pytest.mark.parametrize("place", NOTEBOOKS)
+def test_a_result_of_an_older_spec_is_healthy_for_the_documents_check_and_progressing_in_a_sync(
+    assess: Assess, place: int
+) -> None:
+    async def assess_all(manifests: Sequence[dict[str, Any]]) -> list[Assessment | None]:
+        return said
+
+    stale = notebook({"phase": "Succeeded", "observedGeneration": 1}, generation=2)
+    said = assess(CHECKS[place], [stale])
+    (in_sync,) = asyncio.run(hold_stale_statuses(assess_all, DEFAULT_OBSERVED_KINDS)([stale]))
+    assert said[0] and in_sync and (said[0].health, in_sync.health) == (Health.HEALTHY, Health.PROGRESSING)
+    kind = GroupKind(*CHECKS[place].pattern.split("/"))
+    assert "AGY409" in {finding.rule for finding in lint(CHECKS[place].script, kind=kind)}
 
 
 def test_a_check_without_a_guard_fails_for_the_object_without_status_and_for_no_other(assess: Assess) -> None:

@@ -33,7 +33,7 @@ class Remedy(NamedTuple):
 INVALID: Final = Remedy("spec or project")
 # What helps where nobody proposes something better, by rule.
 USUAL: Final[Mapping[str, Remedy]] = {
-    **dict.fromkeys(("AGY401", "AGY402", "AGY403", "AGY407", "AGY408"), Remedy("correct the script")),
+    **dict.fromkeys(("AGY401", "AGY402", "AGY403", "AGY407", "AGY408", "AGY409"), Remedy("correct the script")),
     "AGY405": Remedy("use the CR"),
     "AGY406": Remedy("correct the key"),
     "AGY501": Remedy("ignore rule", False),

@@ -39,6 +39,7 @@ from argosy.source.repositories import Repositories
 from argosy.source.settings import read_settings
 from argosy.source.webhooks import WebhookSecrets, read_webhook_secrets
 from argosy.sync.automatic import HealBackoff
+from argosy.sync.stale_status import DEFAULT_OBSERVED_KINDS, read_observed_kinds
 from argosy.sync.terms import SyncSettings
 
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
@@ -51,6 +52,7 @@ KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-ce
 ARGOCD_SECRET: Final = "argocd-secret"  # noqa: S105 - its name
 _MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS, RBAC_CM})
 MASS_PRUNE: Final = "sync.massPrune"
+OBSERVED_KINDS: Final = "sync.observedGeneration"  # in argosy-cm: patterns of kinds whose stale status is not believed
 _TYPE: Final = "argocd.argoproj.io/secret-type"
 EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
     "metadata": {"name": "default"},
@@ -177,7 +179,11 @@ class Settings:
 
     def _sync(self, ours: Mapping[str, str], parameters: Mapping[str, str]) -> SyncSettings:
         delay = _seconds(parameters, "controller.sync.wave.delay.seconds", self._wave_delay)
+        observed = ours.get(OBSERVED_KINDS)
         return SyncSettings(
+            observed_kinds=(
+                DEFAULT_OBSERVED_KINDS if observed is None else read_observed_kinds(observed, OBSERVED_KINDS)
+            ),
             wave_delay=_seconds(ours, "sync.waveDelay", delay),
             timeout=_seconds(parameters, "controller.sync.timeout.seconds", 0.0),
         )

@@ -30,6 +30,7 @@ from argosy.sync.options import SyncOptions
 from argosy.sync.prune import MayDelete
 from argosy.sync.reading import read_live
 from argosy.sync.refresh import AssessAll, refresh
+from argosy.sync.stale_status import hold_stale_statuses
 from argosy.sync.states import DELETION, Board, Turn, waiting_text, with_reasons
 from argosy.sync.steps import DELETING, Ran, Runner, RunState
 from argosy.sync.terms import SyncSettings, Terms
@@ -68,6 +69,7 @@ async def advance(
     what keeps a wave from beginning."""
     if state.progress.is_over:
         return Advanced(state)
+    assess_all = hold_stale_statuses(assess_all, settings.observed_kinds)
     terms = Terms(app, state, options, is_mass=is_mass)
     board = Board(state, tasks)
     if state.progress is Progress.TERMINATING:

@@ -15,6 +15,7 @@ from argosy.model.flow import Task
 from argosy.model.hooks import has_option
 from argosy.model.manifest import Manifest
 from argosy.sync.options import CONFIRM, SyncOptions
+from argosy.sync.stale_status import DEFAULT_OBSERVED_KINDS
 
 REPLACER: Final = "argocd-application-controller"  # argo: who owns what is replaced: the program itself
 MIGRATED: Final = "kubectl-client-side-apply"
@@ -43,6 +44,7 @@ class SyncSettings:
     timeout: float = 0.0  # seconds until an operation is terminated; 0: never
     parallel: int = 16  # objects of a kind that are applied at the same time
     definition_patience: float = 3.0  # argo: seconds until custom resources are tried whatever their definition says
+    observed_kinds: tuple[str, ...] = DEFAULT_OBSERVED_KINDS  # patterns: a stale status of these is not believed
 
 
 @dataclass(frozen=True, slots=True)

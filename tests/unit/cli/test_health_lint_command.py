@@ -151,3 +151,18 @@ def test_the_report_for_ci_has_a_case_a_script(capsys: pytest.CaptureFixture[str
     assert (suite.get("tests"), suite.get("failures")) == ("4", "2")
     strict = ElementTree.fromstring(run(capsys, *arguments, "--strict")[1])
     assert strict.get("failures") == "3"
+
+
+def test_a_check_for_notebooks_that_ignores_observed_generation_is_found_in_settings_and_in_a_tree(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    key = "resource.customizations.health.mlops.mlops.dev_NotebookValidationJob"
+    (tmp_path / "cm.yaml").write_text(f"{CM}  {key}: |\n{indented(SCRIPT, 4)}")
+    rule = tmp_path / "rules" / "mlops.mlops.dev" / "NotebookValidationJob"
+    rule.mkdir(parents=True)
+    (rule / "health.lua").write_text(SCRIPT)
+    (rule / "health_test.yaml").write_text("tests: []\n")
+    for path, place in ((tmp_path / "cm.yaml", f"{tmp_path}/cm.yaml:8"), (tmp_path / "rules", f"{rule}/health.lua:3")):
+        code, out, _ = run(capsys, path)
+        said = "AGY409 warning: never compares status.observedGeneration with metadata.generation"
+        assert (code, f"{place}: {said}" in out) == (0, True), out

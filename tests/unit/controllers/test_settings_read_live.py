@@ -52,6 +52,23 @@ def test_times_are_read_and_keep_their_last_good_value(desk: Desk) -> None:
     assert len(rules.faults) == 1 and "timeout.reconciliation" in rules.faults[0]
 
 
+def test_kinds_whose_stale_status_is_not_believed_are_read(desk: Desk) -> None:
+    notebooks = ("mlops.mlops.dev/NotebookValidationJob",)
+    assert desk.settings.rules().sync.observed_kinds == notebooks
+    given = "mlops.mlops.dev/*, apps/{Deployment,StatefulSet}\n  serving.kserve.io/*"
+    read = ("mlops.mlops.dev/*", "apps/{Deployment,StatefulSet}", "serving.kserve.io/*")
+    desk.write(config("argosy-cm", sync__observedGeneration=given))
+    assert desk.settings.rules().sync.observed_kinds == read
+    desk.write(config("argosy-cm", sync__observedGeneration="apps/{Deployment"))
+    rules = desk.settings.rules()
+    assert rules.sync.observed_kinds == read, "the last good value holds"
+    assert len(rules.faults) == 1 and "sync.observedGeneration" in rules.faults[0]
+    desk.write(config("argosy-cm", sync__observedGeneration=""))
+    assert desk.settings.rules().sync.observed_kinds == ()
+    desk.write(config("argosy-cm"))
+    assert desk.settings.rules().sync.observed_kinds == notebooks
+
+
 def test_a_repository_that_is_refused_says_where_it_can_be_allowed(desk: Desk) -> None:
     said = r"below a folder that source\.local\.roots in the ConfigMap argosy-cm of namespace argocd names"
     with pytest.raises(AddressRefused, match=said):

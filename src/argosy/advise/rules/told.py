@@ -126,4 +126,14 @@ RULES: Final = (
         _READ,
         "Correct the condition that leads there, or take the part out.",
     ),
+    _rule(
+        "AGY409",
+        Severity.WARNING,
+        "A health check that ignores observedGeneration",
+        "Right after a sync changed the spec, the status still holds the result of the spec before. The check answers"
+        " Healthy, and the next wave begins too early.",
+        "The script reads the status and answers Healthy, and the name observedGeneration is nowhere in it. The bundled"
+        " check for the same kind relies on the field, so its operator advances it.",
+        "Answer Progressing while obj.status.observedGeneration is less than obj.metadata.generation.",
+    ),
 )

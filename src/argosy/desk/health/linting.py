@@ -12,6 +12,7 @@ from argosy.desk.health.inputs import MANIFESTS, STDIN, is_tree, manifest_files,
 from argosy.desk.health.schema_linting import kind_of_pattern, kind_of_rule_file, lint_schema_values
 from argosy.desk.health.sources import Located, Source
 from argosy.health.installation import holds_settings
+from argosy.health.kind_keys import is_wild
 from argosy.health.lint import lint
 from argosy.health.lint.finding import Purpose
 from argosy.health.setting_fault import Fault, Place
@@ -19,6 +20,7 @@ from argosy.health.settings import DISCOVERY, ActionsCheck, Customizations, from
 from argosy.health.table import to_lua
 from argosy.model.errors import UserError
 from argosy.model.manifest import load
+from argosy.model.names import GroupKind
 
 ERROR: Final = "error"
 DISAGREES: Final = "AGY405"
@@ -58,7 +60,7 @@ class Looked(NamedTuple):
     file: str
     place: str
     purpose: Purpose
-    pattern: str = ""  # of the kinds that it is for, where it is part of settings
+    pattern: str = ""  # of the kinds that it is for, where settings or folders say so
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class _Script(NamedTuple):
     def remarks(self) -> Iterator[Remark]:
         file, place, purpose, pattern = self.looked
         kind = kind_of_pattern(pattern) if pattern else kind_of_rule_file(Path(file))
-        findings = [*lint(self.text, open_libs=self.open_libs, purpose=purpose), *lint_schema_values(self.text, kind)]
+        general = lint(self.text, open_libs=self.open_libs, purpose=purpose, kind=_find_kind(pattern))
+        findings = [*general, *lint_schema_values(self.text, kind)]
         for found in sorted(findings, key=lambda finding: finding.line):
             at = self.at
             line = at.line_in(self.path, found.line) if at else found.line
@@ -158,6 +161,7 @@ class _Item(NamedTuple):
     open_libs: bool
     is_named: bool = False
     is_table: bool = False
+    pattern: str = ""  # group/Kind, by the folders of a tree
 
 
 def _items(path: Path, open_libs: bool) -> Iterator[_Item]:
@@ -167,7 +171,8 @@ def _items(path: Path, open_libs: bool) -> Iterator[_Item]:
         for file in sorted(path.rglob("*")):
             if file.suffix == ".lua" and "testdata" not in file.parts:
                 # argo: scripts that come with it have all libraries, but for actions
-                yield _Item(file, _purpose(file) != "action")
+                pattern = "/".join(file.parent.absolute().parts[-2:])
+                yield _Item(file, _purpose(file) != "action", pattern=pattern)
             elif file.name == "health.yaml" and (file.parent / "health_test.yaml").exists():
                 yield _Item(file, True, is_table=True)
     else:
@@ -181,7 +186,7 @@ def _lint_item(item: _Item) -> tuple[Linted, list[Located]]:
         return Linted(tuple(_table(file, text))), []
     is_script = file.suffix not in MANIFESTS if file != STDIN else _MANIFEST.search(text) is None
     if is_script:
-        return _lint_script(_Script(Looked(named(file), "", _purpose(file)), text, item.open_libs)), []
+        return _lint_script(_Script(Looked(named(file), "", _purpose(file), item.pattern), text, item.open_libs)), []
     if not item.is_named and not _MANIFEST.search(text):
         return Linted(), []
     held = [each for each in Source(named(file), text).located() if holds_settings(each.manifest)]
@@ -204,6 +209,14 @@ def _table(file: Path, text: str) -> Iterator[Remark]:
     except UserError as error:
         what, _, advice = str(error).partition("; ")
         yield Remark(str(file), 1, "AGY401", ERROR, what, advice)
+
+
+def _find_kind(pattern: str) -> GroupKind | None:
+    """The one kind that a pattern is for; None where it is for many."""
+    if not pattern or is_wild(pattern):
+        return None
+    group, _, kind = pattern.rpartition("/")
+    return GroupKind(group, kind)
 
 
 def _purpose(file: Path) -> Purpose:

@@ -12,6 +12,7 @@ from argosy.health.lint.answers import check_answers, check_end, returns_nowhere
 from argosy.health.lint.branches import check_branches, check_loops
 from argosy.health.lint.finding import Finding, Purpose, Severity
 from argosy.health.lint.flow import Flow
+from argosy.health.lint.generations import check_generations
 from argosy.health.lint.ground import GaveUp, Limits
 from argosy.health.lint.libraries import check_libraries
 from argosy.health.lint.names import check_beginning, check_names, missing_names, near_keyword
@@ -20,14 +21,17 @@ from argosy.health.lint.words import check_words
 from argosy.health.lua.syntax import LuaSyntaxError, parse
 from argosy.health.lua.syntax.scopes import Scopes, Variable, resolve, walk
 from argosy.health.lua.syntax.tree import Block, Function
+from argosy.model.names import GroupKind
 
 _TRIES = (Limits(32, 32, 2_500), Limits(32, 4, 25_000), Limits(6, 2, 25_000), Limits(1, 1, 25_000))
 
 __all__ = ["Finding", "Purpose", "Severity", "lint"]
 
 
-def lint(script: str, *, open_libs: bool = False, purpose: Purpose = "health") -> list[Finding]:
-    """What is wrong with the script, by line; each thing once."""
+def lint(
+    script: str, *, open_libs: bool = False, purpose: Purpose = "health", kind: GroupKind | None = None
+) -> list[Finding]:
+    """What is wrong with the script, by line; each thing once. `kind`: the one that it is for, where that is known."""
     try:
         tree = parse(script)
     except LuaSyntaxError as problem:
@@ -38,6 +42,7 @@ def lint(script: str, *, open_libs: bool = False, purpose: Purpose = "health") -
     found += check_names(tree, scopes, missing)
     if purpose == "health":
         found += check_words(tree, scopes)
+        found += check_generations(tree, kind) if kind else ()
     if returns_nowhere(tree):
         found.append(Finding("AGY401", tree.last_line, "never returns anything", "end the script with a return"))
     for limits in _TRIES:
