@@ -66,5 +66,5 @@ async def test_members_count_whatever_a_controller_that_worked_alone_has_left(de
     assert said.code == 0 and "ok argosy delivers" in said.out, said
     await desk.cluster.delete(ResourceKey(*LONE[:3], "argosy-member-one"))
     said = await desk.argosy("doctor")
-    told = "argosy's controller gave its last sign 7m" if left else "whether a controller runs cannot be seen"
+    told = "argosy's controller gave its last sign 7m" if left else "nobody delivers: no argosy controller"
     assert told in said.out, said

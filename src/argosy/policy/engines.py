@@ -56,14 +56,15 @@ def is_controller(manifest: Manifest) -> bool:
 def is_running(found: Manifest) -> bool:
     """Whether an Argo CD's controller runs behind it, is to run, or has not ended yet. In the sandbox it only plays."""
     spec, status = found.get("spec") or {}, found.get("status") or {}
-    if _plays(found):
+    if is_simulated(found):
         return False
     if found.get("kind") == POD:
         return status.get("phase") not in OVER
     return _count(spec.get("replicas", 1)) > 0 or _count(status.get("replicas")) > 0
 
 
-def _plays(found: Manifest) -> bool:
+def is_simulated(found: Manifest) -> bool:
+    """True for a workload of the sandbox's stand-in: it is always ready, and nothing runs in it."""
     return SIMULATED in (found["metadata"].get("annotations") or {})
 
 
@@ -234,7 +235,7 @@ def running(found: Iterable[Manifest]) -> list[Manifest]:
     found = tuple(found)
     there = [each for each in found if is_running(each)]
     told = {each["metadata"].get("namespace") for each in there if each.get("kind") != POD}
-    told |= {each["metadata"].get("namespace") for each in found if _plays(each)}
+    told |= {each["metadata"].get("namespace") for each in found if is_simulated(each)}
     return [each for each in there if each.get("kind") != POD or each["metadata"].get("namespace") not in told]
 
 

@@ -21,7 +21,7 @@ from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
-from argosy.policy.engines import POD, Deliverer
+from argosy.policy.engines import POD, Deliverer, is_simulated
 from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import SETTINGS
 from argosy.setup.openshift import DEPLOYMENT, OPERATOR, PLACES
@@ -31,6 +31,7 @@ PLAIN: Final = "argocd"
 INSTALLED: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 STALE: Final = 900.0  # seconds without a status that somebody wrote
 SILENT: Final = 120.0  # seconds without a sign of who leads; clocks may differ a little
+START: Final = "start argosy controller"
 _TAG: Final = re.compile(r":v?(\d[\w.+-]*)$")
 
 
@@ -119,13 +120,32 @@ def _alive(
         renewed = moment(view.renewed)
         quiet = (now - renewed).total_seconds() if renewed else 0.0
         if quiet > SILENT:
-            return HeadCheck("controllers", Mark.BAD, f"argosy's controller gave its last sign {span(quiet)} ago")
+            text = f"argosy's controller gave its last sign {span(quiet)} ago: {START}"
+            return HeadCheck("controllers", Mark.BAD, text)
         return HeadCheck("controllers", Mark.OK, "argosy delivers")
-    if any(CONTROLLER in each["metadata"]["name"] for each in workloads):
+    if any(CONTROLLER in each["metadata"]["name"] and not is_simulated(each) for each in workloads):
         version = _argo_version(workloads)
         told = " of ".join(filter(None, (f"Argo CD {version}".strip(), product)))
         return HeadCheck("controllers", Mark.OK, f"{told} runs")
-    return _signs(view, now, apps)
+    return _find_no_controller(view, workloads, apps) or _signs(view, now, apps)
+
+
+def _find_no_controller(
+    view: SettingsView, workloads: Sequence[Manifest], apps: Sequence[Application]
+) -> HeadCheck | None:
+    """A bad check if it is certain that no controller delivers; None if one runs, or cannot be seen from here."""
+    if view.has_argosy or not view.sees_leases or not view.engines.is_known or view.engines.over(view.namespace):
+        return None
+    has_stand_in = any(is_simulated(each) for each in workloads)
+    is_reconciled = any(each.status.get("reconciledAt") for each in apps)
+    if is_reconciled and not view.has_stopped and not has_stand_in:
+        return None  # a controller that leaves no Lease here may have written that
+    reason = (
+        "the Argo CD here is simulated, and no argosy controller runs"
+        if has_stand_in
+        else "no argosy controller and no Argo CD runs"
+    )
+    return HeadCheck("controllers", Mark.BAD, f"nobody delivers: {reason}; {START}")
 
 
 def _signs(view: SettingsView, now: datetime, apps: Sequence[Application]) -> HeadCheck:

@@ -77,6 +77,8 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         has_argosy=bool(leases),
         has_argocd=any(each.namespace == control for each in engines.controllers) if engines.is_known else None,
         engines=engines,
+        has_stopped=lease is not None and not leases,
+        sees_leases=LEASES not in asking.unread,
         renewed=max((str(mapping(each["spec"]).get("renewTime") or "") for each in leases), default=""),
     )
     view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _owner(config))
