@@ -17,6 +17,8 @@ from argosy.cli.promote_screen import picture, status_document
 from argosy.cli.screen import Screen
 from argosy.desk.promoting import session as sessions
 from argosy.desk.promoting.asking import Answers
+from argosy.desk.promoting.planning import Asked
+from argosy.promote.gates import Ran
 from support.promotion_repository import ALONE, Shelf, make
 
 
@@ -147,10 +149,64 @@ def test_what_runs_is_told_beside_what_git_has_and_the_way_there_begins_with_a_p
         assert document["runs"]["release"]["name"] == "r2" and document["step"] == session.advice
 
 
+def attempted(name: str, deployed: str, attempt: str, phase: str, sync: str = "Synced") -> dict[str, Any]:
+    """An Application that deployed a commit, and whose sync of the next one came to `phase`."""
+    found = app(name, deployed, sync)
+    found["status"]["sync"]["revision"] = attempt
+    found["status"]["operationState"] = {"phase": phase, "syncResult": {"revision": attempt}}
+    return found
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Error", "Running", "Terminating"])
+def test_a_release_whose_sync_did_not_succeed_is_not_what_runs(clone: Shelf, phase: str) -> None:
+    """All its objects are applied and so Synced, but a notebook failed, or is still at work."""
+    deployed = clone.git("rev-parse", "HEAD")
+    attempt = clone.pin("dev", "9.9")
+    with told(clone, attempt) as session:
+        session.answers.apps["dev"] = attempted("dev", deployed, attempt, phase)
+        rows = drawn(session)
+        document = status_document(session)["environments"][0]
+        plan = session.plan(Asked("staging"))
+    assert rows["release"][0].startswith("r5 ") and rows["runs"][0].startswith("r4 ")
+    assert document["runs"] == {"revision": deployed, "release": {"name": "r4", "commit": deployed, "byHand": False}}
+    assert plan.release.name == "r5"
+
+
+def test_a_release_that_nothing_had_to_be_synced_for_runs(clone: Shelf) -> None:
+    """What is there is what the newer commit asks for: no sync begins, and the last one was of the commit before."""
+    deployed = clone.git("rev-parse", "HEAD")
+    file = clone.folder / "dev" / "kustomization.yaml"
+    file.write_text(f"# another comment\n{file.read_text()}")
+    newer = clone.commit("dev: a comment")
+    with told(clone, newer) as session:
+        session.answers.apps["dev"] = attempted("dev", deployed, deployed, "Succeeded")
+        session.answers.apps["dev"]["status"]["sync"]["revision"] = newer
+        assert "runs" not in drawn(session)
+        assert session.planner.step(session.environment("dev")) is None
+
+
+@pytest.mark.parametrize(("sync", "phase"), [("OutOfSync", "Succeeded"), ("Synced", "Failed")])
+def test_a_notebook_vouches_only_for_a_release_that_was_deployed(clone: Shelf, sync: str, phase: str) -> None:
+    """Somebody ran the notebook again, but its environment still runs the release before."""
+    text = (clone.folder / "argosy.yaml").read_text()
+    gates = "after: dev, gates: [{notebook: eval}, {healthy: 1m}]}"
+    clone.write("argosy.yaml", text.replace("path: staging, after: dev}", f"path: staging, {gates}"))
+    deployed = clone.commit("a gate")
+    attempt = clone.pin("dev", "9.9")
+    with told(clone, attempt) as session:
+        found = attempted("dev", deployed, attempt, phase, sync)
+        if sync == "OutOfSync":
+            found["status"]["operationState"]["syncResult"]["revision"] = deployed
+        session.answers.apps["dev"] = found
+        session.answers.notebooks["dev", "eval"] = Ran("Succeeded", datetime.now(UTC))
+        closed = session.plan(Asked("staging")).closed
+    assert [(each.kind, each.why) for each in closed] == [
+        (kind, "web-dev does not run this release: it is not pushed") for kind in ("notebook", "healthy")
+    ]
+
+
 @pytest.mark.tier("all")
 def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
-    from argosy.desk.promoting.planning import Asked
-
     tip = clone.git("rev-parse", "HEAD")
     text = (clone.folder / "argosy.yaml").read_text()
     clone.write("argosy.yaml", text.replace("- approval: leads", "- healthy: 1m"))

@@ -39,13 +39,12 @@ class Standing:
     health: str = ""
     since: datetime | None = None  # when it got this health
     sync: str = ""
-    runs: bool | None = None  # whether the release is part of what was synced; None: this clone cannot tell
-    revision: str = ""
+    runs: bool | None = None  # whether the release is part of what was deployed; None: this clone cannot tell
+    revision: str = ""  # that was deployed last, whatever Git has by now
     deployed: datetime | None = None  # when that was
     hold: str = ""  # a hold on the Application, as a sentence
     trouble: str = ""  # a sync that failed since
     is_past: bool = False  # it ran the release once, and runs something else by now
-    synced: str = ""  # the revision that was deployed last, whatever it is compared with
     is_unpushed: bool = False  # the release is in this clone alone
     back: str = ""  # that it was rolled back, and Git still asks for something else
 

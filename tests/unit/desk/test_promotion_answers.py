@@ -61,5 +61,21 @@ async def test_applications_notebooks_and_the_asker_are_found(cluster: EmbeddedC
     assert found.by is not None and found.by.known_by == "cluster" and found.by.name
 
 
+async def test_a_notebook_whose_status_is_of_an_older_spec_has_not_run(cluster: EmbeddedCluster) -> None:
+    await cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    notebook = {"git": {"url": "https://e.com/a.git", "ref": "main"}, "path": "a.ipynb"}
+    spec = {"notebook": notebook, "podConfig": {"containerImage": "a"}}
+    await cluster.create(made("NotebookValidationJob", "mlops.mlops.dev/v1alpha1", "eval", "ns-dev", spec=spec))
+    key = ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ns-dev", "eval")
+    status = {"phase": "Succeeded", "completionTime": "2026-05-04T12:00:00Z", "observedGeneration": 1}
+    await cluster.patch(key, {"status": status}, subresource="status")
+    desk = Desk(cluster, "here", "argocd", "argocd")
+    ran = (await _answers(desk, WAY)).notebooks["dev", "eval"]
+    assert ran is not None and ran.phase == "Succeeded"
+    await cluster.patch(key, {"spec": {"notebook": {"path": "b.ipynb"}}})
+    ran = (await _answers(desk, WAY)).notebooks["dev", "eval"]
+    assert ran is not None and (ran.phase, ran.ended) == ("", None)
+
+
 async def test_a_time_that_is_none_is_none() -> None:
     assert time_of(None) is None and time_of("soon") is None

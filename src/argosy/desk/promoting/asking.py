@@ -20,6 +20,7 @@ from argosy.model.names import ResourceKey
 from argosy.promote.environments import Way
 from argosy.promote.gates import Ran
 from argosy.promote.log import By
+from argosy.sync.stale_status import find_stale_generations
 
 SECONDS: Final = 8.0
 JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
@@ -78,6 +79,8 @@ def _ran(job: Manifest | None) -> Ran | None:
     if job is None:
         return None
     status = job.get("status") or {}
+    if find_stale_generations(job):
+        return Ran("", message="its status is of an older spec")
     ended = time_of(status.get("completionTime"))
     return Ran(str(status.get("phase") or ""), ended, str(status.get("message") or ""))
 

@@ -239,22 +239,20 @@ class Planner:
         history = [each for each in status.get("history") or () if isinstance(each, dict)]
         deployed = time_of(history[-1].get("deployedAt")) if history else None
         is_bad = state.get("phase") in ("Failed", "Error")
-        revision = str(sync.get("revision") or "")
-        runs = self._runs(environment, release, revision) if release else None
-        is_past = bool(runs and release) and not self._is_as_then(environment, release, revision)
+        deployed_revision = find_deployed_revision(status)
+        runs = self._runs(environment, release, deployed_revision) if release else None
+        is_past = bool(runs and release) and not self._is_as_then(environment, release, deployed_revision)
         hold = read_hold(app["metadata"].get("annotations") or {})
-        deployed_last = str(history[-1].get("revision") or "") if history else ""
         return Standing(
             str(health.get("status") or "Unknown"),
             time_of(health.get("lastTransitionTime")) or time_of(state.get("finishedAt")),
             str(sync.get("status") or "Unknown"),
             runs and not is_past,
-            revision,
+            deployed_revision,
             deployed,
             hold_told(hold, environment.application) if hold else "",
             f"its last sync {str(state.get('phase')).lower()}" if is_bad else "",
             is_past,
-            revision if sync.get("status") == "Synced" else deployed_last,
             runs is False and release is not None and self._is_unpushed(environment, release),
             str(rollback_of(status, _ref(app)) or ""),
         )
@@ -272,12 +270,12 @@ class Planner:
         standing = self.standing(environment)
         if standing is None:
             return None
-        if not standing.synced or not self.survey.repository.commit_of(standing.synced):
-            return Running(standing.synced)
+        if not standing.revision or not self.survey.repository.commit_of(standing.revision):
+            return Running(standing.revision)
         try:
-            return Running(standing.synced, self.survey.release(environment, standing.synced))
+            return Running(standing.revision, self.survey.release(environment, standing.revision))
         except ArgosyError:
-            return Running(standing.synced)  # as it was then it cannot be built any more
+            return Running(standing.revision)  # as it was then it cannot be built any more
 
     def step(self, environment: Environment) -> Step | None:
         """What brings it to what Git says, where something does."""
@@ -336,6 +334,21 @@ class Planner:
         if dirty := self.survey.repository.dirty(inputs):
             notes.append(f"not committed, so not looked at: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
         return notes
+
+
+def find_deployed_revision(status: Manifest) -> str:
+    """The revision that runs: that of the last successful sync, or a later one that needed no sync.
+
+    An Application is Synced as soon as all objects of a revision are applied, also where its sync failed afterwards: a
+    notebook or a hook did not succeed. Such a revision did not run.
+    """
+    sync, state = status.get("sync") or {}, status.get("operationState") or {}
+    history = [each for each in status.get("history") or () if isinstance(each, dict)]
+    last_success = str(history[-1].get("revision") or "") if history else ""
+    compared = str(sync.get("revision") or "")
+    attempted = str((state.get("syncResult") or {}).get("revision") or "")
+    has_not_succeeded = attempted == compared and state.get("phase") not in (None, "", "Succeeded")
+    return compared if sync.get("status") == "Synced" and not has_not_succeeded else last_success
 
 
 def _paths(app: Manifest) -> set[str]:
