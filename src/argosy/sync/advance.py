@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import compress
 
 from argosy.cluster import Catalog, Cluster, Propagation
 from argosy.model.application import Application, OperationState, Outcome, Phase, Progress
@@ -31,7 +32,7 @@ from argosy.sync.prune import MayDelete
 from argosy.sync.reading import read_live
 from argosy.sync.refresh import AssessAll, refresh
 from argosy.sync.stale_status import hold_stale_statuses
-from argosy.sync.states import DELETION, Board, Turn, waiting_text, with_reasons
+from argosy.sync.states import DELETION, HELD_BACK, Board, Turn, failure_text, waiting_text, with_reasons
 from argosy.sync.steps import DELETING, Ran, Runner, RunState
 from argosy.sync.terms import SyncSettings, Terms
 
@@ -240,7 +241,9 @@ class _Call:
             if ran.state is RunState.PENDING:
                 return self._running(ran.message, ran.wait)
             return self._running(waiting_text(pending), 0.0)
-        said = with_reasons(message, self.board.ordinary)
+        failures = set(self.board.failures())
+        is_reason = (turn in failures or turn.outcome is Outcome.SYNC_FAILED for turn in self.board.ordinary)
+        said = failure_text(message, list(compress(self.board.ordinary, is_reason)))
         if any(turn.outcome is Outcome.SYNC_FAILED for turn in last):
             said += "\n" + with_reasons("one or more SyncFail hooks failed", last)
         return self._over(Progress.FAILED, said)
@@ -275,7 +278,7 @@ class _Call:
         if not found.has_failed:
             return self._running(found.message, LOOK)
         for turn in makes:
-            self.board.record(turn, Outcome.SYNC_FAILED, Progress.FAILED, f"not applied: {found.message}")
+            self.board.record(turn, Outcome.SYNC_FAILED, Progress.FAILED, f"{HELD_BACK}{found.message}")
         return await self._fail(NOT_APPLIED)
 
     async def _after(self, step: Sequence[Turn], ran: Ran, *, is_last: bool) -> Advanced | None:

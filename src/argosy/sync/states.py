@@ -14,10 +14,12 @@ from argosy.model.flow import Assessment, Health, Task
 from argosy.model.hooks import DeletePolicy, annotation_text, delete_policies
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey, split_api_version
+from argosy.sync.blocks import block_wave
 from argosy.sync.gates import Gate, gate_of
 from argosy.sync.images import images_of
 
 DELETION = "deletion of"
+HELD_BACK = "not applied: "  # how the result of an object begins whose wave a notebook blocks
 
 # argo: what an outcome says of the task's progress.
 PROGRESS_OF = {
@@ -199,8 +201,30 @@ def waiting_text(turns: Sequence[Turn], what: str = "") -> str:
 
 def with_reasons(message: str, turns: Iterable[Turn]) -> str:
     """argo: what many say is said once."""
-    reasons = dict.fromkeys(turn.message for turn in turns if turn.outcome is Outcome.SYNC_FAILED)
+    reasons = dict.fromkeys(turn.message for turn in turns if _is_refused(turn))
     return f"{message}, reason: {','.join(reasons)}" if reasons else message
+
+
+def find_gate_sentence(turn: Turn) -> str:
+    """Why a gate failed the sync, in the gate's own words; empty if no gate did."""
+    if turn.outcome is Outcome.SYNC_FAILED:
+        return turn.message.removeprefix(HELD_BACK) if turn.message.startswith(HELD_BACK) else ""
+    is_gate = turn.gate.blocks or turn.gate.timeout or block_wave(turn.task.desired or {}) is not None
+    return f"{shown(turn.key)}: {turn.message}" if is_gate and turn.message else ""
+
+
+def failure_text(message: str, failed: Sequence[Turn]) -> str:
+    """The sentences of gates, if nothing but gates failed the sync; else Argo CD's words, with all reasons."""
+    sentences = {turn: find_gate_sentence(turn) for turn in failed}
+    told = list(dict.fromkeys(filter(None, sentences.values())))
+    if told and all(sentences.values()):
+        return "; ".join(told)
+    reasons = [sentences[turn] or turn.message for turn in failed if sentences[turn] or _is_refused(turn)]
+    return f"{message}, reason: {','.join(dict.fromkeys(reasons))}" if reasons else message
+
+
+def _is_refused(turn: Turn) -> bool:
+    return turn.outcome is Outcome.SYNC_FAILED
 
 
 def missing_text(key: ResourceKey) -> str:

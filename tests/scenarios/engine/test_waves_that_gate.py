@@ -159,8 +159,8 @@ async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(
     assert app["status"]["operationState"]["phase"] == end
     assert (await room.get("ConfigMap", "model") is not None) == (end == "Succeeded")
     if end == "Failed":
-        said = "not applied: NotebookValidationJob ml/train, which blocks wave 2, failed: no reason was given"
-        assert said in app["status"]["operationState"]["message"]
+        said = "NotebookValidationJob ml/train, which blocks wave 2, failed: no reason was given"
+        assert app["status"]["operationState"]["message"] == said
 
 
 @pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=IN_TEST_ALL), "Failed"])
