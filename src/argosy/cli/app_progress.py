@@ -8,12 +8,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TextIO
 
 from argosy.cli.screen import Screen, plain, shown_width
 from argosy.desk.applications import facts
 from argosy.desk.applications.facts import Row
+from argosy.desk.applications.following import is_taken_up
 from argosy.desk.applications.waited import Waited
 from argosy.model.application import Application
 from argosy.model.names import ResourceKey
@@ -34,7 +36,7 @@ class Lines:
         self._seen: dict[ResourceKey, Row] = {}
 
     def see(self, app: Application) -> None:
-        for row in facts.rows(app):
+        for row in facts.rows(_without_earlier_operation(app)):
             before = self._seen.get(row.key)
             if before in (row, row._replace(message=before.message) if before and not row.message else row):
                 continue  # an operation that begins has said nothing yet: that is no news
@@ -120,13 +122,14 @@ class Waves:
 
 
 def wave_lines(app: Application, screen: Screen) -> list[str]:
-    """What each wave waits for. Objects without a result are still to come."""
+    """What each wave waits for. Objects without a result are still to come, and are shown as they are now."""
+    app = _without_earlier_operation(app)
     results = {each.key: each for each in app.state.results} if app.state else {}
     running = facts.is_busy(app)
     shown = sorted(facts.rows(app), key=lambda row: (row.wave, row.key))
     lines = []
     for row in shown[:MOST_ROWS]:
-        mark = screen.mark(_word(row, row.key in results, running))
+        mark = screen.mark(_word(row, is_waiting=running and row.key not in results))
         lead = f" wave {row.wave:<3} {mark}  {row.key.kind}/{row.key.name}  "
         lines.append(_cut(lead, _said(row), screen))
     if len(shown) > MOST_ROWS:
@@ -142,8 +145,13 @@ def _said(row: Row) -> str:
     return row.message if is_of_apply or row.hook else f"health: {row.message}"
 
 
-def _word(row: Row, has_result: bool, running: bool) -> str:
-    if not has_result and running:
+def _without_earlier_operation(app: Application) -> Application:
+    """The Application without the results of its last operation, while the next one is asked for and has not begun."""
+    return app if is_taken_up(app) else replace(app, state=None)
+
+
+def _word(row: Row, *, is_waiting: bool) -> str:
+    if is_waiting and row.health == "Missing":
         return "Missing"
     if row.status in FAILING:
         return "failed"

@@ -79,8 +79,43 @@ def test_waves_are_in_order_and_show_what_is_still_to_come() -> None:
     lines = wave_lines(application(), Screen(io.StringIO()))  # type: ignore[arg-type]
     assert [line.split()[:2] for line in lines[:2]] == [["wave", "0"], ["wave", "1"]]
     assert "Synced" in lines[0] and "Secret/token" in lines[0] and "secret/token created" in lines[0]
-    assert "Missing" in lines[1]
+    assert "OutOfSync" in lines[1] and "Missing" not in lines[1]
     assert lines[2] == " Running: one more"
+
+
+def asked(*resources: dict[str, Any]) -> Application:
+    """An operation is asked for; what is told is still that of the one before."""
+    live = {"kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync"}
+    result = {"group": "", "kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "Synced",
+              "message": "configmap/settings unchanged", "syncPhase": "Sync"}  # fmt: skip
+    state = {"operation": {"sync": {}}, "phase": "Succeeded", "message": "successfully synced (all tasks run)",
+             "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z",
+             "syncResult": {"revision": "x", "resources": [result]}}  # fmt: skip
+    return read_application(
+        {
+            "metadata": {"name": "models", "namespace": "argocd"},
+            "spec": {"source": {"repoURL": "https://git.example/ml", "path": "app"}, "destination": {"name": "a"}},
+            "operation": {"sync": {}},
+            "status": {"resources": [*resources, live], "operationState": state},
+        }
+    )
+
+
+def test_only_an_object_that_is_missing_is_shown_as_missing_while_it_waits() -> None:
+    absent = {"kind": "ConfigMap", "namespace": "ml", "name": "absent", "status": "OutOfSync",
+              "health": {"status": "Missing"}}  # fmt: skip
+    same = {"kind": "ConfigMap", "namespace": "ml", "name": "same", "status": "Synced"}
+    lines = wave_lines(asked(absent, same), Screen(io.StringIO()))
+    words = {line.split()[4]: line.split()[3] for line in lines}
+    assert words == {"ConfigMap/absent": "Missing", "ConfigMap/same": "Synced", "ConfigMap/settings": "OutOfSync"}
+
+
+def test_results_of_the_operation_before_are_not_shown_as_those_of_the_one_that_is_asked_for() -> None:
+    stream = io.StringIO()
+    Lines(stream).see(asked())
+    assert "settings" in stream.getvalue() and "unchanged" not in stream.getvalue()
+    drawn = "\n".join(wave_lines(asked(), Screen(io.StringIO())))
+    assert "unchanged" not in drawn and "Succeeded" not in drawn
 
 
 def test_a_picture_is_drawn_over_itself_and_only_when_it_changed() -> None:
