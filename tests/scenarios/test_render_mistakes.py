@@ -167,6 +167,7 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
         (["-f", "overlays"], "overlays: is a folder"),
         (["-f", "none.yaml"], "none.yaml: there is no such file"),
         (["-f", "set.yaml"], "holds an ApplicationSet"),
+        (["-f", "app.yaml"], "the chart nginx is in a chart repository, and chart repositories are not supported"),
         (["overlays/dev", "--repo", "../nowhere"], "--repo ../nowhere: there is no such folder"),
     ],
 )
@@ -174,6 +175,10 @@ def test_a_habit_from_another_command_is_told_the_flag_here(
     desk: Desk, models: Path, words: list[str], said: str
 ) -> None:
     (models / "set.yaml").write_text("apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: a}\n")
+    chart = "{repoURL: 'http://127.0.0.1:1/charts', chart: nginx, targetRevision: 1.2.3}"
+    (models / "app.yaml").write_text(
+        f"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: a}}\nspec: {{source: {chart}}}\n"
+    )
     done = desk.render(models, *words)
     assert (done.returncode in (2, 5), done.stdout) == (True, "")
     assert said in done.stderr and "next: " in done.stderr

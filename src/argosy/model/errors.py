@@ -35,6 +35,8 @@ def _rebuilt(kind: type[ArgosyError], args: tuple[Any, ...], state: Mapping[str,
 class UserError(ArgosyError):
     """The input is wrong; `where` says which file, field or object, and `line` where in it, from 1 on (0: unknown)."""
 
+    source = ""  # the ref and path of the Application's source that could not be loaded
+
     def __init__(self, message: str, *, where: str = "", line: int = 0) -> None:
         super().__init__(message)
         self.message = message

@@ -6,7 +6,8 @@ In: sources and refs. Out: Assembled, or a UserError. Never: applies anything.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,11 +24,29 @@ from argosy.model.project import Project
 from argosy.pipeline.rendering import Asked, Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits_source
+from argosy.render import chart_error
 from argosy.report.conditions import Condition, ConditionType
 from argosy.runtime.about import note
 from argosy.source.signatures import signature_rule
 
 HEAD: Final = "HEAD"
+NOT_LOADED: Final = "Failed to load target state"  # argo: its words
+
+
+def load_error_text(error: UserError) -> str:
+    """What a condition or an operation says of sources that cannot be loaded: the error, with its ref and path."""
+    return f"{NOT_LOADED}: {error}{f' ({error.source})' if error.source else ''}"
+
+
+@contextmanager
+def _naming_source(source: Source, ref: str) -> Iterator[None]:
+    """Notes on an error which source it is about. Overwrites: many Applications may share one answer of a host."""
+    try:
+        yield
+    except UserError as error:
+        place = f"chart {source.chart}" if source.chart else f"path {source.path or '.'}"
+        error.source = f"targetRevision {ref or HEAD}, {place}"
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +124,13 @@ class Assembler:
                 raise PolicyError(f"the remote base {url} is not permitted in project '{project.name}'", where=url)
             return await self._checkout(url, ref or HEAD, "", project, wanted, rules)
 
-        rendered = [
-            await self.renders.render(
-                Asked(app, source, checkout, rules.build, aliases), number, fetch, afresh=wanted.afresh
-            )
-            for number, (source, checkout) in enumerate(zip(wanted.sources, checkouts))
-            if not (source.alias and not source.path and not source.chart)
-        ]
+        rendered = []
+        for number, (source, ref, checkout) in enumerate(zip(wanted.sources, wanted.refs, checkouts)):
+            if source.alias and not source.path and not source.chart:
+                continue
+            asked = Asked(app, source, checkout, rules.build, aliases)
+            with _naming_source(source, ref):
+                rendered.append(await self.renders.render(asked, number, fetch, afresh=wanted.afresh))
         shape = self._in_shape(app, rendered, rules, kinds)
         return Assembled(
             sources=wanted.sources,
@@ -124,10 +143,14 @@ class Assembler:
         )
 
     async def _checkouts(self, project: Project, wanted: Wanted, rules: Rules) -> list[Checkout]:
-        return [
-            await self._checkout(source.repo_url, ref, source.tag_prefix, project, wanted, rules)
-            for source, ref in zip(wanted.sources, wanted.refs, strict=True)
-        ]
+        checkouts = []
+        for source, ref in zip(wanted.sources, wanted.refs, strict=True):
+            with _naming_source(source, ref):
+                if source.chart:  # before the host is asked: asked as a Git repository, it seems to want credentials
+                    raise chart_error(source)
+                found = await self._checkout(source.repo_url, ref, source.tag_prefix, project, wanted, rules)
+                checkouts.append(found)
+        return checkouts
 
     async def _checkout(
         self, url: str, ref: str, prefix: str, project: Project, wanted: Wanted, rules: Rules

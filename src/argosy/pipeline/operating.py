@@ -21,7 +21,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.project import Project
 from argosy.model.times import written
-from argosy.pipeline.assembling import Assembled, Assembler, Wanted
+from argosy.pipeline.assembling import Assembled, Assembler, Wanted, load_error_text
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.impersonation import impersonate
 from argosy.pipeline.looking import Look, Looker, removed_by
@@ -41,7 +41,6 @@ from argosy.sync.retry import is_resting, next_attempt, rest, settle
 
 BLOCKED: Final = "Sync operation blocked by sync window"
 LOOK_AGAIN: Final = 30.0  # argo: at the latest
-NOT_LOADED: Final = "Failed to load target state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class Operator:
         try:
             assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
         except UserError as error:
-            raise UserError(spelled([Condition(ConditionType.COMPARISON_ERROR, f"{NOT_LOADED}: {error}")])) from error
+            raise UserError(spelled([Condition(ConditionType.COMPARISON_ERROR, load_error_text(error))])) from error
         if not state.has_result:
             return Step(self._for_revision(app, state, assembled), 0.0)
         look = await self.looker.look(app, project, assembled, rules, kinds)

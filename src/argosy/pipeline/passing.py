@@ -23,12 +23,12 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.model.refreshing import HARD
 from argosy.model.times import written
-from argosy.pipeline.assembling import Assembler, Wanted
+from argosy.pipeline.assembling import Assembler, Wanted, load_error_text
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.ground import Fleet, Ground, OnlyHere, Shut, everything
 from argosy.pipeline.impersonation import impersonate
 from argosy.pipeline.looking import Look
-from argosy.pipeline.operating import NOT_LOADED, begun, spelled
+from argosy.pipeline.operating import begun, spelled
 from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rendering import Crew, Renders
 from argosy.pipeline.reporting import Operation, Passed, Reporter, Rest
@@ -205,7 +205,7 @@ class Pipeline:
         except UserError as error:
             if isinstance(error, Unreachable) and refresh is None and self._may_pass(app):
                 raise
-            said = f"{NOT_LOADED}: {error}"
+            said = load_error_text(error)
             revisions = (error.last_good,) if isinstance(error, SourceError) and error.last_good else ()
             look = unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], revisions)
             # argo: how what lives fares is told, also where nobody knows what Git asks for

@@ -23,6 +23,7 @@ from argosy.render.inputs import (
 )
 from argosy.render.overrides import overridden
 from argosy.render.settings import BuildSettings, Fetch, RenderLimits, read_build_settings
+from argosy.render.submodules import find_submodule, submodule_text
 from argosy.render.tools import Job, run
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "RenderLimits",
     "are_current",
     "build_environment",
+    "chart_error",
     "read_build_settings",
     "render",
     "render_application",
@@ -50,10 +52,12 @@ def render(
 ) -> Rendered:
     """What a source asks for; `refs` are the sources that `$alias/` reaches, `fetch` gets remote bases."""
     if source.chart:
-        raise _chart_error(source)
+        raise chart_error(source)
     inputs: dict[Input, str] = {}
     tree = RecordingTree(checkout.tree, "", inputs)
     folder = source_folder(tree, source.path)
+    if submodule := find_submodule(checkout.tree, folder):  # there, but empty: nothing must be pruned for that
+        raise RenderError(submodule_text(submodule), where=source.path)
     notes: list[str] = []
     source = overridden(tree, folder, source, app.name, notes)
     job = Job(
@@ -100,9 +104,9 @@ def _is_only_named(source: Source) -> bool:
     return bool(source.alias) and not source.path and not source.chart
 
 
-def _chart_error(source: Source) -> RenderError:
+def chart_error(source: Source) -> RenderError:
     return RenderError(
-        f"the chart {source.chart} is in a chart repository, and charts are only read from Git: put it into a Git"
-        " repository (`helm pull --untar`) and name its folder in the source's path",
+        f"the chart {source.chart} is in a chart repository, and chart repositories are not supported: put it into a"
+        " Git repository (`helm pull --untar`) and name its folder in the source's path",
         where=source.repo_url,
     )

@@ -11,6 +11,7 @@ from argosy.model.tree import Tree
 from argosy.render.kustomize.loading import NAMES
 from argosy.render.kustomize.places import joined, located
 from argosy.render.settings import BuildSettings
+from argosy.render.submodules import find_submodule, submodule_text
 
 DIRECTORY: Final = "Directory"
 HELM: Final = "Helm"
@@ -27,6 +28,8 @@ def source_folder(tree: Tree, path: str) -> str:
         message = "the path of a source is absolute: write it relative to the root of the repository"
         raise RenderError(message, where=where)
     folder, kind = located(tree, joined("", path, where), where)
+    if not kind and (submodule := find_submodule(tree, folder)):
+        raise RenderError(submodule_text(submodule), where=where)
     if not kind:
         raise RenderError("there is no such folder in the repository: correct the path of the source", where=where)
     if kind != "folder":

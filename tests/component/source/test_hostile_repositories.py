@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.errors import CorruptSource, SourceError, SourceRefused
+from argosy.model.application import Application, Source
+from argosy.model.errors import CorruptSource, RenderError, SourceError, SourceRefused
+from argosy.model.flow import Checkout
+from argosy.render import render
 from argosy.source.git.objects import ObjectReader
 from argosy.source.git.tree import GitTree
 from argosy.source.repositories import Repositories
@@ -70,6 +73,10 @@ async def test_a_submodule_is_an_empty_folder_whose_files_are_explained(
     assert tree.listing("lib") == () and tree.entry("lib/a") is None
     with pytest.raises(SourceError, match="lib is a submodule"):
         tree.read("lib/a")
+    app = Application(name="app")
+    for path in ("lib", "lib/deploy"):
+        with pytest.raises(RenderError, match=f"{path}: lib is a Git submodule, and submodules are not supported"):
+            render(Checkout(tree, "r"), app, Source(path=path))
 
 
 BAD_MODULES = [

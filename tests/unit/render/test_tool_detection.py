@@ -7,6 +7,7 @@ import pytest
 from argosy.model.application import DirectoryOptions, HelmOptions, KustomizeOptions, Source
 from argosy.model.errors import RenderError
 from argosy.render.detect import detect, source_folder
+from argosy.render.kustomize import build
 from argosy.render.settings import BuildSettings, PluginCommand
 from support.file_trees import TextTree
 
@@ -90,3 +91,29 @@ def test_a_path_that_is_no_folder_of_the_repository_is_refused(path: str, said: 
 )
 def test_a_path_is_read_as_people_write_it(path: str, folder: str) -> None:
     assert source_folder(TextTree({"app/sub/a.yaml": ""}, {"in": "app"}), path) == folder
+
+
+MODULES = '[submodule "lib"]\n\tpath = vendor/lib\n\turl = https://example.com/lib\n'
+
+
+@pytest.mark.parametrize("path", ["vendor/lib", "vendor/lib/deploy"])
+def test_a_path_in_a_submodule_says_that_submodules_are_not_supported(path: str) -> None:
+    """Git lists a submodule as a folder; its files are in another repository."""
+    tree = TextTree({".gitmodules": MODULES, "vendor/other.yaml": ""})
+    with pytest.raises(RenderError, match="vendor/lib is a Git submodule, and submodules are not supported"):
+        source_folder(tree, path)
+
+
+def test_a_folder_whose_files_are_there_is_no_submodule_whatever_is_declared() -> None:
+    tree = TextTree({".gitmodules": MODULES, "vendor/lib/a.yaml": "", "vendor/library/a.yaml": ""})
+    assert source_folder(tree, "vendor/lib") == "vendor/lib"
+    assert source_folder(tree, "vendor/library") == "vendor/library"
+    with pytest.raises(RenderError, match="there is no such folder"):
+        source_folder(TextTree({".gitmodules": MODULES}), "vendor/library")
+
+
+@pytest.mark.parametrize("field", ["resources", "components", "configurations"])
+def test_a_kustomization_that_names_a_submodule_says_so(field: str) -> None:
+    tree = TextTree({".gitmodules": MODULES, "app/kustomization.yaml": f"{field}: [../vendor/lib/deploy]\n"})
+    with pytest.raises(RenderError, match=r"app/kustomization\.yaml.*: vendor/lib is a Git submodule"):
+        build(tree, "app")

@@ -164,6 +164,10 @@ class _Opener:
 
     def _checkout(self, source: Source, app: Application) -> Checkout:
         """A source as its Application says."""
+        if source.chart:  # before the host is asked: asked as a Git repository, it seems to want credentials
+            from argosy.render import chart_error
+
+            raise chart_error(source)
         root = self.root if self.root and is_of(source.repo_url, self.root) else None
         revision = (self.request.revision or "") if root or len(app.sources) == 1 else ""
         if root and not revision:

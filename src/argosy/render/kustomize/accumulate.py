@@ -29,6 +29,7 @@ from argosy.render.kustomize.remotes import is_plain_path, looks_remote
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.resources import Addresses, Resources
 from argosy.render.kustomize.variables import Var, bound, declare, merge_vars
+from argosy.render.submodules import find_submodule, submodule_text
 
 if TYPE_CHECKING:
     from argosy.render.kustomize.tracing import Tracer
@@ -183,13 +184,23 @@ class Level(Cursor):
         if any(spot.holds(each) for each in self.within):
             place = spot.name or "the root folder"
             raise RenderError(f"{path} is a cycle: {place} holds or is what uses it", where=self.file)
-        return self.build.open(spot, self.file, self.within)
+        try:
+            return self.build.open(spot, self.file, self.within)
+        except RenderError:
+            self._refuse_submodule(spot)
+            raise
+
+    def _refuse_submodule(self, spot: Spot) -> None:
+        if submodule := find_submodule(spot.ground.tree, spot.path):
+            raise RenderError(submodule_text(submodule), where=self.file) from None
 
     def find(self, path: str) -> Spot:
         """What a path of this kustomization names, here or in a remote base."""
         if "://" in path and (remote := self.build.grounds.find(path, self.file)):
             return remote
         here = self.spot.ground.find(self.spot.path, path, self.file)
+        if not here.kind:
+            self._refuse_submodule(here)
         # k8s: a file is a file, whatever its name looks like.
         if here.kind == "file" or is_plain_path(path):
             return here
