@@ -20,6 +20,7 @@ from argosy.model.tree import Tree
 from argosy.render.kustomize.places import located
 from argosy.render.lists import fault_of, flattened
 from argosy.render.origins import Trace, Traced, of_documents
+from argosy.render.pointers import refuse_pointer
 from argosy.render.settings import RenderLimits
 
 SKIP_MARKER: Final = b"+argocd:skip-file-rendering"
@@ -87,6 +88,7 @@ def manifest_files(tree: Tree, folder: str, options: DirectoryOptions, limits: R
         text = tree.read(place)
         if SKIP_MARKER in text:
             continue
+        refuse_pointer(text, path)
         # argo: Jsonnet is not counted; its evaluation has limits of its own.
         size += 0 if path.endswith(_JSONNET) else len(text)
         if size > limits.manifest_bytes:

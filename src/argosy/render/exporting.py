@@ -15,7 +15,9 @@ from pathlib import Path
 
 from argosy.model.errors import LimitError, RenderError
 from argosy.model.tree import Tree, TreeEntry
+from argosy.render.pointers import refuse_pointer
 
+_READ_BY_TOOLS = (".yaml", ".yml", ".tpl", ".tgz", ".tar.gz")  # other files in Git LFS may be there for people
 _NOBODY = 65534  # who a confined program runs as when we are root
 
 
@@ -103,7 +105,8 @@ class _Export:
         if entry.kind == "link":
             self._link(path, os.fsdecode(self._tree.read(path)))
         else:
-            self._write(path, self._tree.read(path))
+            data = self._tree.read(path)
+            self._write(path, refuse_pointer(data, path) if path.endswith(_READ_BY_TOOLS) else data)
 
     def _add_folder(self, path: str) -> None:
         if path.count("/") > self._limits.depth:

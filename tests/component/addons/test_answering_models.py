@@ -261,6 +261,13 @@ async def test_what_scikit_learn_learned_is_served_from_both_of_its_files(
             assert (await ask(url, f"/v2/models/{name}"))[1]["platform"] == "sklearn"
 
 
+@pytest.mark.parametrize("file", ["model.joblib", "model.pkl", "model.py"])
+def test_a_model_that_is_a_pointer_of_git_lfs_says_so(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 1\n")
+    with pytest.raises(Unloadable, match=f"{file} is a Git LFS pointer, and not the model itself; run git lfs pull"):
+        load(str(tmp_path))
+
+
 @pytest.mark.parametrize(("file", "library"), [("model.joblib", "joblib"), ("model.pkl", "sklearn")])
 def test_a_missing_library_is_named_with_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, library: str

@@ -336,3 +336,10 @@ def test_what_is_typed_wins_over_files(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("- 1\n")
     with pytest.raises(UserError, match="has no parameters"):
         given([], [], [tmp_path / "p.yaml"])
+
+
+def test_a_notebook_that_is_a_pointer_of_git_lfs_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "train.ipynb"
+    file.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 12345\n")
+    with pytest.raises(UserError, match="is a Git LFS pointer, and not the file itself; fetch it first: git lfs pull"):
+        read(file)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.model.errors import UserError
+from argosy.model.lfs import LFS_TEXT, is_lfs_pointer
 
 MOST_BYTES: Final = 64 << 20
 Notebook = dict[str, Any]
@@ -23,7 +24,10 @@ def read(path: Path) -> Notebook:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UserError(f"is larger than {MOST_BYTES >> 20} MiB; clear its outputs", where=str(path))
-        found = json.loads(path.read_bytes().removeprefix(codecs.BOM_UTF8))
+        content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+        if is_lfs_pointer(content):
+            raise UserError(f"{LFS_TEXT}; fetch it first: git lfs pull", where=str(path))
+        found = json.loads(content)
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror}); check the path", where=str(path)) from None
     except (ValueError, RecursionError):

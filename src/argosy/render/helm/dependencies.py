@@ -13,6 +13,7 @@ from argosy.model.errors import ManifestError, RenderError
 from argosy.model.manifest import load
 from argosy.model.tree import Tree
 from argosy.render.kustomize.places import is_within, joined
+from argosy.render.pointers import refuse_pointer
 
 
 class Chart(NamedTuple):
@@ -69,7 +70,7 @@ def _fields(tree: Tree, file: str) -> Mapping[str, Any] | None:
     if entry is None or entry.kind != "file":
         return None
     try:
-        value = load(tree.read(file), where=file)
+        value = load(refuse_pointer(tree.read(file), file), where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
     if not isinstance(value, Mapping):

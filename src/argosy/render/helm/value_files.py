@@ -16,6 +16,7 @@ from argosy.model.tree import Tree
 from argosy.render.helm.release import ValuesFile
 from argosy.render.helm.value_globs import is_glob, matches
 from argosy.render.kustomize.places import joined, located
+from argosy.render.pointers import refuse_pointer
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")  # what Go's URL parser takes for the start of one
 _URL = re.compile(r"(?:.*@)?([^/?#]*)")
@@ -91,7 +92,7 @@ class ValueFiles:
         tree, where = self._tree(place), f"${place.alias}/{place.path}" if place.alias else place.path
         path, kind = located(tree, place.path, self._where(field))
         if kind == "file":
-            return ValuesFile(where, tree.read(path))
+            return ValuesFile(where, refuse_pointer(tree.read(path), where))
         if kind == "folder":
             raise RenderError(f"{field} names a folder; name a file in it", where=where)
         if ignore_missing:

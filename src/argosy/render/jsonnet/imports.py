@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from argosy.model.errors import LimitError, RenderError
 from argosy.model.tree import Tree
 from argosy.render.kustomize.places import joined, located
+from argosy.render.pointers import refuse_pointer
 
 _MOST_FILES, _MOST_BYTES = 5_000, 32 << 20
 _TOKEN = re.compile(
@@ -109,7 +110,7 @@ class Closure:
     def _read(self, path: str) -> None:
         if path in self.contents:
             return
-        data = self._tree.read(located(self._tree, path, path)[0])
+        data = refuse_pointer(self._tree.read(located(self._tree, path, path)[0]), path)
         self._size += len(data)
         if len(self.contents) >= _MOST_FILES or self._size > _MOST_BYTES:
             message = f"its imports are more than {_MOST_FILES} files or {_MOST_BYTES >> 20} MiB; import less"

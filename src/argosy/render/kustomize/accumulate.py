@@ -29,6 +29,7 @@ from argosy.render.kustomize.remotes import is_plain_path, looks_remote
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.resources import Addresses, Resources
 from argosy.render.kustomize.variables import Var, bound, declare, merge_vars
+from argosy.render.pointers import refuse_pointer
 from argosy.render.submodules import find_submodule, submodule_text
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class Build:
             place = spot.name if folder or ground.url else "the root folder"
             raise RenderError(f"there is no kustomization.yaml in {place}: add one or correct the path", where=where)
         file, _ = located(ground.tree, file, where)
-        return Level(self, spot, read_kustomization(ground.tree.read(file), ground.name(file)), (*within, spot))
+        text = refuse_pointer(ground.tree.read(file), ground.name(file))
+        return Level(self, spot, read_kustomization(text, ground.name(file)), (*within, spot))
 
 
 class Level(Cursor):

@@ -13,6 +13,7 @@ from argosy.model.errors import LimitError, RenderError, SourceError
 from argosy.model.tree import Tree
 from argosy.render.kustomize.places import is_within, joined, located
 from argosy.render.kustomize.remotes import Remote, has_password, is_plain_file, is_plain_path, looks_remote, remote_of
+from argosy.render.pointers import refuse_pointer
 
 Fetch = Callable[[str, str], Tree]
 """The tree of a repository, by its URL and a ref."""
@@ -52,7 +53,7 @@ class Spot(NamedTuple):
         return self.ground is other.ground and is_within(other.path, self.path)
 
     def read(self) -> bytes:
-        return self.ground.tree.read(self.path)
+        return refuse_pointer(self.ground.tree.read(self.path), self.name)
 
 
 def parted(name: str) -> tuple[str, str, str]:

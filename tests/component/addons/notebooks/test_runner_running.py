@@ -169,6 +169,7 @@ def test_a_notebook_that_is_not_run_for_its_source_shows_all_its_cells_as_skippe
     [
         pytest.param(None, "cannot be read", marks=pytest.mark.tier("all")),
         ("{", "is no notebook"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:a\nsize 1\n", "is a Git LFS pointer"),
         pytest.param('{"cells": 1, "nbformat": 4}', "is no notebook", marks=pytest.mark.tier("all")),
     ],
 )

@@ -28,6 +28,7 @@ from argosy.addons.notebooks.runner.judging import Judge
 from argosy.addons.notebooks.runner.order import STDOUT, Order, OrderError
 
 MOST_BYTES: Final = 64 << 20  # of a notebook's file
+LFS_POINTER: Final = "version https://git-lfs.github.com/spec/"  # how a file begins that Git LFS keeps elsewhere
 _FIELDS, _CODE, _TEXT = {"cell_type", "id", "metadata", "source"}, {"outputs", "execution_count"}, {"attachments"}
 _SET_PDEATHSIG, _SET_DUMPABLE = 1, 4
 
@@ -75,6 +76,8 @@ def read(path: str) -> nbformat.NotebookNode:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ids that are missing: nbformat makes them
             text = Path(path).read_text(encoding="utf-8-sig")
+            if text.startswith(LFS_POINTER):
+                raise OrderError(f"{path}: is a Git LFS pointer, and not the notebook itself; keep notebooks in Git")
             found: nbformat.NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
             _mend(found)
             nbformat.validate(found)

@@ -16,6 +16,7 @@ from argosy.addons.simulators.answering.words import Refusal
 
 SCRIPT = "model.py"
 PICKLES = ("model.joblib", "model.pkl")
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # how a file begins that Git LFS keeps elsewhere
 NEEDED = {"sklearn": "scikit-learn", "joblib": "scikit-learn", "numpy": "numpy", "xgboost": "xgboost"}
 
 
@@ -43,6 +44,7 @@ class Artefact:
 def load(folder: str) -> Artefact:
     """Raises Unloadable."""
     names = _names(folder)
+    _refuse_pointer(folder, names)
     if SCRIPT in names:
         return Artefact(_from_script(os.path.join(folder, SCRIPT)), "python")
     chosen = next((name for name in PICKLES if name in names), None)
@@ -50,6 +52,21 @@ def load(folder: str) -> Artefact:
         known = ", ".join((SCRIPT, *PICKLES))
         raise Unloadable(f"there is none of {known} in {folder}; put one there, and restart the model")
     return Artefact(_from_pickle(os.path.join(folder, chosen)), "sklearn")
+
+
+def _refuse_pointer(folder: str, names: list[str]) -> None:
+    """A model in Git LFS that was copied without `git lfs pull` is a short text."""
+    chosen = next((name for name in (SCRIPT, *PICKLES) if name in names), None)
+    if chosen is None:
+        return
+    try:
+        with open(os.path.join(folder, chosen), "rb") as file:
+            start = file.read(len(LFS_POINTER))
+    except OSError:
+        return  # whoever loads it says why
+    if start == LFS_POINTER:
+        advice = "run git lfs pull where it comes from, copy the model again, and restart it"
+        raise Unloadable(f"{chosen} is a Git LFS pointer, and not the model itself; {advice}")
 
 
 def _names(folder: str) -> list[str]:

@@ -1,0 +1,22 @@
+"""Git LFS pointers: the short texts that Git holds instead of files that are kept elsewhere.
+
+In: the content of a file. Out: whether it is a pointer, and what to say then. Never: fetches the file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_POINTER_BYTES: Final = 1024  # by the specification of Git LFS
+_POINTER: Final = re.compile(
+    rb"version https://(?:git-lfs|hawser)\.github\.com/spec/[^\r\n]*\r?\n(?:[^\r\n]*\r?\n)*?oid "
+)
+LFS_TEXT: Final = "is a Git LFS pointer, and not the file itself"
+NOT_FETCHED: Final = (
+    f"{LFS_TEXT}: files in Git LFS are not fetched; keep this one in Git (git lfs untrack, then commit it)"
+)
+
+
+def is_lfs_pointer(content: bytes) -> bool:
+    return len(content) < MAX_POINTER_BYTES and _POINTER.match(content) is not None
