@@ -55,6 +55,7 @@ USUAL: Final[Mapping[str, Remedy]] = {
     "AGY517": Remedy("look at it"),
     "AGY518": Remedy("look at it"),
     "AGY519": Remedy("cluster"),
+    "AGY520": Remedy("controller"),
 }
 
 

@@ -29,6 +29,7 @@ from argosy.cluster.fleet import connection_of, values_of
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
+from argosy.controllers.application_sets import ApplicationSetReporter
 from argosy.controllers.settings import SECRET, SETTINGS, Settings
 from argosy.controllers.turns import Turns, lost
 from argosy.controllers.updates import Updates
@@ -127,14 +128,11 @@ class Engine:
             thrift=keeping,
         )
         self.grounds = self.pipeline.fleet = Grounds(
-            self.pipeline.here,
-            self.settings,
-            self.cache,
-            clock,
-            self._establish,
-            self.queue.add,
+            self.pipeline.here, self.settings, self.cache, clock, self._establish, self.queue.add,
             workers=options.workers,
-        )
+        )  # fmt: skip
+        self.application_sets = ApplicationSetReporter(self.cluster, self.cache, namespace, clock.now, self._knows)
+        self.application_sets.claims = self.controller.claims
         self._heard: dict[str, Refs] = {}
         self._prints: dict[str, Footprint | None] = {}
         self._local_until = 0.0
@@ -182,6 +180,7 @@ class Engine:
         if kind == APPLICATION.kind and (before or {}).get("spec") != (after or {}).get("spec"):
             self._local = None
         self._look(self.controller.noticed(before, after), before, after)
+        self.application_sets.notice(after or before)
         if (told := after or before) is not None and self.settings.concerns(told):
             self.grounds.look_again()
         self._follow_settings()
@@ -237,6 +236,7 @@ class Engine:
                 tasks.create_task(_for_ever(self._listen), name="local repositories")
                 tasks.create_task(_for_ever(partial(self.updates.run, self.queue.add)), name="updates")
                 tasks.create_task(_for_ever(self.grounds.run), name="clusters")
+                tasks.create_task(_for_ever(self.application_sets.run), name="application sets")
                 working = partial(attend, self.controller, self.queue, context, workers=self.options.workers)
                 tasks.create_task(_for_ever(partial(working, grace=self.options.grace)), name="workers")
                 if self.sharing is not None:

@@ -544,6 +544,15 @@ CASES: Mapping[str, Case] = {
         ],
         [view(app(conditions=[("ComparisonError", REFUSED)])), view(app())],
     ),
+    "AGY520": Case(
+        [
+            (
+                view(settings=operated(unexpanded=("teams",))),
+                "ApplicationSet/teams: no controller expands it, so it makes no Applications",
+            )
+        ],
+        [view(settings=operated()), view(app())],
+    ),
 }
 LIVE = [number for number, rule in CATALOGUE.items() if rule.is_live]
 

@@ -17,6 +17,8 @@ from argosy.desk.doctor.installation import read_installation
 from argosy.model.annotations import SIMULATED
 from argosy.model.application import Application, read_application
 from argosy.model.names import ResourceKey
+from argosy.policy.application_sets import build_condition
+from argosy.schema.definitions import definition
 
 CONTROL = "argocd"
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -65,6 +67,33 @@ async def controllers(cluster: Cluster, *apps: Application) -> HeadCheck:
     asking = Asking(cluster)
     view = (await read_installation(asking, CONTROL)).view
     return next(check for check in await head_checks(asking, view, NOW, apps) if check.name == "controllers")
+
+
+async def create_application_set(cluster: Cluster) -> None:
+    await cluster.create(definition("applicationsets.argoproj.io"))
+    spec = {"generators": [{"list": {"elements": []}}], "template": {"metadata": {"name": "x"}, "spec": {}}}
+    metadata = {"name": "teams", "namespace": CONTROL}
+    api = "argoproj.io/v1alpha1"
+    await cluster.create({"apiVersion": api, "kind": "ApplicationSet", "metadata": metadata, "spec": spec})
+
+
+async def unexpanded(cluster: Cluster) -> tuple[str, ...]:
+    return (await read_installation(Asking(cluster), CONTROL)).view.unexpanded
+
+
+async def test_an_application_set_that_no_controller_expands_is_found(cluster: Cluster) -> None:
+    assert await unexpanded(cluster) == ()
+    await create_application_set(cluster)
+    assert await unexpanded(cluster) == ("teams",)
+    key = ResourceKey("argoproj.io", "ApplicationSet", CONTROL, "teams")
+    own = {"conditions": [build_condition("2026-01-01T00:00:00Z")]}
+    await cluster.patch(key, {"status": own}, subresource="status")
+    assert await unexpanded(cluster) == ("teams",), "what argosy writes itself is no sign of a controller"
+    labels = {"app.kubernetes.io/name": "argocd-applicationset-controller"}
+    pod = {"containers": [{"name": "main", "image": "argocd:v3.2.4"}]}
+    metadata = {"name": "argocd-applicationset-controller-1", "namespace": CONTROL, "labels": labels}
+    await cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod})
+    assert await unexpanded(cluster) == ()
 
 
 async def test_a_stand_in_of_argo_cd_delivers_nothing(cluster: Cluster) -> None:

@@ -27,13 +27,13 @@ from argosy.advise.rules import (
     told,
     waiting,
 )
-from argosy.advise.rules.live import destinations, drifting, judging, sources, stalling, workloads
+from argosy.advise.rules.live import application_sets, destinations, drifting, judging, sources, stalling, workloads
 from argosy.advise.rules.rule import Rule
 
 _FAMILIES: Final = (
     *(applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, quotas, patches),
     *(notebooks, told, hygiene),
-    *(drifting, stalling, sources, workloads, judging, destinations),
+    *(drifting, stalling, sources, workloads, judging, destinations, application_sets),
 )
 CATALOGUE: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)

@@ -29,6 +29,7 @@ from argosy.health.settings import from_config_maps
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest, annotation, dump
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.policy.application_sets import APPLICATION_SET, is_expanded
 from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS, Installation
 from argosy.setup.checks.merging import KEY_PREFIX
@@ -58,12 +59,13 @@ class Settings:
 
 
 async def read_installation(asking: Asking, control: str) -> Settings:
-    resources, config, lease, members, engines = await asyncio.gather(
+    resources, config, lease, members, engines, unexpanded = await asyncio.gather(
         asking.all_of(ARGOCD, control),
         asking.get(ResourceKey(*CONFIG_MAP, control, SETTINGS)),
         asking.get(ResourceKey(*LEASES, control, LEASE)),
         members_of(asking.cluster, control),
         seen_engines(asking.cluster, control),
+        _find_unexpanded(asking, control),
     )
     resource = resources[0] if len(resources) == 1 else None
     leases = held((lease, *members))
@@ -77,6 +79,7 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         has_argosy=bool(leases),
         has_argocd=any(each.namespace == control for each in engines.controllers) if engines.is_known else None,
         engines=engines,
+        unexpanded=unexpanded,
         has_stopped=lease is not None and not leases,
         sees_leases=LEASES not in asking.unread,
         renewed=max((str(mapping(each["spec"]).get("renewTime") or "") for each in leases), default=""),
@@ -90,6 +93,21 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         edits = await find_hand_edits(asking, view, known)
         told |= {DISAGREES: (*told.get(DISAGREES, ()), *edits)} if edits else {}
     return Settings(view, told, resource, config)
+
+
+async def _find_unexpanded(asking: Asking, control: str) -> tuple[str, ...]:
+    """ApplicationSets that no controller expands; none where they, or the workloads beside them, may not be read."""
+    if APPLICATION_SET not in await asking.kinds():
+        return ()
+    found = await asking.all_of(APPLICATION_SET, control)
+    if not found:
+        return ()
+    kinds = (DEPLOYMENT, STATEFUL_SET, POD)
+    listed = await asyncio.gather(*(asking.all_of(kind, control) for kind in kinds))
+    if not asking.unread.isdisjoint(kinds):
+        return ()
+    workloads = [each for some in listed for each in some]
+    return tuple(str(each["metadata"]["name"]) for each in found if not is_expanded(each, workloads))
 
 
 def _owner(config: Manifest | None) -> str:

@@ -1,0 +1,30 @@
+"""ApplicationSets beside the engine: it does not expand them, and says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.model.manifest import Manifest
+from argosy.policy.application_sets import REASON
+from argosy.schema.definitions import definition
+from support.deadlines import wait_until_async
+from support.engine import CONTROL, Room
+
+pytestmark = pytest.mark.anyio
+
+
+def application_set(name: str) -> Manifest:
+    spec = {"generators": [{"list": {"elements": []}}], "template": {"metadata": {"name": "x"}, "spec": {}}}
+    metadata = {"name": name, "namespace": CONTROL}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": metadata, "spec": spec}
+
+
+async def test_an_application_set_that_nobody_expands_gets_a_condition(room: Room) -> None:
+    await room.cluster.create(definition("applicationsets.argoproj.io"))
+    await room.cluster.create(application_set("teams"))
+
+    async def has_condition() -> bool:
+        found = await room.get("argoproj.io/ApplicationSet", "teams", CONTROL) or {}
+        return [each["reason"] for each in (found.get("status") or {}).get("conditions") or ()] == [REASON]
+
+    await wait_until_async(has_condition)
