@@ -38,6 +38,7 @@ from argosy.sync.blocks import JOB, Hold, hold
 from argosy.sync.options import SyncOptions
 from argosy.sync.plan import Occasion, plan
 from argosy.sync.retry import is_resting, next_attempt, rest, settle
+from argosy.sync.steps import AppliedMessages
 
 BLOCKED: Final = "Sync operation blocked by sync window"
 LOOK_AGAIN: Final = 30.0  # argo: at the latest
@@ -63,6 +64,9 @@ def begun(request: OperationRequest, now: datetime, last: OperationState | None)
 class Operator:
     def __init__(self, cluster: Doorway, assembler: Assembler, looker: Looker, now: Callable[[], datetime]) -> None:
         self.cluster, self.assembler, self.looker, self.now = cluster, assembler, looker, now
+        # By Application: its operation and attempt, and what that did. A pass whose state could not be written is made
+        # again, and finds its own work done.
+        self._applied: dict[ResourceKey, tuple[tuple[str, int], AppliedMessages]] = {}
 
     async def begin(
         self,
@@ -189,10 +193,22 @@ class Operator:
             ),
             shared=look.shared,
             holds=await self._holds(app, tasks, kinds),
+            applied_messages=self._remember(app, state),
         )
         if found.state.progress.is_over:
             return self._ended(state, found.state)
         return Step(found.state, found.wait if found.wait is not None else LOOK_AGAIN)
+
+    def _remember(self, app: Application, state: OperationState) -> AppliedMessages:
+        """What this attempt of the operation did so far; forgotten when the next one begins."""
+        attempt = state.started, state.retries
+        known = self._applied.get(app.key)
+        if known is None or known[0] != attempt:
+            known = self._applied[app.key] = attempt, {}
+        return known[1]
+
+    def forget(self, app: ResourceKey) -> None:
+        self._applied.pop(app, None)
 
     def _ended(self, before: OperationState, after: OperationState) -> Step:
         """Over, or the beginning of the next attempt."""

@@ -96,6 +96,7 @@ class Pipeline:
         self.assembler.forget(app)
         for ground in self.fleet.grounds():
             ground.looker.forget(app)
+            ground.operator.forget(app)
         self.stir(app)
         self._away.pop(app, None)
         self._taken.pop(app, None)

@@ -33,7 +33,7 @@ from argosy.sync.reading import read_live
 from argosy.sync.refresh import AssessAll, refresh
 from argosy.sync.stale_status import hold_stale_statuses
 from argosy.sync.states import DELETION, HELD_BACK, Board, Turn, failure_text, waiting_text, with_reasons
-from argosy.sync.steps import DELETING, Ran, Runner, RunState
+from argosy.sync.steps import DELETING, AppliedMessages, Ran, Runner, RunState
 from argosy.sync.terms import SyncSettings, Terms
 
 RUNNING = "one or more tasks are running"  # argo: its words, as all that follow
@@ -65,9 +65,11 @@ async def advance(
     is_mass: bool = False,
     shared: str = "",
     holds: Holds = lambda wave: None,
+    applied_messages: AppliedMessages | None = None,
 ) -> Advanced:
     """`is_mass`: all prunes must be confirmed. `shared` names what belongs to another application too. `holds` says
-    what keeps a wave from beginning."""
+    what keeps a wave from beginning. `applied_messages` is what passes of this operation said before, for one whose
+    state could not be written."""
     if state.progress.is_over:
         return Advanced(state)
     assess_all = hold_stale_statuses(assess_all, settings.observed_kinds)
@@ -82,7 +84,8 @@ async def advance(
         return Advanced(replace(state, progress=Progress.TERMINATING, message=TOO_LATE), 0.0)
     if shared and options.is_on("FailOnSharedResource"):
         return Advanced(_ended(state, board, Progress.FAILED, f"Shared resource found: {shared}", now))
-    runner = Runner(board, terms, settings, cluster, may_delete, now)
+    messages = {} if applied_messages is None else applied_messages
+    runner = Runner(board, terms, settings, cluster, may_delete, now, messages)
     return await _Call(board, terms, settings, cluster, assess_all, now, permitted, runner, holds).advance()
 
 

@@ -30,6 +30,7 @@ class Applied:
     live: Manifest | None
     message: str
     is_waiting: bool = False  # for the old one to vanish
+    is_unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ async def _client_side(wish: Wish, cluster: Cluster) -> Applied:
         return Applied(made, f"{wish.name} configured")
     patch = _patch(modified, wish.live)
     if not patch:
-        return Applied(wish.live, f"{wish.name} unchanged")
+        return Applied(wish.live, f"{wish.name} unchanged", is_unchanged=True)
     kind = PatchKind.MERGE if patching.shape_of(modified) is None else PatchKind.STRATEGIC
     version = str(modified["apiVersion"])
     made = await cluster.patch(wish.key, patch, kind_of_patch=kind, manager=FIELD_MANAGER, api_version=version)

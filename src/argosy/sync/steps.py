@@ -15,17 +15,20 @@ from itertools import groupby
 from typing import Any
 
 from argosy.cluster import Cluster, Propagation
-from argosy.model.application import Outcome, Progress
+from argosy.model.application import Outcome, Phase, Progress
 from argosy.model.errors import ArgosyError, ClusterError, TransientError
 from argosy.model.hooks import DeletePolicy
+from argosy.model.names import ResourceKey
 from argosy.sync import hooks
-from argosy.sync.apply import Wish, apply, would_apply
+from argosy.sync.apply import Applied, Wish, apply, would_apply
 from argosy.sync.gates import GateKind, with_deadline
 from argosy.sync.order import defined_by
 from argosy.sync.prune import MayDelete, prune, refusal
 from argosy.sync.reading import read_live
 from argosy.sync.states import DELETION, PROGRESS_OF, Board, Turn, waiting_text
 from argosy.sync.terms import SyncSettings, Terms
+
+AppliedMessages = dict[tuple[ResourceKey, Phase], str]  # what an operation said of objects when it changed them
 
 
 class RunState(enum.Enum):
@@ -54,8 +57,10 @@ class Runner:
         cluster: Cluster,
         may_delete: MayDelete,
         now: Callable[[], datetime],
+        applied_messages: AppliedMessages,
     ) -> None:
         self._board, self._terms, self._settings = board, terms, settings
+        self._applied_messages = applied_messages
         self._cluster, self._may_delete, self._now = cluster, may_delete, now
 
     # -- without doing it ---------------------------------------------------------------------------------------
@@ -170,9 +175,17 @@ class Runner:
         if applied.is_waiting:
             return False
         progress = Progress.SUCCEEDED if turn.gate.kind is GateKind.IGNORE else Progress.RUNNING
-        message = with_deadline(applied.message, turn.gate.deadline(self._now()))
+        message = with_deadline(self._remembered(turn, applied), turn.gate.deadline(self._now()))
         self._board.record(turn, Outcome.SYNCED, progress, message)
         return True
+
+    def _remembered(self, turn: Turn, applied: Applied) -> str:
+        """What this operation did to the object, also where a pass did it whose state could not be written."""
+        key = turn.key, turn.task.phase
+        if applied.is_unchanged:
+            return self._applied_messages.get(key, applied.message)
+        self._applied_messages[key] = applied.message
+        return applied.message
 
     async def _undefined(self, turns: Sequence[Turn]) -> Turn | None:
         """argo: a definition that was just applied gets a moment before what it defines is tried."""
