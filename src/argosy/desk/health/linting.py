@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from argosy.desk.health.inputs import MANIFESTS, STDIN, is_tree, manifest_files, named, read_text
-from argosy.desk.health.schema_linting import kind_of_pattern, kind_of_rule_file, lint_schema_values
+from argosy.desk.health.schema_linting import kind_of_rule_file, lint_schema_values
 from argosy.desk.health.sources import Located, Source
 from argosy.health.installation import holds_settings
 from argosy.health.kind_keys import is_wild
@@ -95,8 +95,8 @@ class _Script(NamedTuple):
 
     def remarks(self) -> Iterator[Remark]:
         file, place, purpose, pattern = self.looked
-        kind = kind_of_pattern(pattern) if pattern else kind_of_rule_file(Path(file))
-        general = lint(self.text, open_libs=self.open_libs, purpose=purpose, kind=_find_kind(pattern))
+        kind = _find_kind(pattern) if pattern else kind_of_rule_file(Path(file))
+        general = lint(self.text, open_libs=self.open_libs, purpose=purpose, kind=kind)
         findings = [*general, *lint_schema_values(self.text, kind)]
         for found in sorted(findings, key=lambda finding: finding.line):
             at = self.at

@@ -28,12 +28,6 @@ def lint_schema_values(script: str, kind: GroupKind | None) -> Iterator[Finding]
         yield replace(finding, advice=f"{finding.advice}{offer}")
 
 
-def kind_of_pattern(pattern: str) -> GroupKind | None:
-    """Read "group/Kind"; a pattern with wildcards names no known kind."""
-    group, _, kind = pattern.rpartition("/")
-    return GroupKind(group, kind) if kind else None
-
-
 def kind_of_rule_file(file: Path) -> GroupKind | None:
     """Read the kind from Argo CD's folder layout, GROUP/KIND/health.lua."""
     return GroupKind(file.parent.parent.name, file.parent.name) if file.name == "health.lua" else None
