@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from argosy.model.names import ResourceKey
+from argosy.model.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map, engine_room
 from support.real_server import REAL
@@ -102,6 +103,50 @@ async def test_a_hook_runs_before_everything_else_and_once_a_sync(room: Room) ->
     assert app["status"]["operationState"]["phase"] == "Succeeded"
     again = await room.get("batch/Job", "migrate")
     assert again is not None and again["metadata"]["uid"] == first["metadata"]["uid"]
+
+
+async def test_a_hook_with_a_generate_name_runs_under_a_new_name_at_each_sync(room: Room) -> None:
+    hook = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"generateName": "upgrade-sql-schema", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
+        "spec": {
+            "managedBy": "example.com/hands",  # k8s: its own controller leaves it alone
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}},
+        },
+    }
+    room.repository.push({"app/settings.yaml": config_map(a="one"), "app/hook.yaml": hook})
+    await room.deliver(metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
+    names = []
+    for _ in range(2):
+        room.clock.leap(2)
+        await room.sync()
+        app = await room.until(lambda status: "waiting for completion of hook" in status["operationState"]["message"])
+        state = app["status"]["operationState"]
+        second = int(datetime.fromisoformat(state["startedAt"]).timestamp())
+        names.append(f"upgrade-sql-schema{room.repository.head[:7]}-presync-{second}")
+        assert state["message"] == f"waiting for completion of hook batch/Job/{names[-1]}"
+        await finish_jobs(room.cluster)
+        app = await room.until_over()
+        assert app["status"]["operationState"]["phase"] == "Succeeded"
+        results = app["status"]["operationState"]["syncResult"]["resources"]
+        told = [(each["name"], each["hookPhase"]) for each in results if each.get("hookType") == "PreSync"]
+        assert told == [(names[-1], "Succeeded")]
+    there = (await room.cluster.list(GroupKind("batch", "Job"), namespace="ml")).items
+    assert sorted(each["metadata"]["name"] for each in there) == sorted(set(names)) and len(set(names)) == 2
+    await room.until(lambda status: status["sync"]["status"] == "Synced" and status["health"]["status"] == "Healthy")
+    await room.cluster.delete(key("argoproj.io/Application", "models", "argocd"))
+    await room.until_gone("argoproj.io/Application", "models", "argocd")
+    assert not (await room.cluster.list(GroupKind("batch", "Job"), namespace="ml")).items
+
+
+async def test_an_object_with_a_generate_name_that_is_no_hook_is_a_comparison_error(room: Room) -> None:
+    plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "settings-"}}
+    room.repository.push({"app/plain.yaml": plain})
+    await room.deliver()
+    said = await room.until_condition("ComparisonError")
+    assert "ConfigMap with generateName 'settings-' has no metadata.name" in said
+    assert "only hooks may use generateName" in said
 
 
 async def test_a_wrong_branch_is_a_comparison_error_and_the_right_one_clears_it(room: Room) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -279,13 +280,18 @@ class Theatre:
                 if metadata.get("namespace", NAMESPACE) == NAMESPACE:
                     going = " going" if metadata.get("deletionTimestamp") else ""
                     held = ",".join(metadata.get("finalizers") or ())
-                    found[f"{kind.kind}/{metadata['name']}"] = f"{each.get('data') or ''}{held}{going}"
+                    found[f"{kind.kind}/{without_second(metadata['name'])}"] = f"{each.get('data') or ''}{held}{going}"
         return found
 
     def runs(self) -> dict[str, int]:
         """Of hooks, each by its uid."""
         hooks = [each for each in self.made.values() if names.OPERATION in (each["metadata"].get("annotations") or {})]
-        return dict(Counter(each["metadata"]["name"] for each in hooks))
+        return dict(Counter(without_second(each["metadata"]["name"]) for each in hooks))
+
+
+def without_second(name: str) -> str:
+    """A hook's generated name without the moment at which its operation began, which differs from run to run."""
+    return re.sub(r"-(presync|sync|postsync|syncfail|predelete|postdelete)-[0-9]{10}$", r"-\1", name)
 
 
 @dataclass

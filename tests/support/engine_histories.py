@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.cluster import Cluster, PatchKind
+from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from support.engine_crashes import APP, NAMESPACE, Scene, Theatre
 from support.sync_operations import WIDGET, config, definition, deployment, finish_jobs, job, manifest, roll_out
@@ -17,6 +18,12 @@ QUICK_RETRY = {"limit": 2, "backoff": {"duration": "10ms", "factor": 1, "maxDura
 
 def key(name: str, kind: str = "ConfigMap", group: str = "") -> ResourceKey:
     return ResourceKey(group, kind, NAMESPACE, name)
+
+
+def generated(hook: Manifest) -> Manifest:
+    """The same with its name as the beginning of one that each sync generates."""
+    metadata = {name: value for name, value in hook["metadata"].items() if name != "name"}
+    return {**hook, "metadata": {**metadata, "generateName": hook["metadata"]["name"]}}
 
 
 async def by_hand(stage: Theatre) -> None:
@@ -112,6 +119,23 @@ SCENES: dict[str, Scene] = {
             config("a"),
             job("post", annotations={"helm.sh/hook": "post-install", "helm.sh/hook-delete-policy": "hook-succeeded"}),
         ]
+    ),
+    "generated names": Scene(
+        [
+            generated(job("check-", hook="PreSync,PostSync")),
+            generated(job("tidy-", hook="Sync", policy="HookSucceeded")),
+            generated(config("note-", hook="PreSync")),
+            config("a"),
+        ]
+    ),
+    "generated names once more": Scene(
+        [generated(job("check-", hook="PreSync")), config("a", "2")],
+        policy={"automated": {}, "retry": QUICK_RETRY}, world=jobs_fail_at_first,
+    ),
+    "deletion with generated names": Scene(
+        [config("a"), generated(job("bye-", hook="PreDelete", policy="HookSucceeded"))],
+        before=[config("a"), generated(job("bye-", hook="PreDelete", policy="HookSucceeded"))],
+        metadata=KEPT, act=is_deleted, status="", phase="", is_deleted=True,
     ),
     "two phases": Scene([job("both", hook="PreSync,PostSync"), config("a")]),
     "hooks without a Job": Scene([config("pre", hook="PreSync", policy="HookSucceeded"), config("a")]),

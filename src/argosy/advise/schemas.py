@@ -219,11 +219,13 @@ def _with_address(service: Manifest, address: str) -> Manifest:
 
 
 def _at_home(resource: Resource, manifest: Manifest) -> Manifest:
-    """With the namespace that it gets when it is applied."""
+    """With the namespace that it gets when it is applied, and with a name where one is generated."""
     metadata = manifest.get("metadata") or {}
-    if not resource.namespaced or metadata.get("namespace"):
-        return manifest
-    return {**manifest, "metadata": {**metadata, "namespace": "default"}}
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata = {**metadata, "name": f"{metadata['generateName']}0000000"}
+    if resource.namespaced and not metadata.get("namespace"):
+        metadata = {**metadata, "namespace": "default"}
+    return {**manifest, "metadata": metadata} if metadata else manifest
 
 
 def _custom_faults(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:

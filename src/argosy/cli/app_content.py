@@ -298,12 +298,12 @@ async def _manifests(reader: Reader, app: Application, chosen: argparse.Namespac
 
 def _print_manifests(found: Sequence[Manifest], how: str, end: str) -> None:
     """argo: an empty line ends each."""
-    from argosy.model.manifest import dump, key_of
+    from argosy.model.manifest import dump, key_of_source
 
     if how == "json":
         print_data({"apiVersion": "v1", "kind": "List", "items": list(found)}, how)
     elif how == "name":
-        print("".join(f"{str(key_of(each).group_kind).lower()}/{key_of(each).name}\n" for each in found), end="")
+        print("".join(f"{str(key.group_kind).lower()}/{key.name}\n" for key in map(key_of_source, found)), end="")
     else:
         print("".join(f"---\n{dump(each)}{end}" for each in found), end="")
 

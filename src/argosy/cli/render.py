@@ -124,9 +124,9 @@ def _print_yaml(outcome: Outcome, before: list[Outcome]) -> None:
 
 
 def _print_names(outcome: Outcome, before: list[Outcome]) -> None:
-    from argosy.model.manifest import key_of
+    from argosy.model.manifest import key_of_source
 
-    keys = [key_of(each) for each in outcome.manifests]
+    keys = [key_of_source(each) for each in outcome.manifests]
     _write("".join(f"{str(key.group_kind).lower()}/{key.name}\n" for key in keys))
 
 

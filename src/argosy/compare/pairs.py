@@ -22,7 +22,7 @@ from argosy.language.jq import compile_path
 from argosy.model.errors import ManifestError, PatchError
 from argosy.model.flow import Comparison, Pair, SyncStatus
 from argosy.model.hooks import compare_options, has_option, is_hook, is_skipped
-from argosy.model.manifest import Manifest, key_of
+from argosy.model.manifest import Manifest, key_of_source
 from argosy.model.names import ResourceKey
 
 _EXTRANEOUS: Final = "IgnoreExtraneous"
@@ -48,10 +48,10 @@ def compare(
     manifest are its own and not copied by a controller."""
     work = _Comparing(normalizer_for(rules), predicted, removed, memory, shape_of)
     hooks = [each for each in desired if is_hook(each)]
-    wanted = {_key(each): each for each in desired if not is_hook(each) and not is_skipped(each)}
+    wanted = {key_of_source(each): each for each in desired if not is_hook(each) and not is_skipped(each)}
     pairs = [work.pair(key, each, live.get(key)) for key, each in wanted.items()]
     # argo: what is skipped is not applied, and not pruned either
-    known = wanted.keys() | {_key(each) for each in desired if is_skipped(each)}
+    known = wanted.keys() | {key_of_source(each) for each in desired if is_skipped(each)}
     pairs += [
         Pair(key, None, found, differs=True)
         for key, found in sorted(live.items())
@@ -59,14 +59,6 @@ def compare(
     ]
     faults = (*removed.faults, *dict.fromkeys(work.faults))
     return Comparison(pairs, hooks, _status(pairs, work.failed), faults)
-
-
-def _key(manifest: Manifest) -> ResourceKey:
-    """argo: what only says how its name begins has no live manifest, and is made anew by each sync."""
-    metadata = manifest["metadata"]
-    if metadata.get("name"):
-        return key_of(manifest)
-    return key_of({**manifest, "metadata": {**metadata, "name": str(metadata.get("generateName") or "")}})
 
 
 def _status(pairs: Sequence[Pair], failed: bool) -> SyncStatus:
@@ -186,7 +178,7 @@ def questions(
     normalizer = normalizer_for(rules)
     number = memory.number_of(rules) if memory is not None else 0
     for each in desired:
-        key = _key(each)
+        key = key_of_source(each)
         found, ignored = live.get(key), normalizer.ignored(key)
         if found is None or not ignored.needs_confined or is_hook(each) or is_skipped(each):
             continue

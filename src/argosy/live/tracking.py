@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from argosy.model.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
 from argosy.model.application import Application
 from argosy.model.errors import ManifestError
-from argosy.model.manifest import Manifest, key_of
+from argosy.model.manifest import Manifest, key_of, key_of_source
 from argosy.model.names import ResourceKey, split_api_version
 
 Method = Literal["annotation", "label", "annotation+label"]
@@ -153,7 +153,8 @@ def settle(desired: Manifest, live: Manifest, tracking: Tracking) -> Manifest:
 def _marked(
     manifest: Manifest, annotations: Mapping[str, Any], instance: str, app: Application, tracking: Tracking
 ) -> dict[str, Any]:
-    key = key_of(manifest)
+    # argo: a hook's generated name is not known yet; the sync that generates it completes the id
+    key = key_of(manifest) if manifest["metadata"].get("name") else key_of_source(manifest)._replace(name="")
     if not key.namespace:
         key = key._replace(namespace=app.destination.namespace)  # argo: also of kinds that are in no namespace
     marked = {**annotations, TRACKING_ID: str(TrackingId(instance, key))}

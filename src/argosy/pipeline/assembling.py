@@ -18,7 +18,7 @@ from argosy.model.application.spelling import SPEC, unknown_fields
 from argosy.model.errors import PolicyError, UserError
 from argosy.model.flow import Checkout, Rendered
 from argosy.model.hooks import is_hook, is_skipped, phases
-from argosy.model.manifest import Manifest, key_of
+from argosy.model.manifest import Manifest, key_of, key_of_source
 from argosy.model.names import ResourceKey, split_api_version
 from argosy.model.project import Project
 from argosy.pipeline.rendering import Asked, Renders
@@ -194,11 +194,15 @@ def in_shape(
         if is_hook(placed) and not phases(placed) and not is_skipped(placed):
             continue  # argo: hooks of types that nobody supports are as if they were not there
         if not placed["metadata"].get("name"):
-            unnamed.append(track(_named_by_its_lead(placed), app, rules.tracking))
+            _check_generate_name(placed)
+            if rules.exclusions.excludes(key_of_source(placed).group_kind):
+                excluded[_excluded_text(key_of_source(placed))] = None
+                continue
+            unnamed.append(track(placed, app, rules.tracking))
             continue
         key = key_of(placed)
         if rules.exclusions.excludes(key.group_kind):
-            excluded[f"Resource {key.group}/{key.kind} {key.name} is excluded in the settings"] = None
+            excluded[_excluded_text(key)] = None
             continue
         if key in by_key:
             repeated[key] = repeated.get(key, 1) + 1
@@ -238,8 +242,15 @@ def in_namespace(manifest: Manifest, namespace: str, kinds: Mapping[Any, Any]) -
     return manifest
 
 
-def _named_by_its_lead(manifest: Manifest) -> Manifest:
-    """A hook whose name is generated; anything else without a name is the author's mistake."""
-    if is_hook(manifest) and manifest["metadata"].get("generateName"):
-        return manifest
-    raise UserError(f"a {manifest.get('kind')} has no metadata.name; add it")
+def _excluded_text(key: ResourceKey) -> str:
+    return f"Resource {key.group}/{key.kind} {key.name} is excluded in the settings"
+
+
+def _check_generate_name(manifest: Manifest) -> None:
+    """Raise UserError for a manifest without a name, unless it is a hook, whose name each sync generates."""
+    prefix = manifest["metadata"].get("generateName")
+    if not prefix:
+        raise UserError(f"a {manifest.get('kind')} has no metadata.name; add it")
+    if not is_hook(manifest):
+        what = f"a {manifest.get('kind')} with generateName {prefix!r} has no metadata.name"
+        raise UserError(f"{what}; only hooks may use generateName: give it a name, or make it a hook")

@@ -36,7 +36,7 @@ from argosy.sync.advance import advance, is_too_late
 from argosy.sync.automatic import are_same
 from argosy.sync.blocks import JOB, Hold, hold
 from argosy.sync.options import SyncOptions
-from argosy.sync.plan import Occasion, plan
+from argosy.sync.plan import Occasion, hook_tasks, plan
 from argosy.sync.retry import is_resting, next_attempt, rest, settle
 from argosy.sync.steps import AppliedMessages
 
@@ -168,7 +168,7 @@ class Operator:
         if options.is_on("RespectIgnoreDifferences"):
             comparison = await respected(app, comparison, rules)
         occasion = Occasion(app, state.revision or " ".join(state.revisions), state.started, state.retries)
-        live = {**look.live, **self._cached(app, comparison)}
+        live = {**look.live, **self._cached(app, comparison, occasion)}
         tasks = plan(comparison, request, occasion, options, live)
         prunes = sum(1 for pair in comparison.pairs if pair.desired is None)
 
@@ -233,10 +233,10 @@ class Operator:
 
         return found
 
-    def _cached(self, app: Application, comparison: Comparison) -> dict[ResourceKey, Manifest]:
-        """Hooks by the names that they have, and the namespace: in no pair, but a plan must know them."""
+    def _cached(self, app: Application, comparison: Comparison, occasion: Occasion) -> dict[ResourceKey, Manifest]:
+        """Live hooks by the names of this operation, and the namespace: in no pair, but a plan must know them."""
         keys = [ResourceKey("", "Namespace", "", app.destination.namespace)]
-        keys += [key_of(hook) for hook in comparison.hooks if hook["metadata"].get("name")]
+        keys += [task.key for task in hook_tasks(comparison.hooks, occasion, {})]
         newest = ((key, self.looker.cluster.newest(key, self.looker.cache.get(key))) for key in keys)
         return {key: found for key, found in newest if found is not None}
 

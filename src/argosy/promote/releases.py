@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from argosy.advise.changes import HASH
-from argosy.model.manifest import Manifest, key_of
+from argosy.model.manifest import Manifest, key_of_source
 from argosy.model.names import ResourceKey
 
 _GENERATED: Final = ("ConfigMap", "Secret")
@@ -103,7 +103,7 @@ class Contents:
 def contents(manifests: Sequence[Manifest], decoration: Decoration = _PLAIN) -> Contents:
     found: dict[At, Field] = {}
     for manifest in manifests:
-        key = key_of(manifest)
+        key = key_of_source(manifest)
         owner = Owner(key.group, key.kind, decoration.plain(key.name, key.kind))
         if owner.kind == "Secret":
             found[At(owner, "kind")] = Field(owner.kind, "/kind", Kind.OWN, key)

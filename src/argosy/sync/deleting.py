@@ -24,7 +24,7 @@ from argosy.model.names import ResourceKey
 from argosy.sync import hooks
 from argosy.sync.apply import ROUNDS, Wish, apply
 from argosy.sync.options import CONFIRM, SyncOptions, outlives
-from argosy.sync.plan import Occasion, prepared
+from argosy.sync.plan import Occasion, prepare_hooks
 from argosy.sync.prune import MayDelete
 from argosy.sync.reading import read_live
 from argosy.sync.refresh import AssessAll
@@ -98,7 +98,7 @@ class _Deletion:
 
     def _turns(self, phase: Phase) -> list[Turn]:
         occasion = Occasion(self.app, "", self.app.deleted)
-        made = [prepared(hook, phase, occasion) for hook in self.desired if phase in phases(hook)]
+        made = prepare_hooks(self.desired, phase, occasion)
         found = [Turn(Task(key_of(each), phase, wave(each), each, None, is_hook=True), None) for each in made]
         return sorted(found, key=lambda turn: (turn.task.wave, turn.key))
 

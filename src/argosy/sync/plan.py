@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,6 +25,7 @@ from argosy.sync.options import SyncOptions
 from argosy.sync.order import PHASES, in_order
 
 NAMESPACE: Final = ("", "Namespace")
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]")  # k8s: of a chart's version, such as "+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +75,53 @@ def is_chosen(key: ResourceKey, chosen: Sequence[ResourceKey]) -> bool:
 
 def hook_tasks(hooks: Iterable[Manifest], occasion: Occasion, live: Mapping[ResourceKey, Manifest]) -> list[Task]:
     """A task for each phase that a hook names."""
+    hooks = list(hooks)
     found = []
-    for hook in hooks:
-        for phase in phases(hook):
-            if phase in PHASES:
-                made = prepared(hook, phase, occasion)
-                key = key_of(made)
-                found.append(Task(key, phase, wave(hook), made, live.get(key), is_hook=True))
+    for phase in PHASES:
+        for made in prepare_hooks(hooks, phase, occasion):
+            key = key_of(made)
+            found.append(Task(key, phase, wave(made), made, live.get(key), is_hook=True))
     return found
 
 
-def prepared(hook: Manifest, phase: Phase, occasion: Occasion) -> Manifest:
-    """A hook as it is created: named, marked, and kept from vanishing before its end was seen."""
-    made = copy.deepcopy(hook)
-    metadata = made["metadata"]
-    if not metadata.get("name"):
-        metadata["name"] = _generated(str(metadata.get("generateName") or ""), phase, occasion)
-        metadata.pop("generateName", None)
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), names.OPERATION: occasion.mark(phase)}
-    metadata["finalizers"] = list(dict.fromkeys([*(metadata.get("finalizers") or ()), names.HOOK_FINALIZER]))
-    return made
+def prepare_hooks(hooks: Iterable[Manifest], phase: Phase, occasion: Occasion) -> list[Manifest]:
+    """Return the hooks of a phase as they are created: named, marked, and with the finalizer of hooks.
+
+    The same hooks and operation give the same names, so that no hook is created twice after a crash. In Argo CD hooks
+    with the same `generateName` and phase get the same name and overwrite each other; here later ones get a number.
+    """
+    prepared: list[Manifest] = []
+    generated: Counter[ResourceKey] = Counter()
+    for hook in hooks:
+        if phase not in phases(hook):
+            continue
+        made = copy.deepcopy(hook)
+        metadata = made["metadata"]
+        if not metadata.get("name"):
+            metadata["name"] = _generated(str(metadata.pop("generateName", None) or ""), phase, occasion)
+            key = key_of(made)
+            generated[key] += 1
+            if generated[key] > 1:
+                metadata["name"] += f"-{generated[key]}"
+            _complete_tracking(metadata)
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), names.OPERATION: occasion.mark(phase)}
+        metadata["finalizers"] = list(dict.fromkeys([*(metadata.get("finalizers") or ()), names.HOOK_FINALIZER]))
+        prepared.append(made)
+    return prepared
+
+
+def _complete_tracking(metadata: dict[str, Any]) -> None:
+    """Add a generated name to the tracking ID, which ends before the name until the name is known."""
+    annotations = metadata.get("annotations") or {}
+    tracking_id = annotations.get(names.TRACKING_ID)
+    if isinstance(tracking_id, str) and tracking_id.endswith("/"):
+        metadata["annotations"] = {**annotations, names.TRACKING_ID: tracking_id + metadata["name"]}
 
 
 def _generated(lead: str, phase: Phase, occasion: Occasion) -> str:
     """argo: from the revision's first seven digits, the phase and the second in which the operation began."""
     revision = occasion.revision[:7] if len(occasion.revision) >= 8 else occasion.revision
+    revision = _NOT_IN_NAMES.sub("-", revision.lower()).rstrip(".")
     second = int(datetime.fromisoformat(occasion.started).timestamp()) if occasion.started else 0
     return f"{lead}{revision}-{phase}-{second}".lower()
 

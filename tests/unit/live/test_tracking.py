@@ -85,6 +85,10 @@ def test_what_else_is_written_on_a_manifest_stays() -> None:
             {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "system:web"}},
             "shop:rbac.authorization.k8s.io/ClusterRole:prod/system:web",
         ),
+        (  # the name is added when a sync generates it
+            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "migrate-", "namespace": "prod"}},
+            "shop:batch/Job:prod/",
+        ),
     ],
 )
 def test_the_id_names_group_kind_namespace_and_name(manifest: Manifest, written: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from argosy.model.annotations import TRACKING_ID
 from argosy.model.application import Application, Destination, Phase, SyncRequest, read_application
 from argosy.model.flow import Comparison, Pair, Task
 from argosy.model.hooks import is_hook, is_skipped, phases
@@ -98,6 +99,8 @@ def test_phases_before_waves_before_kinds_before_names() -> None:
         ("v1.2", "check-v1.2-presync-1767225600"),
         ("ABC", "check-abc-presync-1767225600"),
         ("", "check--presync-1767225600"),
+        ("1.0.0+a", "check-1.0.0-a-presync-1767225600"),
+        ("1.2.30.4", "check-1.2.30-presync-1767225600"),
     ],
 )
 def test_a_hook_without_a_name_is_named_by_revision_phase_and_second(revision: str, name: str) -> None:
@@ -107,6 +110,28 @@ def test_a_hook_without_a_name_is_named_by_revision_phase_and_second(revision: s
     (found,) = plan(Comparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
     assert found.key.name == name
     assert found.desired and "generateName" not in found.desired["metadata"]
+
+
+def test_the_tracking_id_of_a_hook_with_a_generated_name_names_the_hook_itself() -> None:
+    hook = manifest("Job", "", api="batch/v1", hook="PreSync")
+    hook["metadata"] |= {"generateName": "check-", "name": ""}
+    hook["metadata"]["annotations"] |= {TRACKING_ID: "demo:batch/Job:ml/"}
+    occasion = Occasion(Application(name="demo"), "01234567", STARTED)
+    (found,) = plan(Comparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
+    tracked = (found.desired or {})["metadata"]["annotations"][TRACKING_ID]
+    assert tracked == f"demo:batch/Job:ml/{found.key.name}"
+
+
+def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own() -> None:
+    first, second, third = (manifest("Job", "", api="batch/v1", hook="PreSync") for _ in range(3))
+    for hook in (first, second, third):
+        hook["metadata"] |= {"generateName": "check-", "name": ""}
+    third["metadata"]["namespace"] = "elsewhere"
+    occasion = Occasion(Application(name="demo"), "01234567", STARTED)
+    found = plan(Comparison(hooks=[first, second, third]), SyncRequest(), occasion, SyncOptions(), {})
+    name = "check-0123456-presync-1767225600"
+    assert sorted(task.key.name for task in found) == [name, name, f"{name}-2"]
+    assert len({task.key for task in found}) == 3
 
 
 # -- who moves up ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from argosy.advise.finding import Place
 from argosy.advise.repository import Item
 from argosy.desk.rendering.places import enclosing
 from argosy.model.errors import ArgosyError, UserError
-from argosy.model.manifest import Manifest, key_of, load_all
+from argosy.model.manifest import Manifest, key_of_source, load_all
 from argosy.model.manifest.lines import Lines
 from argosy.model.names import ResourceKey
 
@@ -105,7 +105,7 @@ def _key(manifest: Manifest) -> ResourceKey | None:
     if manifest.get("kind") == "Config" and manifest.get("apiVersion") == "v1":
         return ResourceKey("", "Config", "", "kubeconfig")
     try:
-        key = key_of(manifest)
+        key = key_of_source(manifest)
     except ArgosyError:
         return None
     return key if all(isinstance(part, str) for part in key) else None

@@ -11,13 +11,13 @@ from argosy.advise.finding import Place
 from argosy.advise.repository import Item, Locate
 from argosy.desk.checking.files import shown
 from argosy.model.flow import Origins, Rendered
-from argosy.model.manifest import key_of
+from argosy.model.manifest import key_of_source
 from argosy.model.names import ResourceKey
 
 
 def located(rendered: Rendered, home: str) -> list[Item]:
     return [
-        Item(manifest, (key := key_of(manifest)), _locator(rendered.origins, key, home))
+        Item(manifest, (key := key_of_source(manifest)), _locator(rendered.origins, key, home))
         for manifest in rendered.manifests
     ]
 

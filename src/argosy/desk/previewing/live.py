@@ -26,7 +26,7 @@ from argosy.desk.rendering.checkouts import Checkouts, Talk, cache_folder
 from argosy.model.application import Application, read_application
 from argosy.model.errors import ArgosyError
 from argosy.model.flow import Checkout, Pair, Rendered
-from argosy.model.manifest import Manifest, key_of
+from argosy.model.manifest import Manifest, key_of_source
 from argosy.model.names import ResourceKey
 from argosy.pipeline.looking import Look
 from argosy.source.repositories import Repositories
@@ -136,7 +136,7 @@ def _change(pair: Pair, rendered: Sequence[Rendered]) -> Change:
 
 def _item(manifest: Manifest | None, rendered: Sequence[Rendered]) -> Item:
     manifest = manifest or {}
-    key = key_of(manifest)
+    key = key_of_source(manifest)
     return Item(manifest, key, _locator(key, rendered))
 
 

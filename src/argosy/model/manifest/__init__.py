@@ -26,6 +26,7 @@ __all__ = [
     "dump",
     "dump_all",
     "key_of",
+    "key_of_source",
     "load",
     "load_all",
     "load_json",
@@ -57,6 +58,14 @@ def key_of(manifest: Manifest) -> ResourceKey:
 
         message = "a manifest needs apiVersion, kind and metadata.name; add what is missing"
         raise ManifestError(message) from error
+
+
+def key_of_source(manifest: Manifest) -> ResourceKey:
+    """Return the key of a manifest in Git, where one without a name is known by its `generateName`."""
+    metadata = manifest.get("metadata")
+    if isinstance(metadata, dict) and not metadata.get("name") and metadata.get("generateName"):
+        manifest = {**manifest, "metadata": {**metadata, "name": str(metadata["generateName"])}}
+    return key_of(manifest)
 
 
 def _key_of(manifest: Manifest) -> ResourceKey:

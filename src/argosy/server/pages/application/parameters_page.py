@@ -8,7 +8,7 @@ from __future__ import annotations
 from argosy.compare import masked
 from argosy.desk.applications.acting import Choice, chosen_objects
 from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, dump, key_of
+from argosy.model.manifest import Manifest, dump, key_of_source
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
@@ -40,7 +40,7 @@ async def manifest_page(asked: Asked) -> Answer:
         found = [each for live in found if (each := last_applied(live)) is not None]
     shown = [each for each in masked(found, reader.rules.compare.masked_annotations) if each is not None]
     shown = [asked.entry.mask.hide_values(each) for each in shown]
-    texts = [(_title(each), of_resource(app.namespace, app.name, key_of(each)), _lines(each)) for each in shown]
+    texts = [(_title(each), of_resource(app.namespace, app.name, key_of_source(each)), _lines(each)) for each in shown]
     values = await framed(asked, "manifest", side=side, sides=SIDES, texts=texts, fault=fault)
     return Page("application/manifest.html", values)
 
