@@ -220,3 +220,43 @@ async def test_waiting_ends_when_all_is_as_asked(desk: Scene) -> None:
     said = await desk.argosy("app", "wait", "models", "--timeout", HANG)
     assert said.code == 0, said.err
     assert "models: is as asked" in said.err
+
+
+# -- sync windows --------------------------------------------------------------------------------------------------
+
+SHUT = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"], "description": "freeze"}
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "code"),
+    [
+        ("argosy", ("sync", "models"), 5),
+        ("argosy", ("sync", "models", "--dry-run"), 5),
+        ("argosy", ("sync", "open", "models", "--async"), 5),
+        ("argocd", ("sync", "models"), 20),
+        ("argosy", ("rollback", "models", "0", "-y"), 5),
+    ],
+)
+async def test_a_sync_that_a_window_denies_is_refused_at_once_and_leaves_no_operation(
+    desk: Scene, program: str, words: tuple[str, ...], code: int
+) -> None:
+    await desk.project("team", syncWindows=[{**SHUT, "applications": ["mod*"]}])
+    await desk.deliver(project="team")
+    await desk.deliver("open", project="team")
+    source = {"repoURL": desk.repository.url, "path": "app"}
+    entry = {"id": 0, "revision": desk.repository.head, "source": source, "deployedAt": "2026-01-01T00:00:00Z"}
+    await desk.patch_app({"status": {"history": [entry, {**entry, "id": 1}]}})
+    said = await desk.argosy("app", *words, program=program)
+    assert said.code == code, said.err
+    window = "a deny window is open without end: * * * * * for 1h (freeze)"
+    assert f"cannot sync: blocked by sync window ({window})" in said.err
+    for name in ("models", "open"):
+        app = await desk.app(name)
+        assert "operation" not in app and "operationState" not in (app.get("status") or {})
+
+
+async def test_a_sync_that_a_window_allows_by_hand_is_done(desk: Scene) -> None:
+    await desk.project("team", syncWindows=[{**SHUT, "manualSync": True}])
+    await desk.deliver(project="team")
+    said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
+    assert said.code == 0, said.err

@@ -221,7 +221,7 @@ async def print_app(
     async with open_reader(desk) as reader:
         reader, found = await fares(reader, app)
         health = health_words(found)
-        window = window_text(app, reader.rules.projects.get(app.project))
+        window = window_text(reader.rules.clusters.placed(app), reader.rules.projects.get(app.project))
         why = reasons((key, each, reader.cache.get(key) or {}) for key, each in found.items())
         if facts.health_word(app) == "Progressing":
             why = [*await stuck_pods(desk, app, frozenset({UNSCHEDULED})), *why]

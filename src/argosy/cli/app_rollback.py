@@ -39,9 +39,11 @@ def run_rollback(chosen: argparse.Namespace) -> int:
             roll_back,
             syncs_itself,
         )
+        from argosy.desk.applications.sync_checks import check_windows
 
         app = await desk.find(chosen.name)
         entry = entry_to_roll_back_to(app, chosen.id, is_compat=is_compat(chosen))
+        await check_windows(desk, [app])
         if is_deployed_already(app, entry):
             told = f"deployment {entry.id} is what is deployed already"
             talk(f"{app.name}: {told}; an older one may be meant: argosy app history {app.name}")

@@ -98,7 +98,10 @@ def run_sync(chosen: argparse.Namespace) -> int:
         raise UserError(f"no Application is named; {told}")
 
     async def work(desk: Desk) -> int:
+        from argosy.desk.applications.sync_checks import check_windows
+
         apps = await desk.chosen(chosen.names, chosen.selector, chosen.project)
+        await check_windows(desk, apps)
         if chosen.preview_changes and not await _previewed(desk, apps, chosen):
             return NO
         codes = [await _sync(desk, app, chosen) for app in apps]

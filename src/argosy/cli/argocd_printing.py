@@ -27,8 +27,9 @@ async def print_get(desk: Desk, app: Application, chosen: argparse.Namespace) ->
     """argo: the block, conditions, the last operation and parameters where they are asked for, then the objects."""
     async with open_reader(desk) as reader:
         project = reader.rules.projects.get(app.project)
-        windows = assigned(app, project)
-        window = window_text(app, project).partition(" (")[0]
+        placed = reader.rules.clusters.placed(app)
+        windows = assigned(placed, project)
+        window = window_text(placed, project).partition(" (")[0]
         lines = argocd_block.block(app, window, url=url_of(reader, app), windows=windows)
         lines += argocd_block.conditions(app)
         if chosen.show_operation and app.state is not None:

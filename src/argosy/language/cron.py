@@ -69,7 +69,8 @@ class Schedule:
             elif wall.hour not in self.hours:
                 wall = wall.replace(minute=0) + timedelta(hours=1)
             elif wall.minute not in self.minutes:
-                wall += timedelta(minutes=1)
+                minute = min((each for each in self.minutes if each > wall.minute), default=60)
+                wall = wall.replace(minute=0) + timedelta(minutes=minute)
             elif _exists(found := wall.replace(tzinfo=zone)) and found > after:
                 return found
             else:

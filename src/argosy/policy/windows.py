@@ -7,14 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
 from zoneinfo import ZoneInfo
 
-from argosy.language.cron import CronError, parse
+from argosy.language.cron import CronError, Schedule, parse
 from argosy.language.globs import matches
 from argosy.model.application import Application
 from argosy.model.application.policies import seconds_of
 from argosy.model.project import SyncWindow
+
+_MAX_OPENINGS: Final = 400  # of one window in a row, before it counts as open without end
+_MAX_CHANGES: Final = 50  # openings and ends of all windows, before nobody is told when a sync may begin
+_MINUTE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +28,7 @@ class Verdict:
     is_allowed: bool
     reason: str = ""
     window: SyncWindow | None = None  # the one that decided
-    ends: datetime | None = None  # when that one ends
+    ends: datetime | None = None  # when a sync may begin again; None: allowed already, or never
 
 
 class WindowError(ValueError):
@@ -42,38 +48,85 @@ def verdict(
     if not mine:
         return Verdict(True)
     try:
-        open_now = [window for window in mine if is_active(window, now)]
-        denying = [window for window in open_now if window.kind == "deny"]
-        if denying:
-            return _against(denying, mine, app, now, is_manual, started)
-        if any(window.kind == "allow" for window in open_now):
-            return Verdict(True)
-        allowing = [window for window in mine if window.kind == "allow"]
-        return _against(allowing, mine, app, now, is_manual, started) if allowing else Verdict(True)
+        blocking = _blocking(mine, now, is_manual, started)
+        return _refusal(blocking, mine, now, is_manual, started) if blocking else Verdict(True)
     except WindowError as error:
         return Verdict(False, str(error))  # argo: what cannot be understood forbids
 
 
-def _against(
-    deciding: Sequence[SyncWindow],
+def _blocking(
+    windows: Sequence[SyncWindow], now: datetime, is_manual: bool, started: datetime | None
+) -> list[SyncWindow]:
+    """Return the windows that block a sync at a moment: open deny windows, or all allow windows where none is open."""
+    open_now = [window for window in windows if is_active(window, now)]
+    deciding = [window for window in open_now if window.kind == "deny"]
+    if not deciding and not any(window.kind == "allow" for window in open_now):
+        deciding = [window for window in windows if window.kind == "allow"]
+    # argo: all of them must let a manual sync, or one that began before, through
+    if is_manual and all(window.manual_sync for window in deciding):
+        return []
+    may_overrun = started is not None and all(window.sync_overrun for window in deciding)
+    if may_overrun and started and not _blocking(windows, started, is_manual, None):
+        return []
+    return [window for window in deciding if not (is_manual and window.manual_sync)]
+
+
+def _refusal(
+    blocking: Sequence[SyncWindow],
     windows: Sequence[SyncWindow],
-    app: Application,
     now: datetime,
     is_manual: bool,
     started: datetime | None,
 ) -> Verdict:
-    """argo: all that are in the way must let a manual sync, or one that began before, through."""
-    if is_manual and all(window.manual_sync for window in deciding):
-        return Verdict(True)
-    may_overrun = started is not None and all(window.sync_overrun for window in deciding)
-    if may_overrun and started and verdict(windows, app, started, is_manual=is_manual).is_allowed:
-        return Verdict(True)
-    first = deciding[0]
-    word = "a deny window is open" if first.kind == "deny" else "no allow window is open"
-    ends = _end(first, now) if first.kind == "deny" else None
-    until = f" until {ends:%Y-%m-%d %H:%M %Z}" if ends else ""
-    said = f" ({first.description})" if first.description else ""
-    return Verdict(False, f"{word}{until}: {first.schedule} for {first.duration}{said}", first, ends)
+    ends, after = _allowed_again(windows, now, is_manual, started)
+    if blocking[0].kind == "deny":
+        named = max(blocking, key=lambda window: _end(window, now) or datetime.max.replace(tzinfo=UTC))
+        more = f", and {len(blocking) - 1} more" if len(blocking) > 1 else ""
+        if ends is not None and after == "allow":
+            reason = f"a deny window is open: {_named(named)}{more}; an allow window opens at {_shown(ends, named)}"
+        else:
+            until = f" until {_shown(ends, named)}" if ends else "" if _end(named, now) else " without end"
+            reason = f"a deny window is open{until}: {_named(named)}{more}"
+    else:
+        opened = [window for window in blocking if ends is not None and is_active(window, ends)]
+        named = opened[0] if opened else blocking[0]
+        until = f" until {_shown(ends, named)}" if ends else ""
+        reason = f"no allow window is open{until}: {_named(named)}"
+    return Verdict(False, reason, named, ends.astimezone(_zone(named)) if ends else None)
+
+
+def _allowed_again(
+    windows: Sequence[SyncWindow], now: datetime, is_manual: bool, started: datetime | None
+) -> tuple[datetime | None, str]:
+    """Return when a sync may begin, and the kind of the windows that block until then; None where no time is known.
+
+    Whether a sync may begin changes only when a window opens or ends, so these moments are looked at in turn.
+    """
+    moment, kind = now, ""
+    for _ in range(_MAX_CHANGES):
+        blocking = _blocking(windows, moment, is_manual, started)
+        if not blocking:
+            return moment, kind
+        kind = blocking[0].kind
+        changes = [
+            change
+            for window in windows
+            if (change := _end(window, moment) if is_active(window, moment) else _next_start(window, moment))
+        ]
+        if not changes:
+            break
+        moment = min(changes)
+    return None, kind
+
+
+def _named(window: SyncWindow) -> str:
+    """What a window is called: Argo CD gives windows no names."""
+    description = f" ({window.description})" if window.description else ""
+    return f"{window.schedule} for {window.duration}{description}"
+
+
+def _shown(moment: datetime, window: SyncWindow) -> str:
+    return f"{moment.astimezone(_zone(window)):%Y-%m-%d %H:%M %Z}"
 
 
 def is_for(window: SyncWindow, app: Application) -> bool:
@@ -98,19 +151,61 @@ def is_active(window: SyncWindow, now: datetime) -> bool:
 
 def _start(window: SyncWindow, now: datetime) -> datetime | None:
     """When the window that is open now began."""
+    # k8s: a duration is time that passes, also where summer time begins or ends meanwhile
+    begun = _next_start(window, now - timedelta(seconds=_seconds(window)))
+    return begun if begun is not None and begun <= now else None
+
+
+def _next_start(window: SyncWindow, after: datetime) -> datetime | None:
     if window.kind not in ("allow", "deny"):
         raise WindowError(f"the sync window {window.schedule!r} is neither allow nor deny but {window.kind!r}")
-    here = now.astimezone(_zone(window))
+    return _next_opening(window.schedule, after.astimezone(_zone(window)))
+
+
+def _next_opening(schedule: str, after: datetime) -> datetime | None:
+    """Return the next time of a schedule, in UTC."""
     try:
-        begun = parse(window.schedule).next(here - timedelta(seconds=_seconds(window)))
+        found = _parsed(schedule).next(after)
     except CronError as error:
         raise WindowError(f"the schedule of a sync window cannot be read: {error}") from None
-    return begun if begun is not None and begun <= here else None
+    return found.astimezone(UTC) if found else None
+
+
+@lru_cache(maxsize=256)
+def _parsed(schedule: str) -> Schedule:
+    return parse(schedule)
 
 
 def _end(window: SyncWindow, now: datetime) -> datetime | None:
+    """When the window that is open now ends; None where it is not open, or opens again before it ends, for ever."""
     begun = _start(window, now)
-    return begun + timedelta(seconds=_seconds(window)) if begun else None
+    return _end_of_run(window.schedule, _seconds(window), _zone(window), begun) if begun else None
+
+
+@lru_cache(maxsize=1024)
+def _end_of_run(schedule: str, seconds: float, zone: ZoneInfo, begun: datetime) -> datetime | None:
+    """Return the end of a window that may open again while it is open."""
+    duration = timedelta(seconds=seconds)
+    for _ in range(_MAX_OPENINGS):
+        end = begun + duration
+        following = _last_opening(schedule, zone, begun, end)
+        if following is None:
+            return end
+        begun = following
+    return None
+
+
+def _last_opening(schedule: str, zone: ZoneInfo, begun: datetime, end: datetime) -> datetime | None:
+    """Return a late opening after `begun` and not after `end`; None where there is none."""
+    back = _MINUTE
+    while True:
+        after = max(end - back, begun)
+        following = _next_opening(schedule, after.astimezone(zone))
+        if following is not None and following <= end:
+            return following
+        if after == begun:
+            return None
+        back *= 2
 
 
 def _seconds(window: SyncWindow) -> float:

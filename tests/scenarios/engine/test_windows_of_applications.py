@@ -44,10 +44,10 @@ async def test_an_open_allow_window_lets_a_sync_begin(room: Room) -> None:
 
 async def test_a_manual_sync_waits_for_a_window_and_says_so(room: Room) -> None:
     room.repository.push(ONE)
-    await room.project(syncWindows=[{**ALWAYS, "kind": "deny"}])
+    await room.project(syncWindows=[{**ALWAYS, "kind": "deny", "description": "freeze"}])
     await room.deliver(project="team")
     await room.sync()
-    words = "Sync operation blocked by sync window"
+    words = "Sync operation blocked by sync window: a deny window is open without end: * * * * * for 1h (freeze)"
     app = await room.until(lambda status: words in (status.get("operationState") or {}).get("message", ""))
     assert app["status"]["operationState"]["phase"] == "Running"
     project = await room.get("argoproj.io/AppProject", "team", "argocd") or {}

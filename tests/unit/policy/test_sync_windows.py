@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -80,6 +80,83 @@ def test_a_refusal_names_the_window_and_its_end() -> None:
     said = verdict([window("deny", description="nightly jobs")], APP, AT_NIGHT, is_manual=False)
     assert "a deny window is open until 2026-01-03 06:00 UTC" in said.reason
     assert "nightly jobs" in said.reason
+
+
+MORNING = "0 5 * * *"  # for three hours
+
+
+def at(day: int, hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 1, day, hour, minute, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("windows", "is_manual", "ends"),
+    [
+        ([window("deny")], True, at(3, 6)),
+        ([window("deny"), window("deny", MORNING, "3h")], True, at(3, 8)),
+        ([window("deny", MORNING, "3h"), window("deny")], True, at(3, 8)),
+        ([window("deny"), window("deny", "0 6 * * *", "1h")], True, at(3, 7)),
+        ([window("deny"), window("deny", "1 6 * * *", "1h")], True, at(3, 6)),
+        ([window("deny"), window("deny", MORNING, "3h", manual_sync=True)], True, at(3, 6)),
+        ([window("deny"), window("deny", MORNING, "3h", manual_sync=True)], False, at(3, 8)),
+        ([window("deny", "0,30 22-23 * * *", "45m")], True, at(3, 0, 15)),
+        ([window("deny", "*/10 20-23 * * *", "1h")], True, at(3, 0, 50)),
+        ([window("deny"), window("allow", "0 12 * * *", "1h")], True, at(3, 12)),
+        ([window("allow", "0 12 * * *", "1h"), window("allow", "0 9 * * *", "1h")], True, at(3, 9)),
+        ([window("allow", "0 5 * * *", "2h"), window("deny")], True, at(3, 6)),
+        ([window("deny", "* * * * *", "1h")], True, None),
+        ([window("deny", "0 0 * * *", "24h")], True, None),
+        ([window("deny"), window("allow", "0 23 * * *", "1h")], True, None),
+        ([window("allow", "0 0 30 2 *", "1h")], True, None),
+    ],
+    ids=["one", "a later one", "a later one first", "one after the other", "a gap", "hands pass the later one",
+         "nothing automatic passes it", "it opens again while it is open", "it opens often", "then no allow window",
+         "the first allow window", "an allow window that opened meanwhile", "always", "day after day",
+         "an allow window within it", "an allow window that never opens"],
+)  # fmt: skip
+def test_the_end_of_a_refusal_is_when_a_sync_may_begin(
+    windows: list[SyncWindow], is_manual: bool, ends: datetime | None
+) -> None:
+    found = verdict(windows, APP, AT_NIGHT, is_manual=is_manual)
+    assert not found.is_allowed and found.ends == ends
+    if ends is not None:
+        assert verdict(windows, APP, ends, is_manual=is_manual).is_allowed
+        assert not verdict(windows, APP, ends - timedelta(seconds=1), is_manual=is_manual).is_allowed
+
+
+def test_the_end_is_the_same_at_every_moment_of_a_window_that_opens_again_while_it_is_open() -> None:
+    windows = [window("deny", "*/10 20-23 * * *", "1h")]
+    found = {verdict(windows, APP, at(2, 21, minute), is_manual=True).reason for minute in range(60)}
+    assert found == {"a deny window is open until 2026-01-03 00:50 UTC: */10 20-23 * * * for 1h"}
+
+
+@pytest.mark.parametrize(
+    ("windows", "reason"),
+    [
+        ([window("deny", description="freeze"), window("deny", MORNING, "3h")],
+         "a deny window is open until 2026-01-03 08:00 UTC: 0 22 * * * for 8h (freeze)"),
+        ([window("deny"), window("deny", "0 23 * * *", "9h", description="long")],
+         "a deny window is open until 2026-01-03 08:00 UTC: 0 23 * * * for 9h (long), and 1 more"),
+        ([window("deny"), window("allow", "0 12 * * *", "1h")],
+         "a deny window is open: 0 22 * * * for 8h; an allow window opens at 2026-01-03 12:00 UTC"),
+        ([window("deny", "* * * * *", "1h")], "a deny window is open without end: * * * * * for 1h"),
+        ([window("allow", "0 12 * * *", "1h"), window("allow", "0 9 * * *", "1h", description="nine")],
+         "no allow window is open until 2026-01-03 09:00 UTC: 0 9 * * * for 1h (nine)"),
+        ([window("allow", "0 0 30 2 *", "1h")], "no allow window is open: 0 0 30 2 * for 1h"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_the_window_that_decides(windows: list[SyncWindow], reason: str) -> None:
+    assert verdict(windows, APP, AT_NIGHT, is_manual=True).reason == reason
+
+
+def test_a_window_is_open_for_its_duration_when_the_clocks_change() -> None:
+    """k8s: a duration is counted in hours that pass; on that night Berlin's clocks leave one out."""
+    windows = [window("deny", time_zone="Europe/Berlin")]
+    before = datetime(2026, 3, 28, 22, 0, tzinfo=UTC)  # 23:00 in Berlin
+    found = verdict(windows, APP, before, is_manual=True)
+    assert found.ends == datetime(2026, 3, 29, 5, 0, tzinfo=UTC) and "2026-03-29 07:00 CEST" in found.reason
+    assert not verdict(windows, APP, datetime(2026, 3, 29, 4, 59, tzinfo=UTC), is_manual=True).is_allowed
+    assert verdict(windows, APP, datetime(2026, 3, 29, 5, 0, tzinfo=UTC), is_manual=True).is_allowed
 
 
 def test_a_window_follows_its_own_time_zone() -> None:

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.desk.applications.desk import clock
-from argosy.desk.applications.reader import Reader
+from argosy.desk.applications.desk import Desk, clock
+from argosy.desk.applications.reader import Reader, open_reader
 from argosy.model.application import Application, Source
 from argosy.model.errors import ArgosyError, PolicyError, UnknownRef
 from argosy.model.names import ResourceKey
@@ -22,10 +22,24 @@ OVERRIDE: Final = "application.sync.requireOverridePrivilegeForRevisionSync"  # 
 
 
 def check_window(reader: Reader, app: Application) -> None:
-    found = verdict(reader.project(app).windows, reader.rules.clusters.placed(app), clock(), is_manual=True)
+    """Raise PolicyError where a sync window of the project blocks manual syncs now."""
+    project = reader.project(app)
+    found = verdict(project.windows, reader.rules.clusters.placed(app), clock(), is_manual=True)
     if not found.is_allowed:
         told = f"cannot sync: blocked by sync window ({found.reason})"  # argo: its words
-        raise PolicyError(f"{told}; wait for it to end, or let it allow manual syncs", where=app.name)
+        windows = f"argosy proj windows list {project.name}"
+        raise PolicyError(f"{told}; wait until it ends, or allow manual syncs in it: {windows}", where=app.name)
+
+
+async def check_windows(desk: Desk, apps: Sequence[Application]) -> None:
+    """Raise PolicyError where a sync window blocks a manual sync of one of the Applications, before any is synced.
+
+    A project that cannot be read from here is left to the engine, where the operation then waits for the window.
+    """
+    async with open_reader(desk) as reader:
+        for app in apps:
+            if reader.rules.projects.get(app.project) is not None:
+                check_window(reader, app)
 
 
 def needs_override(reader: Reader, app: Application, refs: Sequence[str]) -> bool:

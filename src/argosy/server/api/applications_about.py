@@ -100,8 +100,9 @@ def _link(link: Link) -> dict[str, str]:
 
 
 async def windows(asked: Asked) -> Json:
-    app, now = asked.subject, clock()
-    mine = [each for each in reader_of(asked).project(app).windows if is_for(each, app)]
+    reader, now = reader_of(asked), clock()
+    app = reader.rules.clusters.placed(asked.subject)
+    mine = [each for each in reader.project(app).windows if is_for(each, app)]
     active = [each for each in mine if _is_active(each)]
     can_sync = verdict(mine, app, now, is_manual=True).is_allowed
     told = given(activeWindows=[_window(each) for each in active], assignedWindows=[_window(each) for each in mine])

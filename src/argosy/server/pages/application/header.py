@@ -105,8 +105,12 @@ def header(
     may: Mapping[str, bool],
     commits: Mapping[str, tuple[str, str, str]] | None = None,
     found: str = "",
+    placed: Application | None = None,
 ) -> Header:
-    """`commits` has subject, author and time by revision; `found` what somebody has seen by looking closely."""
+    """`commits` has subject, author and time by revision; `found` what somebody has seen by looking closely.
+
+    `placed` is the Application with its destination by name and by address, since sync windows select by either.
+    """
     automated = app.policy.automated
     target, hold = app.destination, read_hold(app.annotations)
     return Header(
@@ -123,7 +127,7 @@ def header(
         self_heals=bool(automated and automated.is_on and automated.self_heal),
         last=_last(app),
         hold=hold._asdict() if hold is not None else None,
-        window=window_mark(app, project, now),
+        window=window_mark(placed or app, project, now),
         urls=_urls(app),
         conditions=tuple(
             (str(each.get("type")), str(each.get("message")), str(each.get("lastTransitionTime") or ""))

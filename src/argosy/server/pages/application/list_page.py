@@ -135,7 +135,7 @@ def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Show
         problems, more, done, total = asked.site.part(Problems).of(lookout, row)
     project = lookout.rules.projects.get(row.project)
     if project is not None and project.windows and (app := _application(lookout, row)) is not None:
-        mark = window_mark(app, project, clock())
+        mark = window_mark(lookout.rules.clusters.placed(app), project, clock())
         window = mark.text if mark else ""
     if row.sync == "OutOfSync":
         known = row

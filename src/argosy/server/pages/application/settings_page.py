@@ -58,6 +58,7 @@ def with_policy(wire: Mapping[str, Any], *, automated: bool, prune: bool, heal: 
 async def settings_page(asked: Asked) -> Answer:
     app, reader = app_of(asked), reader_of(asked)
     project = reader.rules.projects.get(app.project)
+    placed = reader.rules.clusters.placed(app)
     automated = app.policy.automated
     values = await framed(
         asked,
@@ -66,8 +67,8 @@ async def settings_page(asked: Asked) -> Answer:
         options=app.policy.options,
         retry=app.policy.retry._asdict() if app.policy.retry else None,
         ignores=ignore_rows(app),
-        windows=assigned(app, project),
-        window=window_text(app, project),
+        windows=assigned(placed, project),
+        window=window_text(placed, project),
         finalizers=app.finalizers,
         subscriptions=[
             (name.removeprefix(SUBSCRIBE), value)
