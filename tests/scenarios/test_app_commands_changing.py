@@ -14,6 +14,7 @@ from argosy.model.names import GroupKind
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map
+from support.sync_operations import job
 
 pytestmark = pytest.mark.anyio
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
@@ -130,6 +131,55 @@ async def test_a_rollback_with_a_hold_stays_until_it_is_released(desk: Scene) ->
     events = (await desk.argosy("app", "events", "models")).out
     for words in ("initiated rollback to 0", "held automated sync", "released automated sync"):
         assert words in events, words
+
+
+SLOW_RETRY = {"limit": 5, "backoff": {"duration": "1h", "maxDuration": "1h"}}
+
+
+@pytest.mark.parametrize("held", [True, False], ids=["automated and held", "by hand"])
+async def test_a_rollback_ends_a_sync_that_failed_and_waits_for_its_next_attempt(desk: Scene, held: bool) -> None:
+    await twice_delivered(desk)
+    await desk.patch_app({"spec": {"syncPolicy": {"retry": SLOW_RETRY, **({} if held else {"automated": None})}}})
+    bad = desk.repository.push({"app/settings.yaml": config_map(a="three"), "app/bad.yaml": config_map("Bad_Name")})
+    if not held:
+        await desk.argosy("app", "sync", "models", "--async")
+    await desk.until(lambda status: "Retrying attempt #1" in status["operationState"]["message"])
+    said = await desk.argosy("app", "rollback", "models", "0", *(("--hold",) if held else ()), "--timeout", HANG)
+    assert said.code == 0, said.err
+    assert "models: ends the sync that runs, because it cannot succeed: it failed and is tried again: " in said.err
+    app = await desk.until_over()
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    assert app["status"]["operationState"]["syncResult"]["revision"] != bad
+    assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
+    events = (await desk.argosy("app", "events", "models")).out
+    assert "terminated running operation" in events and events.count("held automated sync") == held
+
+
+async def test_a_rollback_does_not_end_a_sync_that_may_succeed(desk: Scene) -> None:
+    await twice_delivered(desk)
+    await desk.patch_app({"spec": {"syncPolicy": {"automated": None}}})
+    desk.repository.push({"app/hook.yaml": job("check", hook="PreSync"), "app/settings.yaml": config_map(a="three")})
+    await desk.argosy("app", "sync", "models", "--async")
+    await desk.until(lambda status: "waiting for completion of hook" in status["operationState"]["message"])
+    said = await desk.argosy("app", "rollback", "models", "0")
+    assert said.code == 5 and "another operation is already in progress" in said.err
+    assert "argosy app terminate-op models" in said.err
+    assert (await desk.app())["status"]["operationState"]["phase"] == "Running"
+
+
+async def test_an_operation_that_was_removed_in_an_installation_that_nobody_tends_can_be_terminated(
+    desk: Scene,
+) -> None:
+    """Argo CD looks at no operation of which the Application does not tell; so it is put back, and ended."""
+    await desk.deliver(metadata={"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}})
+    operation = {"sync": {"revision": "main"}, "initiatedBy": {"username": "ann"}}
+    state = {"operation": operation, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "message": "syncing"}
+    await desk.patch_app({"status": {"operationState": state}})
+    said = await desk.argosy("app", "terminate-op", "models")
+    assert said.code == 0, said.err
+    app = await desk.app()
+    assert app["status"]["operationState"]["phase"] == "Terminating"
+    assert {name: app["operation"][name] for name in operation} == operation
 
 
 def at_a_terminal(monkeypatch: pytest.MonkeyPatch, says: bool) -> list[str]:

@@ -31,8 +31,10 @@ def app(
     spec: dict[str, Any] | None = None,
     status: dict[str, Any] | None = None,
     metadata: dict[str, Any] | None = None,
+    is_removed: bool = False,
     **seen: Any,
 ) -> LiveApp:
+    """`is_removed`: somebody removed the operation that runs from the Application."""
     source = {"repoURL": "https://git.example.com/ml.git", "path": "deploy", "targetRevision": "main"}
     manifest = {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -51,6 +53,9 @@ def app(
             **(status or {}),
         },
     }
+    state = (status or {}).get("operationState") or {}
+    if state.get("phase") == "Running" and not is_removed:
+        manifest["operation"] = state["operation"]
     return LiveApp(read_application(manifest), tuple(rows), **seen)
 
 

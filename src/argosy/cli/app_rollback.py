@@ -56,7 +56,7 @@ def run_rollback(chosen: argparse.Namespace) -> int:
             if code := _refusal(app, question):
                 return code
             reason = f"rolled back to {entry.id}" if needs_hold else reason
-        begun = await roll_back(desk, app, entry, prune=chosen.prune, hold_reason=reason)
+        begun = await roll_back(desk, app, entry, prune=chosen.prune, hold_reason=reason, tell=talk)
         code = await followed(desk, begun, chosen, "rollback")
         if reason is not None:
             talk(f"{app.name}: automated sync is held ({reason}); end that with: argosy app release {app.name}")

@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from argosy.live.relations import STATEFUL_SET
+from argosy.live.stuck_pods import CONTAINER_LISTS, find_image_failure
 from argosy.live.tracking import Tracking, owner
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
@@ -26,7 +27,7 @@ READ_WHOLE: Final = frozenset(
         GroupKind("", "ConfigMap"),  # settings: of others no data
         GroupKind("", "Secret"),  # the same; the type of a token tells whose it is
         GroupKind("", "Namespace"),
-        GroupKind("", "Pod"),  # images
+        GroupKind("", "Pod"),  # images, and whether they can be pulled
         GroupKind("batch", "Job"),  # hooks
         GroupKind("mlops.mlops.dev", "NotebookValidationJob"),  # how it ended: waves of others wait for that
         GroupKind("networking.k8s.io", "Ingress"),  # addresses
@@ -77,7 +78,7 @@ class Keeping:
             return manifest
         if manifest["kind"] == "Pod":
             spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
-            return {**manifest, "spec": _images(spec), "status": _phase(status)}
+            return {**manifest, "spec": _images(spec), "status": _start(status)}
         is_setting = manifest["metadata"].get("namespace") == self._tracking().control_namespace
         if manifest["kind"] not in ("ConfigMap", "Secret") or is_setting or TEXTS.isdisjoint(manifest):
             return manifest
@@ -107,5 +108,11 @@ def _images(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _phase(status: dict[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in status.items() if name == "phase"}
+def _start(status: dict[str, Any]) -> dict[str, Any]:
+    """The phase, and containers whose image cannot be pulled: a newer commit may then supersede a sync."""
+    kept = {name: value for name, value in status.items() if name == "phase"}
+    for field in CONTAINER_LISTS:
+        failed = [each for each in status.get(field) or () if find_image_failure({"status": {field: [each]}})]
+        if failed:
+            kept[field] = [{"name": each.get("name"), "state": each["state"]} for each in failed]
+    return kept

@@ -29,6 +29,7 @@ from argosy.pipeline.ground import Fleet, Ground, OnlyHere, Shut, everything
 from argosy.pipeline.impersonation import impersonate
 from argosy.pipeline.looking import Look
 from argosy.pipeline.operating import begun, spelled
+from argosy.pipeline.operation_end import REMOVED, is_removed, why_superseded
 from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rendering import Crew, Renders
 from argosy.pipeline.reporting import Operation, Passed, Reporter, Rest
@@ -42,6 +43,7 @@ from argosy.report.status import RECONCILED, is_fresh, is_outdated
 from argosy.report.wire import mapping
 from argosy.sync.automatic import Later, Refusal, Start, Target, decide
 from argosy.sync.deleting import Deleted, awaits_hooks, delete_further
+from argosy.sync.ending import TERMINATING
 
 UNKNOWN_HOOKS: Final = "hooks of its deletion are not known"
 UNSEEN: Final = "Failed to load live state"
@@ -176,13 +178,14 @@ class Pipeline:
 
     def _put_off(self, app: Application, shut: Shut) -> Operation:
         """An operation says what it waits for. Who ends it need not wait for a cluster that may never come back."""
-        if app.operation is None:
+        if app.operation is None and not is_removed(app):
             return Operation(app.state, shut.wait, is_decided=False)
         state, told = app.state, tuple[Manifest, ...]()
-        if state is None or state.progress.is_over:
+        if app.operation is not None and (state is None or state.progress.is_over):
             state = begun(app.operation, self.now(), state)
             told = (events.started(app, state),)
-        if state.progress is Progress.TERMINATING:
+        assert state is not None
+        if state.progress is Progress.TERMINATING or is_removed(app):
             said = f"operation terminated; what it began may still run: {shut.said}"
             state = replace(state, progress=Progress.FAILED, message=said, finished=written(self.now()))
             return Operation(state, 0.0, is_over=True, events=(*told, events.completed(app, state)), is_decided=False)
@@ -280,20 +283,29 @@ class Pipeline:
         state = app.state
         if app.operation is not None and (state is None or state.progress.is_over):
             return await self._begin(ground, app, app.operation, project, rules, waited)
-        if app.operation is not None and state is not None:
-            step = await ground.operator.step(app, state, project, rules, await ground.cluster.kinds())
-            over = step.state.progress.is_over
-            ended = (events.completed(app, step.state),) if over else ()
-            return Operation(step.state, 0.0 if over else step.wait, is_over=over, events=ended)
-        return await self._automatic(ground, app, project, rules, look)
+        if state is None or state.progress.is_over:
+            return await self._automatic(ground, app, project, rules, look)
+        if state.progress is Progress.RUNNING and (why := self._why_end(ground, app, project, rules, look)):
+            return Operation(replace(state, progress=Progress.TERMINATING, message=f"{TERMINATING}{why}"), 0.0)
+        step = await ground.operator.step(app, state, project, rules, await ground.cluster.kinds())
+        over = step.state.progress.is_over
+        ended = (events.completed(app, step.state),) if over else ()
+        return Operation(step.state, 0.0 if over else step.wait, is_over=over, events=ended)
+
+    def _why_end(self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look) -> str:
+        """Why the operation that runs is to be terminated; empty where it goes on."""
+        if is_removed(app):
+            return REMOVED
+        return why_superseded(app, look, self._target(app, look), project, rules, ground.cache, self.now())
 
     def _refused(self, app: Application, broken: Sequence[Condition]) -> Operation:
         """argo: an operation of an application that is not valid ends before it begins."""
-        if app.operation is None:
+        if app.operation is None and not is_removed(app):
             return Operation(app.state)
         now, state = self.now(), app.state
-        if state is None or state.progress.is_over:
+        if app.operation is not None and (state is None or state.progress.is_over):
             state = begun(app.operation, now, state)
+        assert state is not None
         state = replace(state, progress=Progress.ERROR, message=spelled(broken), finished=written(now))
         return Operation(state, is_over=True, events=(events.completed(app, state),))
 

@@ -25,7 +25,7 @@ from argosy.model.times import written
 from argosy.sync import hooks
 from argosy.sync.blocks import LOOK, Holds
 from argosy.sync.checks import Permitted, invalid
-from argosy.sync.ending import terminate
+from argosy.sync.ending import TERMINATING, terminate
 from argosy.sync.gates import deadline_of, pause_of, with_pause
 from argosy.sync.options import SyncOptions
 from argosy.sync.prune import MayDelete
@@ -79,6 +79,8 @@ async def advance(
         progress, message = await terminate(board, cluster, assess_all, Propagation(terms.propagation))
         if state.message == TOO_LATE:
             message += ", triggered by controller sync timeout"
+        elif state.message.startswith(TERMINATING):
+            message += f": {state.message.removeprefix(TERMINATING)}"
         return Advanced(_ended(state, board, progress, message, now))
     if is_too_late(state, settings, now()):
         return Advanced(replace(state, progress=Progress.TERMINATING, message=TOO_LATE), 0.0)

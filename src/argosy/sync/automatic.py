@@ -82,7 +82,7 @@ def decide(
         return None
     facts = _Facts(app, target, outdated)
     state = app.state
-    is_heal = state is not None and _was_attempted(app, state, target)
+    is_heal = state is not None and is_attempted(app, state, target)
     if is_heal and state is not None:
         if state.progress is not Progress.SUCCEEDED:
             return Refusal(f"Failed last sync attempt to {_named(target)}: {state.message}")
@@ -99,7 +99,8 @@ def _would_wipe(comparison: Comparison) -> bool:
     return bool(comparison.pairs) and all(pair.desired is None for pair in comparison.pairs)
 
 
-def _was_attempted(app: Application, state: OperationState, target: Target) -> bool:
+def is_attempted(app: Application, state: OperationState, target: Target) -> bool:
+    """True if an operation was for the revisions and sources that a sync would be for now."""
     if not state.has_result:
         return state.progress.is_over
     if target.may_hold_changes:

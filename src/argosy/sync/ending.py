@@ -5,6 +5,8 @@ In: the board of an operation. Out: how it ends, in Argo CD's words. Never: leav
 
 from __future__ import annotations
 
+from typing import Final
+
 from argosy.cluster import Cluster, Propagation
 from argosy.model.application import Progress
 from argosy.model.errors import ClusterError, TransientError
@@ -13,6 +15,8 @@ from argosy.sync import hooks
 from argosy.sync.reading import read_live
 from argosy.sync.refresh import AssessAll
 from argosy.sync.states import Board, Turn, verdict
+
+TERMINATING: Final = "operation is terminating: "  # and why, where the engine itself ends it
 
 
 async def terminate(

@@ -165,6 +165,10 @@ CASES: Mapping[str, Case] = {
                 view(app(health="Progressing", status={"history": history(1, 1, 1, 1, 1)}, rows=(MODEL_ROW,))),
                 "is Progressing for",
             ),
+            (
+                view(app(status=operation("Running", "waiting for healthy state"), is_removed=True)),
+                "its sync runs for 33m20s, but its operation was removed from the Application",
+            ),
         ],
         [
             view(app(health="Progressing", status={**operation("Running"), "history": history(50, 60)})),
@@ -579,6 +583,26 @@ def test_a_live_rule_leaves_alone_what_is_well(rule: str) -> None:
 def test_every_live_finding_says_what_to_do(rule: str) -> None:
     for seen, _ in CASES[rule].bad:
         assert all(each.fix for each in CATALOGUE[rule].diagnose(seen))
+
+
+def fixes(rule: str, seen: LiveView) -> list[str]:
+    return [sight.fix for sight in CATALOGUE[rule].diagnose(seen)]
+
+
+def test_advice_about_a_sync_that_hangs_names_the_commands_that_help() -> None:
+    running, row_of_pod = operation("Running", "waiting for healthy state of apps/Deployment/web"), row("Pod")
+    end, back = "argosy app terminate-op models", "argosy app rollback models"
+    unpulled = pod("ImagePullBackOff", "manifest unknown")
+    (fix,) = fixes("AGY504", view(app(status=running, rows=(row_of_pod,)), live=(unpulled,)))
+    assert end in fix and back in fix
+    (fix,) = fixes("AGY504", view(app(rows=(row_of_pod,)), live=(unpulled,)))
+    assert end not in fix and back not in fix
+    (fix,) = fixes("AGY502", view(app(status={**running, "history": history(50, 60, 70, 80, 300)})))
+    assert end in fix
+    (fix,) = fixes("AGY502", view(app(status=running, is_removed=True)))
+    assert fix == f"end it: {end}"
+    (fix,) = fixes("AGY507", view(app(status=operation("Running", "no. Retrying attempt #4 at 3PM.", retryCount=3))))
+    assert end in fix and back in fix
 
 
 @pytest.mark.parametrize("rule", LIVE)

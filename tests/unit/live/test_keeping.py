@@ -59,6 +59,22 @@ def test_of_a_pod_that_a_workload_made_images_and_phase_are_kept(keeping: Keepin
     assert keeping.kept({**manifest("Pod"), "spec": None})["status"] == {}
 
 
+@pytest.mark.parametrize("field", ["containerStatuses", "initContainerStatuses"])
+@pytest.mark.parametrize(
+    ("reason", "is_kept"),
+    [("ImagePullBackOff", True), ("InvalidImageName", True), ("ErrImagePull", False), ("ContainerCreating", False)],
+)
+def test_of_a_pod_that_nobody_tracks_containers_without_an_image_are_kept(
+    keeping: Keeping, field: str, reason: str, is_kept: bool
+) -> None:
+    state = {"waiting": {"reason": reason, "message": "no such image"}}
+    container = {"name": "main", "image": "web:1", "ready": False, "state": state}
+    running = {"name": "other", "image": "web:1", "state": {"running": {}}}
+    kept = keeping.kept({**manifest("Pod"), "spec": {}, "status": {"phase": "Pending", field: [running, container]}})
+    assert kept["status"].get(field, []) == ([{"name": "main", "state": state}] if is_kept else [])
+    assert kept["status"]["phase"] == "Pending"
+
+
 def test_all_of_what_an_application_tracks_is_kept(keeping: Keeping) -> None:
     given = track(manifest(), APP, TRACKING)
     assert keeping.is_wanted(given)

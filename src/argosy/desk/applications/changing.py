@@ -5,6 +5,7 @@ In: a desk, an Application. Out: the Application as it is after. Never: a change
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from argosy.desk.applications.desk import Desk, now
 from argosy.desk.applications.facts import deletes_since, health_word, is_busy, revisions
 from argosy.desk.applications.following import FOR_EVER, UNHEARD, Tell
 from argosy.desk.applications.requests import check_free
+from argosy.desk.applications.stuck import find_stuck_reason
 from argosy.model import annotations as names
 from argosy.model.application import Application, read_application
 from argosy.model.errors import PolicyError, UserError
@@ -23,12 +25,14 @@ from argosy.report import events
 from argosy.report.events import Reason
 from argosy.report.history import Deployment, deployments
 from argosy.report.holds import Hold, hold_text, read_hold
+from argosy.report.operations import request_wire
 from argosy.report.rollbacks import LEFT
 from argosy.setup.waiting import TooLate, until
 from argosy.sync.rollback import rollback_request
 
 FOREGROUND, BACKGROUND = "foreground", "background"
 OURS: Final = (names.RESOURCES_FINALIZER,)
+END_SECONDS: Final = 30.0  # for a sync that is terminated, until it is over
 
 
 class AutoSyncOn(PolicyError):
@@ -126,10 +130,19 @@ def syncs_itself(app: Application) -> bool:
 
 
 async def roll_back(
-    desk: Desk, app: Application, entry: Deployment, *, prune: bool, hold_reason: str | None, dry_run: bool = False
+    desk: Desk,
+    app: Application,
+    entry: Deployment,
+    *,
+    prune: bool,
+    hold_reason: str | None,
+    dry_run: bool = False,
+    tell: Tell | None = None,
 ) -> Application:
-    """Asked for; with a hold in the same write, so that nothing comes in between."""
+    """Asked for; with a hold in the same write, so that nothing comes in between. A sync that is stuck ends first."""
     by = await desk.who()
+    if not dry_run and (hold_reason is not None or not syncs_itself(app)):
+        app = await _end_stuck_sync(desk, app, hold_reason, tell)
     written = next(each for each in app.status.get("history") or [] if each.get("id") == entry.id)
     request = rollback_request(written, by=by, prune=prune, dry_run=dry_run, options=app.policy.options)
     made = Hold(hold_reason or f"rolled back to {entry.id}", by, now(), ", ".join(entry.revisions))
@@ -145,12 +158,37 @@ async def roll_back(
         patch: dict[str, Any] = {"operation": {**request.wire, **left}}
         return {**patch, **_holding(made)} if hold_reason is not None else patch
 
+    before = read_hold(app.annotations)
     after = await desk.revise(app, make)
-    if hold_reason is not None:
+    if hold_reason is not None and (before is None or before.reason != made.reason):
         await desk.record(events.held(app, made))
     told = events.rolled_back(app, at=now(), to=entry.id, revision=", ".join(entry.revisions), by=by)
     await desk.record(told)
     return after
+
+
+async def _end_stuck_sync(desk: Desk, app: Application, hold_reason: str | None, tell: Tell | None) -> Application:
+    """Terminate a sync that cannot succeed, and wait until it is over; leave one alone that may succeed."""
+    if app.deleted or not (why := await find_stuck_reason(desk, app)):
+        return app
+    if hold_reason is not None:  # before that: else an automated sync could begin as soon as this one is over
+        app, _ = await hold(desk, app, hold_reason)
+    if tell is not None:
+        tell(f"{app.name}: ends the sync that runs, because it cannot succeed: {why}")
+    with contextlib.suppress(UserError):  # it ended by itself a moment ago
+        await terminate(desk, app)
+    last: list[Manifest | None] = [None]
+
+    def is_free(manifest: Manifest | None) -> bool:
+        last[0] = manifest
+        return manifest is None or not is_busy(read_application(manifest))
+
+    if not await until(desk.cluster, app.key, is_free, END_SECONDS):
+        advice = f"does a controller run? argosy controller; then try again: argosy app rollback {app.name}"
+        raise TooLate(f"{app.name}: the sync that runs did not end within {END_SECONDS:g} s; {advice}")
+    if last[0] is None:
+        raise UserError(f"{app.name} is gone; somebody deleted it")
+    return read_application(last[0])
 
 
 async def terminate(desk: Desk, app: Application) -> Application:
@@ -160,7 +198,10 @@ async def terminate(desk: Desk, app: Application) -> Application:
             raise UserError(f"{app.name}: unable to terminate operation: {told}")
         if current.state is None or current.state.progress.is_over:
             return {"operation": None}  # nobody has begun it
-        return {"status": {"operationState": {"phase": "Terminating"}}}
+        patch: dict[str, Any] = {"status": {"operationState": {"phase": "Terminating"}}}
+        if current.operation is None:  # somebody removed it, and an Argo CD looks at no operation without it
+            patch["operation"] = request_wire(current.state.request)
+        return patch
 
     after = await desk.revise(app, make)
     by = await desk.who()

@@ -10,21 +10,21 @@ from typing import Any, Final
 
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import rows
+from argosy.live.stuck_pods import IMAGE_FAILURES, waiting_containers
 from argosy.model.application import Application
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey, split_api_version
 from argosy.report.wire import mapping, mappings
+from argosy.sync.retry import is_resting
 
 POD: Final = GroupKind("", "Pod")
-# k8s: the first try failed and the kubelet pauses, or there is nothing to try. ErrImagePull alone may be a slip.
-HOPELESS: Final = frozenset({"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 UNSCHEDULED: Final = "Unschedulable"  # k8s: not hopeless: somebody may add a node, or end another Pod
 STARTING: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 DEEPEST: Final = 8  # owners above a Pod
 
 
-async def stuck_pods(desk: Desk, app: Application, reasons: frozenset[str] = HOPELESS) -> list[str]:
+async def stuck_pods(desk: Desk, app: Application, reasons: frozenset[str] = IMAGE_FAILURES) -> list[str]:
     """Each Pod below the Application whose image cannot be had, and why; or that waits for another of these reasons."""
     if not app.destination.is_here:
         return []  # its Pods are in another cluster: who waits does so without them
@@ -36,6 +36,18 @@ async def stuck_pods(desk: Desk, app: Application, reasons: frozenset[str] = HOP
             if told is not None and await _is_below(desk, pod, managed):
                 found.append(f"Pod/{pod['metadata']['name']} -n {namespace}: {told}")
     return found
+
+
+async def find_stuck_reason(desk: Desk, app: Application) -> str:
+    """Why the sync that runs cannot succeed; empty where it may, or where none runs."""
+    state = app.state
+    if state is None or state.progress.is_over:
+        return ""
+    if app.operation is None:
+        return "its operation was removed from the Application"
+    if is_resting(state):
+        return f"it failed and is tried again: {state.message.partition('. Retrying attempt #')[0]}"
+    return next(iter(await stuck_pods(desk, app)), "")
 
 
 async def _pods(desk: Desk, namespace: str) -> list[Manifest]:
@@ -52,18 +64,16 @@ class Waiting(str):
 
 
 def waiting(pod: Mapping[str, Any]) -> list[Waiting]:
-    status = mapping(pod.get("status"))
     found = []
     if why := unscheduled(pod):
         told = Waiting(why)
         told.reason = UNSCHEDULED
         found.append(told)
-    for each in mappings(status.get("initContainerStatuses")) + mappings(status.get("containerStatuses")):
-        held = mapping(mapping(each.get("state")).get("waiting"))
-        if (reason := str(held.get("reason") or "")) not in STARTING:
-            message = f": {held.get('message')}" if held.get("message") else ""
-            told = Waiting(f"container {each.get('name')}  {reason}{message}")
-            told.reason = reason
+    for container in waiting_containers(pod):
+        if container.reason not in STARTING:
+            message = f": {container.message}" if container.message else ""
+            told = Waiting(f"container {container.name}  {container.reason}{message}")
+            told.reason = container.reason
             found.append(told)
     return found
 

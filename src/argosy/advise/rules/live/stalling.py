@@ -37,6 +37,9 @@ def usual_seconds(app: LiveApp) -> float | None:
 
 def _slow(view: LiveView) -> Iterator[Sight]:
     for app in view.apps:
+        if (removed := _removed(view, app)) is not None:
+            yield removed
+            continue
         usual = usual_seconds(app)
         since, least, what = _under_way(view, app)
         if usual is None or since is None or since <= max(usual, least):
@@ -44,7 +47,20 @@ def _slow(view: LiveView) -> Iterator[Sight]:
         blocker = app.blockers[0].strip() if app.blockers else _said(app)
         text = f"{what} for {span(since)}, and 95 of 100 of its syncs took at most {span(usual)}; waits for: {blocker}"
         fix = f"see what it waits for: argosy explain application/{app.name}"
-        yield app.sight(text, fix)
+        end = f"; end it: argosy app terminate-op {app.name}" if app.is_busy else ""
+        yield app.sight(text, f"{fix}{end}")
+
+
+def _removed(view: LiveView, app: LiveApp) -> Sight | None:
+    """A sync that nobody carries on: Argo CD looks at no operation that the Application does not ask for."""
+    state = app.app.state
+    if app.app.operation is not None or state is None or state.progress.is_over:
+        return None
+    since = view.seconds_since(state.started)
+    if since is None or since <= SHORTEST_SYNC:
+        return None
+    text = f"its sync runs for {span(since)}, but its operation was removed from the Application, so it never ends"
+    return app.sight(text, f"end it: argosy app terminate-op {app.name}")
 
 
 def _under_way(view: LiveView, app: LiveApp) -> tuple[float | None, float, str]:
@@ -81,7 +97,8 @@ def _retries(app: LiveApp) -> Iterator[Sight]:
     revision = state.revision or state.request.sync.revision
     text = f"the sync of {revision[:7] or 'the same revision'} was tried {state.retries + 1} times: {said}"
     is_on = not state.progress.is_over
-    fix = f"correct it in Git; newer commits wait until this ends: argosy app terminate-op {app.name}"
+    fix = f"correct it in Git; newer commits wait until this ends: argosy app terminate-op {app.name},"
+    fix += f" or go back: argosy app rollback {app.name}"
     yield app.sight(text, fix if is_on else f"correct it in Git, then: argosy app sync {app.name}")
 
 
@@ -167,8 +184,9 @@ RULES: Final = (
         "Progressing longer than usual",
         "A sync, or what it applied, hangs: later waves and later commits wait.",
         "It has lasted longer than 95 of 100 of the Application's own syncs did (at least five are known), and longer"
-        " than a minute; what became Progressing without a sync, longer than ten minutes. The blocker is named.",
-        "Look at the object that is waited for.",
+        " than a minute; what became Progressing without a sync, longer than ten minutes. The blocker is named. Or its"
+        " operation is under way for a minute, and is not in the Application any more.",
+        "Look at the object that is waited for; end the sync: argosy app terminate-op.",
         _slow,
     ),
     live_rule(

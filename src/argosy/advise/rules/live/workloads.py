@@ -90,7 +90,15 @@ def _images(view: LiveView) -> Iterator[Sight]:
             if (app.name if app else "", image) in told:
                 continue
             told.add((app.name if app else "", image))
-            yield _sight(view, key_of(pod), *_why_unpulled(view, image, said))
+            message, fix = _why_unpulled(view, image, said)
+            yield _sight(view, key_of(pod), message, f"{fix}{_ways_out(app)}")
+
+
+def _ways_out(app: LiveApp | None) -> str:
+    """Which commands end a sync that waits for the Pod; empty where none runs."""
+    if app is None or not app.is_busy:
+        return ""
+    return f"; a sync runs: end it: argosy app terminate-op {app.name}, or go back: argosy app rollback {app.name}"
 
 
 def _unpulled(pod: Manifest) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,78 @@
+"""Operations that have to end, because nobody wants them any more or because they cannot get any further.
+
+In: an Application with an operation under way, a look at it. Out: why the operation is to be terminated, or nothing.
+Never: terminates an operation itself; ends one that a newer commit would not help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from argosy.live import CacheReader, walk
+from argosy.live.stuck_pods import find_image_failure
+from argosy.model.application import Application, OperationState, Progress
+from argosy.model.manifest import key_of
+from argosy.model.names import GroupKind
+from argosy.model.project import Project
+from argosy.pipeline.looking import Look
+from argosy.pipeline.rules import Rules
+from argosy.pipeline.standing import standing
+from argosy.policy.windows import verdict
+from argosy.report.conditions import ConditionType
+from argosy.report.holds import read_hold
+from argosy.sync.automatic import Start, Target, decide, is_attempted
+
+POD: Final = GroupKind("", "Pod")
+REMOVED: Final = "its operation was removed from the Application"
+
+
+def is_removed(app: Application) -> bool:
+    """True if an operation is under way, and somebody removed the field that asked for it."""
+    return app.operation is None and app.state is not None and not app.state.progress.is_over
+
+
+def why_superseded(
+    app: Application, look: Look, target: Target, project: Project, rules: Rules, cache: CacheReader, now: datetime
+) -> str:
+    """Why a newer commit supersedes the sync that runs; empty where it goes on.
+
+    argo: there a sync that waits for an image keeps newer commits waiting until somebody terminates it. Here it ends if
+    the image cannot be pulled, and an automated sync to another commit would start at once.
+    """
+    state = app.state
+    if state is None or state.progress is not Progress.RUNNING or not state.has_result:
+        return ""
+    if not state.request.is_automated and (state.request.sync.revision or state.request.sync.revisions):
+        return ""  # somebody chose this revision
+    if is_attempted(app, state, target) or not _would_sync(app, look, target, project, rules, now):
+        return ""
+    if not (failure := _image_failure(state, look, cache)):
+        return ""
+    revisions = ", ".join(revision[:7] for revision in target.revisions)
+    return f"superseded by {revisions}, because {failure}"
+
+
+def _would_sync(
+    app: Application, look: Look, target: Target, project: Project, rules: Rules, now: datetime
+) -> bool:
+    """True if an automated sync would start now, were no operation under way."""
+    has_errors = any(condition.type is ConditionType.COMPARISON_ERROR for condition in look.conditions)
+    if not look.is_whole or has_errors or read_hold(app.annotations) is not None:
+        return False
+    if not verdict(project.windows, app, now, is_manual=False).is_allowed:
+        return False
+    decision = decide(replace(app, operation=None), standing(app, look), target, now, rules.heal)
+    return isinstance(decision, Start)
+
+
+def _image_failure(state: OperationState, look: Look, cache: CacheReader) -> str:
+    """Describe a Pod below an object that the operation waits for, or failed at, whose image cannot be pulled."""
+    unfinished = [result.key for result in state.results if result.progress is not Progress.SUCCEEDED]
+    roots = {key: live for key in unfinished if (live := look.live.get(key) or cache.get(key)) is not None}
+    for live in walk(cache, roots):
+        if key_of(live).group_kind == POD and (container := find_image_failure(live)) is not None:
+            message = f": {container.message}" if container.message else ""
+            return f"Pod {live['metadata']['name']}, container {container.name}: {container.reason}{message}"
+    return ""

@@ -1,0 +1,133 @@
+"""Operations that would never end by themselves: removed by hand, or waiting for an image that cannot be pulled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from support.engine import Room, config_map
+from support.sync_operations import deployment, finish_jobs, job
+
+pytestmark = pytest.mark.anyio
+AUTOMATED = {"automated": {"prune": True}, "retry": {"limit": 5, "backoff": {"duration": "1h", "maxDuration": "1h"}}}
+WAITS = "waiting for healthy state of apps/Deployment/web"
+REMOVED = "Operation terminated: its operation was removed from the Application"
+
+
+def app_files(image: str, **data: str) -> dict[str, str | Manifest | None]:
+    """A Deployment, and a ConfigMap in the wave after it."""
+    web = deployment("web", image)
+    late = config_map("late", **data)
+    late["metadata"]["annotations"] = {"argocd.argoproj.io/sync-wave": "1"}
+    return {"app/web.yaml": web, "app/late.yaml": late}
+
+
+async def until_waiting(room: Room, words: str) -> dict[str, Any]:
+    return await room.until(lambda status: words in status["operationState"]["message"])
+
+
+async def leave_pod_waiting(room: Room, reason: str = "ImagePullBackOff") -> None:
+    """A Pod below the Deployment, as a kubelet leaves it that cannot start its container."""
+    owner = await room.get("apps/Deployment", "web")
+    assert owner is not None
+    uid = owner["metadata"]["uid"]
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid, "controller": True}
+    pod = await room.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "web-1", "namespace": "ml", "ownerReferences": [reference]},
+            "spec": {"containers": [{"name": "main", "image": "web:wrong"}]},
+        }
+    )
+    waiting = {"reason": reason, "message": 'Back-off pulling image "web:wrong"'}
+    container = {"name": "main", "image": "web:wrong", "imageID": "", "ready": False, "restartCount": 0}
+    status = {"phase": "Pending", "containerStatuses": [{**container, "state": {"waiting": waiting}}]}
+    await room.cluster.patch(key_of(pod), {"status": status}, subresource="status")
+
+
+async def test_an_operation_that_is_removed_between_two_attempts_ends_and_the_next_one_runs(room: Room) -> None:
+    room.repository.push({"app/bad.yaml": config_map("Bad_Name")})
+    await room.deliver(syncPolicy={"retry": AUTOMATED["retry"]})
+    await room.patch_app({"operation": {"sync": {}, "retry": AUTOMATED["retry"]}})
+    await until_waiting(room, "Retrying attempt #1")
+    await room.patch_app({"operation": None})
+    app = await room.until_over()
+    state = app["status"]["operationState"]
+    assert state["phase"] == "Failed" and state["message"] == REMOVED and state["finishedAt"]
+    room.repository.push({"app/bad.yaml": config_map("good")})
+    await room.sync()
+    await room.until_synced()
+
+
+async def test_an_operation_that_is_removed_takes_its_running_hook_along(room: Room) -> None:
+    room.repository.push({"app/hook.yaml": job("check", hook="PreSync"), "app/a.yaml": config_map(a="one")})
+    await room.deliver()
+    await room.sync()
+    await until_waiting(room, "waiting for completion of hook")
+    await room.patch_app({"operation": None})
+    app = await room.until_over()
+    assert app["status"]["operationState"]["message"] == REMOVED
+    await room.until_gone("batch/Job", "check")
+    assert await room.get("ConfigMap", "settings") is None
+    await room.sync()
+    await until_waiting(room, "waiting for completion of hook")
+    await finish_jobs(room.cluster)
+    await room.until_synced()
+
+
+async def test_an_operation_that_is_removed_ends_though_the_application_is_not_valid_any_more(room: Room) -> None:
+    room.repository.push(app_files("web:1"))
+    await room.deliver()
+    await room.sync()
+    await until_waiting(room, WAITS)
+    await room.patch_app({"operation": None, "spec": {"project": "nowhere"}})
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == "Error"
+    assert "nowhere" in app["status"]["operationState"]["message"]
+
+
+async def test_a_newer_commit_supersedes_a_sync_that_waits_for_an_image_that_cannot_be_pulled(room: Room) -> None:
+    first = room.repository.push(app_files("web:wrong", a="one"))
+    await room.deliver(syncPolicy=AUTOMATED)
+    await until_waiting(room, WAITS)
+    await leave_pod_waiting(room)
+    second = room.repository.push(app_files("web:right", a="two"))
+    await room.annotate(refresh="normal")
+    app = await room.until(lambda status: status["operationState"]["syncResult"]["revision"] == second)
+    events = (await room.cluster.list(key_kind("Event"), namespace="argocd")).items
+    said = [each["message"] for each in events if "superseded" in each["message"]]
+    assert len(said) == 1 and f"superseded by {second[:7]}" in said[0], [each["message"] for each in events]
+    assert "ImagePullBackOff" in said[0] and first[:7] != second[:7]
+    assert app["status"]["operationState"]["operation"]["initiatedBy"] == {"automated": True}
+    live = await room.get("apps/Deployment", "web")
+    assert live is not None
+    await room.until(lambda status: status["operationState"]["message"].startswith(WAITS))
+
+
+def key_kind(kind: str) -> Any:
+    return ResourceKey("", kind, "", "").group_kind
+
+
+@pytest.mark.parametrize("case", ["it may still start", "by hand", "held", "not automated", "no newer commit"])
+async def test_a_sync_goes_on_where_no_newer_commit_would_help_it(room: Room, case: str) -> None:
+    first = room.repository.push(app_files("web:wrong", a="one"))
+    automated = {} if case in ("by hand", "not automated") else AUTOMATED
+    await room.deliver(syncPolicy=automated)
+    if case in ("by hand", "not automated"):
+        await room.sync(**({"revision": first} if case == "by hand" else {}))
+    await until_waiting(room, WAITS)
+    if case == "by hand":
+        await room.patch_app({"spec": {"syncPolicy": AUTOMATED}})
+    if case == "held":
+        await room.patch_app({"metadata": {"annotations": {"argosy.dev/hold": '{"reason": "a trial"}'}}})
+    await leave_pod_waiting(room, "ContainerCreating" if case == "it may still start" else "ImagePullBackOff")
+    if case != "no newer commit":
+        room.repository.push(app_files("web:right", a="two"))
+    app = await room.settled()
+    state = app["status"]["operationState"]
+    assert (state["phase"], state["syncResult"]["revision"]) == ("Running", first)
+    assert state["message"].startswith(WAITS)
