@@ -306,7 +306,14 @@ async def test_one_that_was_called_and_is_not_to_be_looked_at_lets_others_in(
 
 
 @pytest.mark.tier("all")
-async def test_an_operation_says_what_it_waits_for_and_can_be_ended(room: Room, far: Far) -> None:
+@pytest.mark.parametrize(
+    "patch",
+    [{"status": {"operationState": {"phase": "Terminating"}}}, {"operation": None}],
+    ids=["terminated", "removed"],
+)
+async def test_an_operation_says_what_it_waits_for_and_can_be_ended(
+    room: Room, far: Far, patch: dict[str, Any]
+) -> None:
     room.repository.push(ONE)
     await far.declare(room, far.config(bearerToken="nobody"))
     await room.deliver(destination=THERE)
@@ -314,7 +321,7 @@ async def test_an_operation_says_what_it_waits_for_and_can_be_ended(room: Room, 
     await room.sync()
     app = await room.until(lambda status: "waiting for cluster far" in status["operationState"]["message"])
     assert app["status"]["operationState"]["phase"] == "Running" and "operation" in app
-    await room.patch_app({"status": {"operationState": {"phase": "Terminating"}}})
+    await room.patch_app(patch)
     app = await room.until_over()
     state = app["status"]["operationState"]
     assert state["phase"] == "Failed" and "operation terminated" in state["message"]

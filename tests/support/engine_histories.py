@@ -30,6 +30,12 @@ async def by_hand(stage: Theatre) -> None:
     await stage.ask()
 
 
+async def leaves_state_running(stage: Theatre) -> None:
+    """As somebody removes the operation of a sync that runs, and leaves its state."""
+    state = {"operation": {"sync": {}}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "message": "syncing"}
+    await stage.patch({"status": {"operationState": state}})
+
+
 async def with_prune(stage: Theatre) -> None:
     await stage.ask(prune=True)
 
@@ -136,6 +142,10 @@ SCENES: dict[str, Scene] = {
         [config("a"), generated(job("bye-", hook="PreDelete", policy="HookSucceeded"))],
         before=[config("a"), generated(job("bye-", hook="PreDelete", policy="HookSucceeded"))],
         metadata=KEPT, act=is_deleted, status="", phase="", is_deleted=True,
+    ),
+    "removed operation": Scene(
+        [job("pre", hook="PreSync"), config("a")],
+        policy=HANDS, act=leaves_state_running, status="OutOfSync", phase="Failed",
     ),
     "two phases": Scene([job("both", hook="PreSync,PostSync"), config("a")]),
     "hooks without a Job": Scene([config("pre", hook="PreSync", policy="HookSucceeded"), config("a")]),

@@ -41,6 +41,29 @@ def test_what_is_deployed_already_is_known() -> None:
     assert [is_deployed_already(app, entry_to_roll_back_to(app, number)) for number in (0, 1, 2)] == [False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("revisions", "syncing", "phase", "chosen"),
+    [
+        (("a", "b"), "c", "Running", 1),
+        (("a",), "c", "Running", 0),
+        (("a", "b"), "b", "Running", 0),
+        (("a", "b"), "c", "Failed", 0),
+    ],
+    ids=["another one", "another one after the first", "the same again", "no sync runs any more"],
+)
+def test_while_a_sync_of_another_revision_runs_it_is_the_last_deployment(
+    revisions: tuple[str, ...], syncing: str, phase: str, chosen: int
+) -> None:
+    """What a sync that hangs has changed so far is in no entry of the history."""
+    source = {"repoURL": "https://git.example/ml", "path": "app"}
+    wire = dict(application(*revisions).wire)
+    state = {"phase": phase, "operation": {"sync": {}}, "syncResult": {"revision": syncing, "source": source}}
+    app = read_application({**wire, "operation": {"sync": {}}, "status": {**wire["status"], "operationState": state}})
+    entry = entry_to_roll_back_to(app, None)
+    assert entry.id == chosen
+    assert is_deployed_already(app, entry) is False
+
+
 def test_the_only_deployment_has_none_before_it() -> None:
     with pytest.raises(UserError, match="no earlier deployment"):
         entry_to_roll_back_to(application("a"), None)

@@ -102,6 +102,8 @@ def entry_to_roll_back_to(app: Application, number: int | None, *, is_compat: bo
     """The one that is asked for, or the last one that was another: who synced the same twice wants neither of both."""
     entries = deployments(app.status)
     if number is None:
+        if entries and not is_compat and _syncs_something_else(app, entries[-1]):
+            return entries[-1]
         if len(entries) < 2:
             told = f"{app.name} has no earlier deployment to go back to; see: argosy app history {app.name}"
             raise UserError(told)
@@ -120,7 +122,17 @@ def is_same_content(one: Deployment, other: Deployment) -> bool:
 
 def is_deployed_already(app: Application, entry: Deployment) -> bool:
     """Whether going back to it changes nothing that came from Git."""
-    return is_same_content(entry, deployments(app.status)[-1])
+    last = deployments(app.status)[-1]
+    return is_same_content(entry, last) and not _syncs_something_else(app, last)
+
+
+def _syncs_something_else(app: Application, entry: Deployment) -> bool:
+    """True if a sync runs that has begun to deploy something else than an entry of the history."""
+    state = app.state
+    if state is None or state.progress.is_over or not state.has_result or state.request.sync.dry_run:
+        return False
+    revisions = state.revisions or (state.revision,)
+    return (revisions, tuple(state.sources)) != (entry.revisions, tuple(entry.sources))
 
 
 def syncs_itself(app: Application) -> bool:
