@@ -157,7 +157,7 @@ LINES = [
     (f"{POD}/containers/1/resources/limits/cpu", "top/patch.yaml", 19),
     (f"{POD}/containers/1/args/0", "top/kustomization.yaml", 29),
     (f"{POD}/containers/1/env/3/value", "top/kustomization.yaml", 32),
-    ("/spec/minReadySeconds", "top/kustomization.yaml", 33),
+    ("/spec/minReadySeconds", "top/kustomization.yaml", 35),
     ("/spec/paused", "part/kustomization.yaml", 11),
     (f"{POD}/hostname", "top/kustomization.yaml", 51),
     ("/metadata/annotations/late", "top/t.yaml", 2),
@@ -254,11 +254,28 @@ patches:
 """
     files = {**FILES, "top/kustomization.yaml": top, "top/other.yaml": BASE.replace("name: web", "name: other")}
     found = {key.name: tree for key, tree in trace(TextTree(files), "top").items()}
-    assert found["web"].at("/spec/replicas") == Origin("top/kustomization.yaml", 5, overrules=Origin("base/d.yaml", 8))
+    assert found["web"].at("/spec/replicas") == Origin("top/kustomization.yaml", 7, overrules=Origin("base/d.yaml", 8))
     assert found["web"].at(f"{POD}/containers/0/image").line == 17
     assert found["web"].at(f"{POD}/containers/0/name") == Origin("base/d.yaml", 14)
     assert found["web"].at("/metadata/name") == Origin("base/d.yaml", 6)
     assert found["other"].at("/spec/replicas") == Origin("top/other.yaml", 6)
+
+
+def test_an_operation_that_copies_is_found_at_its_first_line() -> None:
+    top = """resources: [../base]
+patches:
+- target: {name: web}
+  patch: |-
+    - op: copy
+      from: /spec/replicas
+      path: /spec/minReadySeconds
+    - value: {cpu: 2}
+      path: /spec/template/spec/containers/0/resources
+      op: add
+"""
+    found = {key.name: tree for key, tree in trace(TextTree({**FILES, "top/kustomization.yaml": top}), "top").items()}
+    assert found["web"].at("/spec/minReadySeconds") == Origin("top/kustomization.yaml", 5)
+    assert found["web"].at(f"{POD}/containers/0/resources/cpu").line == 8
 
 
 def test_a_generator_that_merges_overrules_only_what_it_sets() -> None:

@@ -112,7 +112,9 @@ def operations_guide(operations: Sequence[Any], marked: Marked, place: Place) ->
     for each, mark in zip(operations, marked.below if isinstance(marked.below, list) else []):
         if isinstance(each, dict) and each.get("op") not in ("remove", "test"):
             steps = [step.replace("~1", "/").replace("~0", "~") for step in str(each.get("path") or "").split("/")[1:]]
-            found.append(_Operation(steps, each.get("value"), mark.field("value"), mark.line))
+            value = mark.field("value")
+            # The line to edit is that of the value; `copy` and `move` have none.
+            found.append(_Operation(steps, each.get("value"), value, (value or mark).line))
     return OperationsGuide(found, place, marked.line)
 
 
