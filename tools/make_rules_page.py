@@ -23,6 +23,9 @@ it asks the rules below. No cluster is needed. A finding names the line of the b
 at (another repository, a chart of a chart repository, a kind without a definition) is named in a note, never passed over in
 silence. A rule speaks only where it is sure; each says why.
 
+The folder of a Helm chart that is named on the command line (`argosy check charts/fraud`) is rendered with its own values. A chart that is
+only below a path, and that no Application names, is not rendered; a note names it. Kubeconfigs are searched in every file that Git tracks.
+
 Which repository is this one? An address counts as this repository's if a remote of the clone has it, or if the path of one of
 its Applications leads to a folder here and the clone comes from nowhere, or from a repository of the same name (a fork). An
 Application with placeholders, such as `${BRANCH}`, is named in a note and not judged. What is read is the working tree, whatever branch an Application follows.

@@ -162,6 +162,8 @@ class Repository:
     loose: tuple[Item, ...] = ()  # manifests in files that nothing rendered
     kustomizations: tuple[Item, ...] = ()  # named by their folders
     patches: tuple[Item, ...] = ()  # files with lists of steps, below `steps`; named by their paths
+    values_files: tuple[Item, ...] = ()  # of Helm charts; named by their paths
+    kubeconfigs: tuple[Item, ...] = ()  # files that are one by content and are no manifests by name
     told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
     has: Has = _nobody_knows
     absent: Absent = _nobody_was_asked

@@ -21,6 +21,7 @@ EXAMPLES = """\
 Examples:
   argosy check
   argosy check deploy/ -o github
+  argosy check charts/fraud
   argosy check --fail-on error
   argosy check --fix
   argosy check --baseline known.yaml --write-baseline
@@ -41,7 +42,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("paths", nargs="*", type=Path, metavar="PATH", help="files and folders (default: the current folder)")
+    about = "files, folders and Helm charts (default: the current folder)"
+    add("paths", nargs="*", type=Path, metavar="PATH", help=about)
     about = "exit 1 on a finding that is at least so bad (default: warning)"
     add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
     add("--baseline", default="", metavar="FILE", help="findings that are known; only new ones are told")

@@ -25,6 +25,7 @@ from argosy.advise.rules import (
     schemas,
     serving,
     told,
+    values_files,
     waiting,
 )
 from argosy.advise.rules.live import application_sets, destinations, drifting, judging, sources, stalling, workloads
@@ -32,7 +33,7 @@ from argosy.advise.rules.rule import Rule
 
 _FAMILIES: Final = (
     *(applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, quotas, patches),
-    *(notebooks, told, hygiene),
+    *(notebooks, values_files, told, hygiene),
     *(drifting, stalling, sources, workloads, judging, destinations, application_sets),
 )
 CATALOGUE: Final[Mapping[str, Rule]] = {

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.advise.finding import Severity, Sight
-from argosy.advise.repository import Item, Repository
+from argosy.advise.mends import value_at
+from argosy.advise.repository import Item, Repository, Step
 from argosy.advise.rules.rule import Rule
 from argosy.advise.secrets import IN_URL, TOKENS, is_secret
 
@@ -23,6 +24,9 @@ _PLACEHOLDER: Final = re.compile(
 _JWT: Final = re.compile(r"\beyJ[\w-]{8,}\.(eyJ[\w-]{8,})\.[\w-]{8,}")
 _IN_TEXT: Final = re.compile(r"(?m)^[\s-]*(?:client-key-data|token|password): *([^\s#]+)")
 _KUBECONFIG: Final = ("client-key-data", "token", "password")
+_AUTH_PROVIDER: Final = tuple(
+    ("auth-provider", "config", name) for name in ("access-token", "id-token", "refresh-token", "client-secret")
+)
 _ARGOCD: Final = re.compile(r"argocd-application-controller")
 
 
@@ -103,6 +107,36 @@ def _kubeconfig(item: Item) -> Iterator[Sight]:
                 yield Sight(item.at("users", number, "user", name), message, fix, "kubeconfig", name)
 
 
+def _kubeconfig_files(repository: Repository) -> Iterator[Sight]:
+    for item in repository.kubeconfigs:
+        if "sops" in item.manifest:
+            continue  # what SOPS wrote is encrypted
+        for number, user in enumerate(item.all("users")):
+            for path, value in _credentials_of_user(user):
+                if value and not _PLACEHOLDER.match(value) and not value.startswith("ENC["):
+                    name = ".".join(map(str, path))
+                    message = f"this file is a kubeconfig with {name}: anyone who can read the repository can use the" \
+                              " cluster"  # fmt: skip
+                    fix = "remove the file from Git and revoke the credential: the history of Git keeps it"
+                    yield Sight(item.at("users", number, "user", *path), message, fix, "kubeconfig", name)
+
+
+def _credentials_of_user(user: Any) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """k8s: a user has its credentials itself, in the cache of an auth provider, or in the environment of a program."""
+    held = user.get("user") if isinstance(user, dict) else None
+    if not isinstance(held, dict):
+        return
+    for path in (*((name,) for name in _KUBECONFIG), *_AUTH_PROVIDER):
+        value = value_at(held, path)
+        if isinstance(value, str):
+            yield path, value
+    env = value_at(held, ("exec", "env"))
+    for number, each in enumerate(env if isinstance(env, list) else ()):
+        value = each.get("value") if isinstance(each, dict) else None
+        if isinstance(value, str) and is_secret(str(each.get("name")), value):
+            yield ("exec", "env", number, "value"), value
+
+
 def _admin(repository: Repository) -> Iterator[Sight]:
     for item in _everything(repository):
         if item.kind != ("rbac.authorization.k8s.io", "ClusterRoleBinding"):
@@ -146,5 +180,16 @@ RULES: Final = (
         " service account, or a text with the mark of a private key or of a provider's token.",
         "Take it out, and end the credential.",
         _credentials,
+    ),
+    Rule(
+        "AGY604",
+        Severity.ERROR,
+        "A kubeconfig is in Git, whatever its name",
+        "Anyone who can read the repository, or any copy of it, can use the cluster.",
+        "Git tracks the file (outside of Git: the file is there), kubectl would read it as a kubeconfig, and a user in"
+        " it has a key, token or password that is neither a placeholder nor encrypted. A kubeconfig in a YAML or JSON"
+        " file that says `kind: Config` is AGY603.",
+        "Remove the file from Git, add its name to .gitignore, and revoke the credential.",
+        _kubeconfig_files,
     ),
 )

@@ -1,4 +1,4 @@
-"""Rules that others look for: those who read scripts of health checks, and those who read notebooks.
+"""Rules that others look for: those who read scripts of health checks, notebooks, or the text of YAML files.
 
 In: what they told. Out: the same as sights of a rule. Never: looks itself.
 """
@@ -21,11 +21,26 @@ def _told(rule: str, repository: Repository) -> Iterable[Sight]:
     return repository.told.get(rule, ())
 
 
+def _duplicate_keys(repository: Repository) -> Iterable[Sight]:
+    """Kustomize refuses such a file, and then the failed build is reported at the same line."""
+    failed = {rendering.fault.place for rendering in repository.renderings if rendering.fault}
+    return [sight for sight in _told("AGY154", repository) if sight.place not in failed]
+
+
 def _rule(number: str, severity: Severity, title: str, about: str, why_sure: str, fix: str) -> Rule:
     return Rule(number, severity, title, about, why_sure, fix, partial(_told, number))
 
 
 RULES: Final = (
+    Rule(
+        "AGY154",
+        Severity.WARNING,
+        "A key is written twice",
+        "One of the two values is silently lost: Argo CD and Helm use the last one, and Kustomize refuses the file.",
+        "The same mapping of the file has the key on both lines. YAML forbids that.",
+        "Keep one of them.",
+        _duplicate_keys,
+    ),
     _rule(
         "AGY303",
         Severity.INFO,

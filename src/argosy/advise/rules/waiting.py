@@ -5,6 +5,7 @@ In: a repository. Out: sights. Never: a permission held missing that may be give
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -16,6 +17,7 @@ from argosy.advise.pods import Container, containers, script_of, spec_path
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.ordering import PHASES, turn_of
 from argosy.advise.rules.rule import Rule
+from argosy.advise.shell_loops import find_unset_counters
 from argosy.model.application.operations import Phase
 
 _JOB: Final = ("batch", "Job")
@@ -33,19 +35,56 @@ def _jobs(repository: Repository) -> Iterator[tuple[Rendering, Item, Container, 
 
 
 def _deadlock(repository: Repository) -> Iterator[Sight]:
-    for rendering, item, container, script in _jobs(repository):
-        turn = turn_of(item)
-        if rendering.written is None or turn is None or PHASES[turn[0]] is not Phase.PRE_SYNC:
+    for rendering in repository.renderings:
+        if rendering.written is None:
             continue
-        for call in calls(script):
-            if call.is_about_going or not (call.verb == "wait" or (call.verb == "get" and _LOOP.search(script))):
-                continue
-            found = next((each for each in rendering.items if _is_asked_for(call, rendering, item, each)), None)
-            later = turn_of(found) if found else None
-            if found and later and later[0] > turn[0]:
-                message = f"{item.name} runs in PreSync and waits for {found.name}, which is made only afterwards"
-                fix = f"make {item.name} a Sync hook in a wave after {found.name}"
-                yield Sight(item.at(*container.path), message, fix, item.name, found.name)
+        for item, container, awaited in _pre_sync_waits(rendering):
+            message = f"{item.name} runs in PreSync and waits for {awaited.name}, which is made only afterwards"
+            yield Sight(item.at(*container.path), message, _sync_hook_after(item, awaited), item.name, awaited.name)
+
+
+def _folder_deadlock(repository: Repository) -> Iterator[Sight]:
+    for rendering in _folders_without_application(repository):
+        for item, container, awaited in _pre_sync_waits(rendering):
+            message = f"{item.name} runs in PreSync and waits for {awaited.name} of the same folder: an Application" \
+                      " that delivers the folder creates it only after the hook"  # fmt: skip
+            yield Sight(item.at(*container.path), message, _sync_hook_after(item, awaited), item.name, awaited.name)
+
+
+def _folders_without_application(repository: Repository) -> Iterator[Rendering]:
+    """Kustomizations and charts that no Application names, and the plain files of each folder."""
+    files = list(repository.loose)
+    for rendering in repository.renderings:
+        if rendering.written is None and rendering.is_part:
+            yield rendering
+        elif rendering.written is None:
+            files += rendering.items
+    by_folder: dict[str, list[Item]] = {}
+    for item in files:
+        by_folder.setdefault(posixpath.dirname(item.at().file), []).append(item)
+    for folder, items in by_folder.items():
+        yield Rendering(None, folder, tuple(items))
+
+
+def _pre_sync_waits(rendering: Rendering) -> Iterator[tuple[Item, Container, Item]]:
+    """Each PreSync Job, the container that waits, and the object of a later phase that it waits for."""
+    for item in rendering.of(*_JOB):
+        turn = turn_of(item)
+        if turn is None or PHASES[turn[0]] is not Phase.PRE_SYNC:
+            continue
+        for container in containers(item):
+            script = script_of(container)
+            for call in calls(script):
+                if call.is_about_going or not (call.verb == "wait" or (call.verb == "get" and _LOOP.search(script))):
+                    continue
+                awaited = next((each for each in rendering.items if _is_asked_for(call, rendering, item, each)), None)
+                later = turn_of(awaited) if awaited else None
+                if awaited and later and later[0] > turn[0]:
+                    yield item, container, awaited
+
+
+def _sync_hook_after(item: Item, awaited: Item) -> str:
+    return f"make {item.name} a Sync hook in a wave after {awaited.name}"
 
 
 def _is_asked_for(call: Call, rendering: Rendering, job: Item, each: Item) -> bool:
@@ -78,6 +117,24 @@ def _waiting(script: str) -> str:
         return f"{match[1]}{match[2].rstrip()} {flag}" if is_plain else match[0]
 
     return _STARTS.sub(waits, script)
+
+
+def _unset_counter(repository: Repository) -> Iterator[Sight]:
+    everything = (*repository.loose, *(item for _, item in repository.objects()))
+    for item in everything:
+        for container in containers(item):
+            if container.spec.get("envFrom"):
+                continue  # it may be set there
+            env = container.spec.get("env")
+            variables = [each.get("name") for each in env if isinstance(each, dict)] if isinstance(env, list) else []
+            for counter in find_unset_counters(script_of(container)):
+                if counter.name in variables:
+                    continue
+                outcome = "set -u ends the script there" if counter.ends_script else "the loop never runs"
+                message = f"{item.name} compares ${counter.name} in a wait loop, but sets it only inside of the loop:" \
+                          f" the first comparison fails, and {outcome}"  # fmt: skip
+                fix = f"write {counter.name}=0 before the loop"
+                yield Sight(item.at(*container.path), message, fix, item.name, counter.name)
 
 
 def _not_allowed(repository: Repository) -> Iterator[Sight]:
@@ -154,5 +211,29 @@ RULES: Final = (
         " no rule in them gives the verb on the kind.",
         "Add the verb and the resource to the Role.",
         _not_allowed,
+    ),
+    Rule(
+        "AGY138",
+        Severity.ERROR,
+        "The counter of a wait loop is never set",
+        "The shell cannot compare a variable that has no value: the test fails, the loop is skipped, and the script"
+        " goes on, or fails, without having waited.",
+        "The loop compares the variable as a number in `[ ]` or `test` (or the script uses `set -u`) and changes it in"
+        " its body; nothing else in the script sets it, the container has it neither from env nor from envFrom, and the"
+        " script sources no other file.",
+        "Set it before the loop, such as ELAPSED=0; `argosy generate wait-for-image` prints a Job that waits.",
+        _unset_counter,
+    ),
+    Rule(
+        "AGY139",
+        Severity.WARNING,
+        "A PreSync hook waits for what its own folder creates",
+        "As soon as an Application delivers the folder, the first sync never gets beyond the hook: what it waits for is"
+        " created only when it has ended.",
+        "No Application here names the folder, kustomization or chart; its hook waits for an object by kind and name,"
+        " and that very object is in the same folder, in a later phase. In a folder that an Application names, this is"
+        " AGY131.",
+        "Make it a Sync hook in a wave after the object.",
+        _folder_deadlock,
     ),
 )

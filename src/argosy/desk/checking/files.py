@@ -7,6 +7,7 @@ YAML held against anybody: templates are files too.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ MOST_BYTES: Final = 1 << 20
 _ENDINGS: Final = (".yaml", ".yml", ".json")
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 MOST_FILES: Final = 5_000  # outside of a repository: it is hardly what was meant
+_VALUES_NAME: Final = re.compile(r"(?i)(?:^|[-._])values(?:[-._]|$)")
 _LEFT_OUT: Final = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 
 
@@ -66,6 +68,25 @@ class File:
         key = ResourceKey("kustomize.config.k8s.io", "Kustomization", "", shown(self.folder))
         return Item(first, key, self._locator(0)) if isinstance(first, dict) else None
 
+    def values(self) -> Item | None:
+        """A file without manifests as the values of a chart, named by its path."""
+        first = self.documents[0] if len(self.documents) == 1 else None
+        if not isinstance(first, dict) or self.is_kustomization or {"apiVersion", "kind"} <= first.keys():
+            return None
+        return Item(first, ResourceKey("", "Values", "", shown(self.path)), self._locator(0))
+
+    @property
+    def is_values_by_name(self) -> bool:
+        return _VALUES_NAME.search(os.path.basename(self.path)) is not None
+
+    def kubeconfig(self) -> Item | None:
+        """A file that kubectl would read as a kubeconfig. k8s: apiVersion and kind may be left out."""
+        for number, document in enumerate(_flat(self.documents)):
+            is_config = document.get("kind") in (None, "", "Config") and document.get("apiVersion") in (None, "", "v1")
+            if is_config and _has_entries(document, "clusters", "cluster") and _has_entries(document, "users", "user"):
+                return Item(document, ResourceKey("", "Config", "", "kubeconfig"), self._locator(number))
+        return None
+
     def patch(self) -> Item | None:
         """A file with the steps of a JSON patch, named by its path."""
         first = self.documents[0] if len(self.documents) == 1 else None
@@ -99,6 +120,13 @@ def _flat(documents: list[Any]) -> Iterator[Manifest]:
             yield from _flat(items)
         else:
             yield document
+
+
+def _has_entries(document: Manifest, field: str, inner: str) -> bool:
+    """A list of named entries, such as `{name: prod, cluster: {...}}`."""
+    entries = document.get(field)
+    listed = entries if isinstance(entries, list) else []
+    return any(isinstance(entry, dict) and {"name", inner} <= entry.keys() for entry in listed)
 
 
 def _key(manifest: Manifest) -> ResourceKey | None:

@@ -15,6 +15,7 @@ from argosy.advise.finding import Place
 from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
 from argosy.desk.checking.building import Builder
 from argosy.desk.checking.files import File, files_of, shown, top_of
+from argosy.desk.checking.kubeconfigs import find_kubeconfigs
 from argosy.desk.checking.telling import told_by_others
 from argosy.desk.rendering.bases import root_with_bases
 from argosy.desk.rendering.places import remotes
@@ -22,6 +23,7 @@ from argosy.desk.rendering.requesting import is_of
 from argosy.model.application import Application, Source, read_application, read_source
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
+from argosy.render.detect import CHART_FILE
 
 _APPLICATION: Final = ("argoproj.io", "Application")
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -38,10 +40,11 @@ class Survey:
         self._paths = paths
         self._read: set[str] = set()  # files that renderings read
         self._notes: list[str] = []
+        self._charts = {file.folder: _chart_type(file) for file in self.files if file.path.endswith(f"/{CHART_FILE}")}
         self._homes: dict[str, str] = {}  # address → the folder that stands for its repository
 
     def repository(self, planned: Sequence[Planned] = ()) -> Repository:
-        unnamed = [self._unnamed(folder) for folder in self._kustomizations()]
+        unnamed = [self._unnamed(folder) for folder in (*self._kustomizations(), *self._typed_charts())]
         applications = list(self._applications(unnamed))
         named = list(self._rendered(applications))
         folders = {each.folder for each in named}
@@ -49,6 +52,8 @@ class Survey:
         loose = [item for file in self.files if file.path not in self._read for item in file.items()]
         if not renderings:
             renderings, loose = [Rendering(None, ".", tuple(loose))] if loose else [], []
+        self._note_charts({each.folder for each in renderings})
+        kubeconfigs = find_kubeconfigs(self._paths, self.files)
         everything = [*loose, *(item for each in renderings for item in each.items)]
         definitions = [item.manifest for item in everything if item.kind == _DEFINITION]
         return Repository(
@@ -58,9 +63,11 @@ class Survey:
             loose=tuple(loose),
             kustomizations=tuple(item for file in self.files if (item := file.kustomization())),
             patches=tuple(item for file in self.files if file.path in self._read and (item := file.patch())),
+            values_files=tuple(item for file in self.files if self._is_values(file) and (item := file.values())),
+            kubeconfigs=kubeconfigs.items,
             told=told_by_others(self.files, self._paths),
             has=self._has,
-            notes=tuple(self._notes),
+            notes=(*self._notes, *kubeconfigs.notes),
         )
 
     # -- kustomizations that no Application names --
@@ -80,11 +87,36 @@ class Survey:
     def _unnamed(self, folder: str) -> Rendering:
         root = root_with_bases(top_of(folder, self._paths), folder)
         inner = os.path.relpath(folder, root)
-        app = Application(name=os.path.basename(folder))
+        app = Application(name=_release_name(os.path.basename(folder)))
         built = self._builder.build(root, app, [read_source({"path": inner})], Place(shown(folder)))
         self._noted(built.note)
         self._read |= built.inputs
         return Rendering(None, shown(folder), tuple(built.items), built.fault, is_part=True)
+
+    # -- charts --
+
+    def _typed_charts(self) -> list[str]:
+        """Folders of charts that were typed themselves; where there is a kustomization too, it wins, as in Argo CD."""
+        folders = dict.fromkeys(os.path.realpath(path) for path in self._paths)
+        return [folder for folder in folders if self._is_chart(folder)]
+
+    def _is_chart(self, folder: str) -> bool:
+        kind = self._charts.get(folder)
+        if kind == "library":
+            self._noted(f"{shown(folder)}: a library chart creates nothing by itself, and was not rendered")
+        return kind is not None and kind != "library"
+
+    def _note_charts(self, rendered: set[str]) -> None:
+        """Charts that nothing rendered; a subchart belongs to its parent."""
+        for folder, kind in self._charts.items():
+            is_subchart = any(folder.startswith(f"{other}/charts/") for other in self._charts)
+            is_rendered = shown(folder) in rendered or os.path.join(folder, CHART_FILE) in self._read
+            if kind != "library" and not is_subchart and not is_rendered:
+                self._noted(f"{shown(folder)}: no Application here names this chart, so it was not rendered; to check"
+                            f" it with its own values: argosy check {shown(folder)}")  # fmt: skip
+
+    def _is_values(self, file: File) -> bool:
+        return file.is_values_by_name or (file.path in self._read and not file.path.endswith(f"/{CHART_FILE}"))
 
     # -- Applications --
 
@@ -206,6 +238,16 @@ def _placeholder(app: Application) -> str:
     words = [app.name, destination.name, destination.namespace, destination.server]
     words += [word for source in app.sources for word in (source.repo_url, source.path, source.ref)]
     return next((found[0] for word in words if (found := _PLACEHOLDER.search(word))), "")
+
+
+def _release_name(folder: str) -> str:
+    """A name that Helm accepts for a release."""
+    return re.sub(r"[^a-z0-9-]+", "-", folder.lower()).strip("-")[:53].strip("-") or "release"
+
+
+def _chart_type(file: File) -> str:
+    first: Manifest = next((each for each in file.documents if isinstance(each, dict)), {})
+    return str(first.get("type") or "application")
 
 
 def _is_component(file: File) -> bool:

@@ -1,4 +1,4 @@
-"""What others find who read more than manifests: scripts of health checks, and notebooks.
+"""What others find who read more than manifests: scripts of health checks, notebooks, and the text of YAML files.
 
 In: files, and paths that were typed. Out: sights by rule. Never: runs a notebook; runs a script in this process, or any
 but a check for a kind that argosy has one for too.
@@ -18,7 +18,7 @@ from argosy.desk.health.sources import Located, Source
 from argosy.health.installation import holds_settings
 from argosy.health.settings import from_manifests
 from argosy.model.errors import ArgosyError
-from argosy.model.manifest.lines import Lines
+from argosy.model.manifest.lines import Lines, find_duplicate_keys
 
 if TYPE_CHECKING:
     from argosy.desk.health.linting import Remark
@@ -37,7 +37,19 @@ def told_by_others(files: Sequence[File], paths: Sequence[str]) -> Mapping[str, 
         found[remark.rule].append(sight)
     for rule, sight in _of_notebooks(paths):
         found[rule].append(sight)
+    found["AGY154"] += _duplicate_keys(files)
     return {rule: tuple(sights) for rule, sights in found.items()}
+
+
+def _duplicate_keys(files: Sequence[File]) -> Iterator[Sight]:
+    for file in files:
+        if not file.documents:
+            continue  # a template, or no YAML
+        for duplicate in find_duplicate_keys(file.text.decode("utf-8", "replace")):
+            key = ".".join(duplicate.path)
+            message = f"the key {key} stands already in line {duplicate.first_line}; only one of the two values counts"
+            place = Place(shown(file.path), duplicate.line)
+            yield Sight(place, message, "keep one of them", field=f"{key} (line {duplicate.first_line})")
 
 
 def _of_settings(files: Sequence[File]) -> Iterator[Remark]:

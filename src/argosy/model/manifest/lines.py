@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -132,6 +132,63 @@ class Lines:
             name, start = above + marked.start_mark.line + 1, above + _first(node)
         more = len(node.value.splitlines()) - 1 if _is_block(node) else 0
         return name, start, start + max(more, 0)
+
+
+class DuplicateKey(NamedTuple):
+    """A key that a mapping has already."""
+
+    path: tuple[str, ...]  # the mapping's keys from the top, and the key itself; positions in lists are left out
+    first_line: int
+    line: int
+
+
+def find_duplicate_keys(text: str) -> list[DuplicateKey]:
+    """Every key that its mapping has already; none in a text that is no YAML. `<<` may be repeated."""
+    open_nodes: list[_OpenNode] = []
+    duplicates: list[DuplicateKey] = []
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            if isinstance(event, yaml.CollectionEndEvent):
+                open_nodes.pop()
+                continue
+            if not isinstance(event, yaml.NodeEvent):
+                continue
+            parent = open_nodes[-1] if open_nodes else None
+            if parent and isinstance(event, yaml.ScalarEvent) and parent.is_key_next():
+                line = event.start_mark.line + 1 if event.start_mark else 1
+                first_line = parent.add_key(event.value, line)
+                if first_line and event.value != "<<":
+                    path = tuple(node.key for node in open_nodes if node.is_mapping)
+                    duplicates.append(DuplicateKey(path, first_line, line))
+            if parent:
+                parent.count += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_nodes.append(_OpenNode(is_mapping=isinstance(event, yaml.MappingStartEvent)))
+    except (yaml.YAMLError, UnicodeError):
+        return []
+    return duplicates
+
+
+class _OpenNode:
+    """A mapping or list whose end was not read yet."""
+
+    __slots__ = ("count", "first_lines", "is_mapping", "key")
+
+    def __init__(self, *, is_mapping: bool) -> None:
+        self.is_mapping = is_mapping
+        self.count = 0  # keys and values, or elements, that were read
+        self.key = ""
+        self.first_lines: dict[str, int] = {}
+
+    def is_key_next(self) -> bool:
+        return self.is_mapping and self.count % 2 == 0
+
+    def add_key(self, key: str, line: int) -> int:
+        """The line of the same key above, or 0."""
+        first_line = self.first_lines.get(key, 0)
+        self.first_lines.setdefault(key, line)
+        self.key = key
+        return first_line
 
 
 def _is_empty(node: Any) -> bool:

@@ -102,6 +102,10 @@ class History:
             raise
         return [name.partition(":")[2] for name in _names(said)]
 
+    async def tracked(self) -> list[str]:
+        """Files of the index: committed, or added to be committed."""
+        return _names(await self._git("ls-files", "-z", "--cached", "--full-name", ":/"))
+
     async def files(self, commit: str) -> list[str]:
         return _names(await self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit))
 

@@ -1,0 +1,91 @@
+"""`argosy check CHART`: the folder of a Helm chart is rendered with its own values, and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from argosy.cli import DONE, NO, main
+from argosy.render.helm.engines import find_program, has_library
+
+pytestmark = pytest.mark.skipif(not (find_program() or has_library()), reason="there is no Helm (make install)")
+
+CHART = "apiVersion: v2\nname: fraud\nversion: 1.0.0\n"
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Release.Name }}-wait
+  annotations:
+    argocd.argoproj.io/hook: {{ .Values.hook }}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: wait
+          image: registry.example.com/cli:1.2.0
+          command: [/bin/sh, -c]
+          args: ["until oc get configmap settings; do sleep 5; done"]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+"""
+
+
+@pytest.fixture
+def chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "charts" / "Fraud_Detection"
+    (folder / "templates").mkdir(parents=True)
+    (folder / "Chart.yaml").write_text(CHART)
+    (folder / "values.yaml").write_text("hook: Sync\n")
+    (folder / "templates" / "job.yaml").write_text(JOB)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_a_chart_is_rendered_and_checked(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", "charts/Fraud_Detection"])
+    said = capsys.readouterr()
+    assert "Job/fraud-detection-wait waits in a loop that nothing ends" in said.out
+    assert "0 Applications, 2 objects" in said.err
+
+
+def test_the_values_of_the_chart_count(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (chart / "values.yaml").write_text("hook: PreSync\n")
+    assert main(["check", "charts/Fraud_Detection"]) == NO
+    assert "AGY139 warning: Job/fraud-detection-wait runs in PreSync and waits for ConfigMap/settings" in (
+        capsys.readouterr().out
+    )
+
+
+def test_the_current_folder_may_be_the_chart(
+    chart: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(chart)
+    main(["check"])
+    assert "0 Applications, 2 objects" in capsys.readouterr().err
+
+
+def test_a_chart_that_does_not_render_is_a_finding(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (chart / "templates" / "job.yaml").write_text("name: {{ required \"git.repoURL is required\" .Values.url }}\n")
+    assert main(["check", "charts/Fraud_Detection"]) == NO
+    said = capsys.readouterr()
+    assert "AGY102 error" in said.out and "git.repoURL is required" in said.out
+    assert "no Application here names this chart" not in said.err
+
+
+def test_a_chart_below_the_path_is_named_in_a_note(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check"]) == DONE
+    said = capsys.readouterr().err
+    assert "no Application here names this chart, so it was not rendered" in said
+    assert "argosy check charts/Fraud_Detection" in said
+
+
+def test_a_library_chart_creates_nothing_and_that_is_said(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (chart / "Chart.yaml").write_text(f"{CHART}type: library\n")
+    assert main(["check", "charts/Fraud_Detection"]) == DONE
+    assert "a library chart creates nothing by itself" in capsys.readouterr().err

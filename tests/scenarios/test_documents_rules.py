@@ -1,0 +1,42 @@
+"""The wait-for-image helper of a document, pasted into a chart as it stands, is found by `argosy check`.
+
+The documents live beside the checkout, not in it; without them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from argosy.cli import NO, main
+from argosy.render.helm.engines import find_program, has_library
+
+DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
+HELPER = re.compile(r'^```yaml\n(\{\{- define "wait-for-image" -\}\}.*?)^```', re.MULTILINE | re.DOTALL)
+FOUND = [found for document in sorted(DOCUMENTS.glob("*.txt")) for found in HELPER.findall(document.read_text())]
+pytestmark = [
+    pytest.mark.skipif(not FOUND, reason="the document with the helper is not here"),
+    pytest.mark.skipif(not (find_program() or has_library()), reason="there is no Helm (make install)"),
+]
+CALL = """\
+{{ include "wait-for-image" (dict "name" "notebooks" "syncWave" "-3" "serviceAccount" "builder"
+  "imageTag" "notebooks:1" "namespace" "fraud" "timeout" 600) }}
+"""
+
+
+def test_the_helper_of_the_document_never_waits_and_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "chart" / "templates").mkdir(parents=True)
+    (tmp_path / "chart" / "Chart.yaml").write_text("apiVersion: v2\nname: fraud\nversion: 1.0.0\n")
+    (tmp_path / "chart" / "templates" / "_helpers.tpl").write_text(FOUND[0])
+    (tmp_path / "chart" / "templates" / "wait.yaml").write_text(CALL)
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "chart"]) == NO
+    assert "AGY138 error: Job/wait-for-notebooks-image compares $ELAPSED in a wait loop" in capsys.readouterr().out
+    mended = FOUND[0].replace("TIMEOUT=", "ELAPSED=0\n          TIMEOUT=")
+    (tmp_path / "chart" / "templates" / "_helpers.tpl").write_text(mended)
+    main(["check", "chart"])
+    assert "AGY138" not in capsys.readouterr().out
