@@ -144,6 +144,11 @@ def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
     assert {cell["status"] for cell in json.loads(done.stdout)["cells"]} == {"skipped"}
     assert "why: cell 2: f() never returns a value, but its result is used here" in done.stderr
     linted = typed(folder, "lint", "refused.ipynb", "train.ipynb")
+    assert linted.stdout.splitlines()[-3:-1] == [
+        "refused.ipynb: 1 remark, 1 that fail",
+        "train.ipynb: 0 remarks, 0 that fail",
+    ]
+    assert "argosy: refused.ipynb has 1 fault\n" in linted.stderr
     assert (linted.returncode, linted.stdout.splitlines()[-1]) == (1, "2 notebooks, 1 remark, 1 that fail")
     assert typed(folder, "lint", "refused.ipynb", "--level", "learning").returncode == 0
 
@@ -204,6 +209,31 @@ def ended(running: subprocess.Popen[str]) -> Iterator[None]:
         running.kill()
 
 
+def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_report(tmp_path: Path) -> None:
+    write(tmp_path / "long.ipynb", "print('first')", "print('begun', flush=True)\nwhile True: pass", "print('never')")
+    command = [ARGOSY, "notebook", "run", "long.ipynb", "--report", "mine.html"]
+    running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with ended(running):
+        assert running.stdout.readline().split()[0] == "1/3"
+        running.send_signal(signal.SIGINT)
+        told, said = running.communicate(timeout=HANG_SECONDS)
+    assert running.returncode == 130
+    (executed,) = (tmp_path / ".argosy" / "runs").glob("*.ipynb")
+    cells = nbformat.read(executed, as_version=4).cells
+    assert cells[1].outputs[0].text == "first\n"
+    assert cells[3].outputs == []
+    assert executed.with_suffix(".html").exists() and executed.with_suffix(".xml").exists()
+    assert "Interrupted" in (tmp_path / "mine.html").read_text()
+    assert str(executed.relative_to(tmp_path)) in told
+    assert said.splitlines() == [
+        "argosy: long.ipynb was interrupted; what ran until then is kept",
+        "why: cell 2: Interrupted: the run was stopped while this cell ran",
+        "next: look at mine.html; a new run begins at the first cell",
+    ]
+    accepted = typed(tmp_path, "accept", "long", "-y")
+    assert accepted.returncode == 2 and "its last run failed, and nothing of it was taken" in accepted.stderr
+
+
 @pytest.mark.tier("all")
 @pytest.mark.parametrize(("asked", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
 def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, asked: str, code: int) -> None:
@@ -217,7 +247,7 @@ def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, aske
         _, said = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == code
     if asked == "INT":
-        assert said.splitlines()[-1] == "argosy: interrupted; what is done stays, the same command goes on from there"
+        assert "argosy: long.ipynb was interrupted; what ran until then is kept" in said.splitlines()
     if asked == "KILL":  # nobody waits for it then
         wait_until(lambda: not _processes_below(tmp_path.resolve()), "the kernel ends")
     assert _processes_below(tmp_path.resolve()) == []

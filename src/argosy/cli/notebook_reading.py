@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,32 +55,56 @@ def lint(chosen: argparse.Namespace) -> int:
     validation = Validation.of(wanted)
     remarks: list[Remark] = []
     unread: list[UserError] = []
-    for path in chosen.paths:
+    readable: list[Path] = []
+    for path in dict.fromkeys(chosen.paths):
         try:
             remarks += linting.lint(str(path), read(path), validation, chosen.param)
+            readable.append(path)
         except UserError as error:  # the others are looked at all the same
             unread.append(error)
-    if len(unread) == len(chosen.paths):
+    if not readable:
         raise unread[0]
     bad = linting.fails(remarks, chosen.level)
     with answering(CANNOT if unread else NO if bad else DONE) as code:
         if chosen.output == "json":
             items = [each.as_data() for each in remarks]
-            print_data({"apiVersion": "cli.argosy.dev/v1", "kind": "LintReport", "remarks": items}, "json")
+            counts = [
+                {"file": str(path), "remarks": _count(remarks, path), "failing": _count(bad, path)} for path in readable
+            ]
+            data = {"apiVersion": "cli.argosy.dev/v1", "kind": "LintReport", "remarks": items, "notebooks": counts}
+            print_data(data, "json")
         else:
             screen = Screen(sys.stdout)
             for each in remarks:
                 print(_remark_line(each, screen, is_bad=each in bad))
-            print(f"{counted(len(chosen.paths), 'notebook')}, {counted(len(remarks), 'remark')}, {len(bad)} that fail")
+            for path in readable if len(chosen.paths) > 1 else ():
+                remarked, failing = counted(_count(remarks, path), "remark"), _count(bad, path)
+                print(f"{plain(str(path))}: {remarked}, {failing} that fail")
+            notebooks = counted(len(set(chosen.paths)), "notebook")
+            print(f"{notebooks}, {counted(len(remarks), 'remark')}, {len(bad)} that fail")
         if bad:
-            first = bad[0]
             sys.stdout.flush()
-            say(f"{first.file} has {counted(len(bad), 'fault')}", first.finding.message, first.finding.suggestion)
+            _say_faults(bad)
         if unread:
             sys.stdout.flush()
             whole = f"{counted(len(unread), 'notebook')} could not be looked at"
             say(whole, [plain(str(each)) for each in unread], "mend or leave out these files, and lint again")
     return code
+
+
+def _count(remarks: Sequence[Remark], path: Path) -> int:
+    return sum(remark.file == str(path) for remark in remarks)
+
+
+def _say_faults(faults: Sequence[Remark]) -> None:
+    """Each notebook with the number of its own faults."""
+    counts = Counter(fault.file for fault in faults)
+    told = [f"{plain(file)} has {counted(count, 'fault')}" for file, count in counts.items()]
+    first = faults[0].finding
+    if len(counts) == 1:
+        say(told[0], first.message, first.suggestion)
+    else:
+        say(f"{counted(len(counts), 'notebook')} have faults", told, first.suggestion)
 
 
 def _remark_line(remark: Remark, screen: Screen, *, is_bad: bool) -> str:

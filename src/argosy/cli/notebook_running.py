@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import DONE, NO, answering, say
+from argosy.cli import DONE, INTERRUPTED, NO, answering, say
 from argosy.cli.app_flags import print_data, talk
 from argosy.cli.notebook_reading import comparison, comparison_of
 from argosy.cli.screen import Screen, counted, plain
@@ -27,15 +27,20 @@ def run(chosen: argparse.Namespace) -> int:
     from argosy.desk.notebooks.values import given
 
     parameters = given(chosen.param, chosen.raw_param, chosen.params_file)
-    played = _perform(chosen, _request(chosen, chosen.file, parameters, chosen.golden))
+    try:
+        played = _perform(chosen, _request(chosen, chosen.file, parameters, chosen.golden))
+    except KeyboardInterrupt:
+        return _interrupted_early(chosen.file)
     _copy(chosen, played)
-    with answering(DONE if played.summary.passed else NO) as code:
+    with answering(INTERRUPTED if played.is_interrupted else DONE if played.summary.passed else NO) as code:
         if chosen.output == "json":
             print_data(_data(played, chosen), "json")
         else:
             _print_summary(played, chosen)
         sys.stdout.flush()
-        if not played.summary.passed:
+        if played.is_interrupted:
+            _say_interrupted(played, chosen)
+        elif not played.summary.passed:
             say(f"{chosen.file} failed", plain(played.summary.error), _advice(played, chosen))
     return code
 
@@ -45,23 +50,47 @@ def validate(chosen: argparse.Namespace) -> int:
     from argosy.desk.notebooks.files import write
 
     done: list[Played] = []
+    interrupted_early: Path | None = None
     for path in chosen.paths:
-        played = _perform(chosen, _request(chosen, path, {}, path))
+        try:
+            played = _perform(chosen, _request(chosen, path, {}, path))
+        except KeyboardInterrupt:
+            interrupted_early = path
+            break
         done.append(played)
         if chosen.output == "text":
             _print_summary(played, chosen)
+        if played.is_interrupted:
+            break
     if chosen.junit:
         write(chosen.junit, junit([each.summary for each in done]))
     bad = [each for each in done if not each.summary.passed]
-    with answering(NO if bad else DONE) as code:
+    is_interrupted = interrupted_early is not None or any(each.is_interrupted for each in done)
+    with answering(INTERRUPTED if is_interrupted else NO if bad else DONE) as code:
         if chosen.output == "json":
             items = [_data(each, chosen) for each in done]
             print_data({"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookRunList", "items": items}, "json")
         sys.stdout.flush()
-        if bad:
+        if interrupted_early is not None:
+            _interrupted_early(interrupted_early)
+        elif is_interrupted:
+            _say_interrupted(done[-1], chosen)
+        elif bad:
             what = f"{len(bad)} of {counted(len(done), 'notebook')} failed"
             say(what, plain(bad[0].summary.error), _advice(bad[0], chosen))
     return code
+
+
+def _interrupted_early(path: Path) -> int:
+    print(f"argosy: {plain(str(path))} was interrupted before its first cell; nothing is kept", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _say_interrupted(played: Played, chosen: argparse.Namespace) -> None:
+    """Where the part is that ran. A new run begins at the first cell."""
+    what = f"{plain(played.summary.notebook)} was interrupted; what ran until then is kept"
+    advice = f"look at {_place(chosen, 'report', played)}; a new run begins at the first cell"
+    say(what, plain(played.summary.error), advice)
 
 
 def _request(chosen: argparse.Namespace, path: Path, parameters: dict[str, Any], golden: Path | None) -> Request:

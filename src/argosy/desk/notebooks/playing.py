@@ -12,8 +12,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +30,10 @@ Event = dict[str, Any]
 
 
 def play(order: str) -> Generator[Event]:
-    """`order` is the order's JSON. Raises UserError where it cannot be understood."""
+    """`order` is the order's JSON. Raises UserError where it cannot be understood.
+
+    Ctrl-C ends the run, not this: the runner still tells what it has. Raises KeyboardInterrupt where that is nothing.
+    """
     check_installed()
     with tempfile.TemporaryDirectory(prefix="argosy-nb-") as folder, tempfile.TemporaryFile() as said:
         file = Path(folder) / "order.json"
@@ -38,9 +43,11 @@ def play(order: str) -> Generator[Event]:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, text=True, encoding="utf-8",
             errors="replace", start_new_session=True,
         )  # fmt: skip
-        with _ending_well(), _ended(process):
+        with _ending_well(), _ended(process), _interruptible(process) as interruption:
             is_finished = yield from _events(process)
             code = process.wait(PATIENCE)
+        if not is_finished and interruption.is_asked:
+            raise KeyboardInterrupt
         if not is_finished:
             said.seek(0)
             raise _unfinished(code, said.read()[-_MOST_SAID:].decode(errors="replace").strip())
@@ -82,6 +89,35 @@ def _ending_well() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+@dataclass
+class _Interruption:
+    is_asked: bool = False
+
+
+@contextmanager
+def _interruptible(process: subprocess.Popen[str]) -> Iterator[_Interruption]:
+    """The first Ctrl-C asks the runner to end; the second, or a runner that does not end in time, raises."""
+    interruption = _Interruption()
+    timer = threading.Timer(PATIENCE, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    timer.daemon = True
+
+    def ask(number: int, frame: object) -> None:
+        if interruption.is_asked:
+            raise KeyboardInterrupt
+        interruption.is_asked = True
+        _signal(process.pid, signal.SIGINT)
+        timer.start()
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:  # nohup: nobody can interrupt it
+        signal.signal(signal.SIGINT, ask)
+    try:
+        yield interruption
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

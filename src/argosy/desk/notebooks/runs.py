@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from argosy.addons.notebooks.runner.categories import INTERRUPTED
 from argosy.addons.notebooks.runner.order import Comparison, Order, OrderError, Validation
 from argosy.desk.notebooks import records
 from argosy.desk.notebooks.cases import junit
@@ -44,9 +45,13 @@ class Played:
     summary: Summary
     results: Mapping[str, Any]
 
+    @property
+    def is_interrupted(self) -> bool:
+        return bool(self.results.get("error_category") == INTERRUPTED)
+
 
 def perform(request: Request, now: datetime, hear: Callable[[Event], None]) -> Played:
-    """Raises UserError for what cannot be run at all."""
+    """Raises UserError for what cannot be run at all, and KeyboardInterrupt where no cell had run yet."""
     read(request.notebook)
     if request.golden is not None:
         read(request.golden)
@@ -75,6 +80,7 @@ def _played(request: Request, run: Run, hear: Callable[[Event], None]) -> Mappin
         golden=str(request.golden.absolute()) if request.golden else "",
         comparison=request.comparison,
         validation=request.validation,
+        keep_interrupted=True,
     )
     try:
         order.compares(), order.validates()

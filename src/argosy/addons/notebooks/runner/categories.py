@@ -21,6 +21,7 @@ INFRASTRUCTURE: Final = "infrastructure_error"
 CLONE: Final = "git_clone_failed"
 CREDENTIALS: Final = "git_authentication_failed"
 CREATION: Final = "pod_creation_failed"
+INTERRUPTED: Final = "interrupted"  # by the person who started it; no job ends so
 CATEGORIES: Final = (
     CONFIGURATION, DEPENDENCY, ENVIRONMENT, EXECUTION, TIMEOUT, GOLDEN, FINDINGS, STDERR, WARNINGS, STRICT,
     INFRASTRUCTURE, CLONE, CREDENTIALS, CREATION,

@@ -33,6 +33,7 @@ from argosy.addons.notebooks.runner.outputs import Allowance, merge, text_of
 START_SECONDS: Final = 60
 ASK_SECONDS: Final = 30.0
 SKIP: Final = "skip-execution"
+INTERRUPTION: Final = "Interrupted"  # the name of a failure
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -86,6 +87,11 @@ async def execute(notebook: NotebookNode, order: Order, events: Events, watcher:
         except (RuntimeError, OSError) as problem:
             if ran.failure is None:
                 ran.failure = _failure_to_start(problem, folder)
+        except asyncio.CancelledError:
+            if not client.keeps_interruption():
+                raise
+            message = f"{INTERRUPTION}: the run was stopped between two cells"
+            ran.failure = ran.failure or Failure(-1, INTERRUPTION, message)
     ran.seconds = time.monotonic() - began
     for index in range(len(ran.cells), len(notebook.cells)):
         _tell(ran, events, Cell(index, notebook.cells[index].cell_type, "Skipped"))
@@ -144,11 +150,21 @@ async def _one_cell(client: _Client, index: int, cell: NotebookNode) -> Failure 
         what = f"the notebook ran longer than {client.order.timeout_seconds:g} s" if whole else (
             f"the cell ran longer than {client.order.cell_timeout_seconds:g} s")
         return Failure(index, "Timeout", f"Timeout: {what}; make it faster, or allow more time")
+    except asyncio.CancelledError:
+        if client.keeps_interruption():
+            return _interruption_of(index)
+        raise
     except DeadKernelError:
+        if client.keeps_interruption():
+            return _interruption_of(index)
         if client.is_interrupted:
             raise asyncio.CancelledError from None  # which nbclient takes for a kernel that died
         said = client.last_words()
         return Failure(index, "DeadKernel", "DeadKernel: the kernel ended while the cell ran", said)
+
+
+def _interruption_of(index: int) -> Failure:
+    return Failure(index, INTERRUPTION, f"{INTERRUPTION}: the run was stopped while this cell ran")
 
 
 def _is_of_leaving(output: Mapping[str, Any]) -> bool:
@@ -218,6 +234,14 @@ class _Client(NotebookClient):
         self.is_interrupted = True
         self.shutdown_kernel = "immediate"  # who interrupts does not wait
         task.cancel()
+
+    def keeps_interruption(self) -> bool:
+        """True if the run was interrupted, and is to end with results all the same."""
+        task = asyncio.current_task()
+        if not self.is_interrupted or not self.order.keep_interrupted or task is None:
+            return False
+        task.uncancel()
+        return True
 
     def left(self) -> float:
         return self._deadline - time.monotonic()

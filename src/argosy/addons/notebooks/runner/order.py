@@ -120,6 +120,7 @@ class Order:
     validation: Mapping[str, Any] = field(default_factory=dict)
     most_cell_bytes: int = MOST_CELL_BYTES
     most_output_bytes: int = MOST_OUTPUT_BYTES
+    keep_interrupted: bool = False  # an interrupted run still gives results, and the notebook as far as it ran
 
     def dump(self) -> str:
         """Its JSON, without what is as always."""

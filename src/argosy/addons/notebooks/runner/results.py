@@ -12,9 +12,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.addons.notebooks.runner.categories import CONFIGURATION, DEPENDENCY, ENVIRONMENT, EXECUTION, TIMEOUT
+from argosy.addons.notebooks.runner.categories import (
+    CONFIGURATION,
+    DEPENDENCY,
+    ENVIRONMENT,
+    EXECUTION,
+    INTERRUPTED,
+    TIMEOUT,
+)
 from argosy.addons.notebooks.runner.events import Cell, shortened
-from argosy.addons.notebooks.runner.executing import Failure, Ran
+from argosy.addons.notebooks.runner.executing import INTERRUPTION, Failure, Ran
 
 PASSED, FAILED, UNREADABLE = 0, 1, 2  # exit codes
 _NO_MODULE = re.compile(r"No module named '?([\w.]+)'?")
@@ -118,4 +125,6 @@ def _category(failure: Failure | None) -> str:
         return DEPENDENCY
     if name in ("PermissionError", "KernelStart"):
         return ENVIRONMENT
+    if name == INTERRUPTION:
+        return INTERRUPTED
     return TIMEOUT if name == "Timeout" else EXECUTION

@@ -1,0 +1,61 @@
+"""`argosy notebook lint` of several notebooks: each has its own count."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from argosy.cli import NO, main
+
+
+def write(folder: Path, name: str, *sources: str) -> str:
+    cells = [
+        {"cell_type": "code", "id": f"c{at}", "metadata": {}, "outputs": [], "execution_count": None, "source": source}
+        for at, source in enumerate(sources)
+    ]
+    (folder / name).write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    return name
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    return [
+        write(tmp_path, "one.ipynb", "x = ("),
+        write(tmp_path, "two.ipynb", "y = (", "z = ("),
+        write(tmp_path, "good.ipynb", "x = 1"),
+    ]
+
+
+def test_each_notebook_is_told_with_its_own_number_of_faults(
+    names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["notebook", "lint", *names]) == NO
+    told = capsys.readouterr()
+    assert told.out.splitlines()[-4:] == [
+        "one.ipynb: 1 remark, 1 that fail",
+        "two.ipynb: 2 remarks, 2 that fail",
+        "good.ipynb: 0 remarks, 0 that fail",
+        "3 notebooks, 3 remarks, 3 that fail",
+    ]
+    assert told.err.splitlines()[:3] == [
+        "argosy: 2 notebooks have faults",
+        "why: one.ipynb has 1 fault",
+        "     two.ipynb has 2 faults",
+    ]
+
+
+def test_only_the_notebook_with_faults_is_blamed(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["notebook", "lint", "good.ipynb", "two.ipynb"]) == NO
+    assert capsys.readouterr().err.startswith("argosy: two.ipynb has 2 faults\n")
+
+
+def test_json_has_the_counts_too(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["notebook", "lint", *names, "one.ipynb", "-o", "json"]) == NO
+    assert json.loads(capsys.readouterr().out)["notebooks"] == [
+        {"file": "one.ipynb", "remarks": 1, "failing": 1},
+        {"file": "two.ipynb", "remarks": 2, "failing": 2},
+        {"file": "good.ipynb", "remarks": 0, "failing": 0},
+    ]
