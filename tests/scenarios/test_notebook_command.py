@@ -235,6 +235,23 @@ def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_r
 
 
 @pytest.mark.tier("all")
+def test_a_validation_that_is_interrupted_keeps_what_ran_and_begins_no_other(tmp_path: Path) -> None:
+    write(tmp_path / "a.ipynb", "x = 1")
+    write(tmp_path / "long.ipynb", "x = 1", "while True: pass")
+    command = [ARGOSY, "notebook", "validate", "a.ipynb", "long.ipynb", "a.ipynb", "--junit", "j.xml"]
+    running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with ended(running):
+        while running.stdout.readline().split()[:1] != ["1/2"]:
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=HANG_SECONDS)
+    assert running.returncode == 130
+    assert "argosy: long.ipynb was interrupted; what ran until then is kept" in said.splitlines()
+    assert len(list((tmp_path / ".argosy" / "runs").glob("*.html"))) == 2
+    assert len(ElementTree.parse(tmp_path / "j.xml").findall(".//testsuite")) == 2
+
+
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(("asked", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
 def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, asked: str, code: int) -> None:
     write(tmp_path / "long.ipynb", "x = 1", "while True: pass")

@@ -124,6 +124,8 @@ def _working(work: Work, chosen: argparse.Namespace) -> int:
         demo = partial(demo_repository, options)
         opened = session(chosen.repo, opening(options), demo, is_offline=chosen.offline, talk=talk)
         with patiently("asking the cluster, and checking the files"), opened as found:
+            for note in found.uncommitted_gates:
+                talk(f"note: {plain(note)}")
             return work(found, chosen)
     except ArgosyError as error:
         return failed(error, f"promote {chosen.part} failed")

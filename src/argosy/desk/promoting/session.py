@@ -18,6 +18,7 @@ from argosy.desk.promoting.doing import who
 from argosy.desk.promoting.planning import Asked, Plan, Planner
 from argosy.desk.promoting.repository import Repository
 from argosy.desk.promoting.surveying import NoEnvironments, Survey
+from argosy.desk.promoting.uncommitted import describe_uncommitted_gates, find_delivery_file, only_in_working_tree
 from argosy.desk.rendering.checkouts import Talk
 from argosy.model.errors import UserError
 from argosy.promote import clones
@@ -97,6 +98,11 @@ class Session:
             told.append(f"not committed, so not looked at: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
         return told
 
+    @cached_property
+    def uncommitted_gates(self) -> list[str]:
+        """Edits of argosy.yaml that promotions do not see."""
+        return describe_uncommitted_gates(self.survey)
+
     def again(self) -> None:
         """Reads the repository anew: somebody may have been first while the lock was waited for."""
         if self.survey.repository.head() != self.survey.head:
@@ -152,7 +158,8 @@ def _meant(folder: Path | None, demo: Demo, talk: Talk) -> tuple[Repository, boo
                 return here, False
             problem = UserError("has no commit yet; commit first, then promote", where=str(here.place.folder))
         except NoEnvironments as error:
-            problem = error
+            path = find_delivery_file(here.place)
+            problem = only_in_working_tree(path) if path else error
         finally:
             if survey is not None:
                 survey.close()

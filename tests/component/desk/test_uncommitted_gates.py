@@ -1,0 +1,83 @@
+"""Gates that were edited and not committed: every command of `argosy promote` says that they do not count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.promotion_repository import DELIVERY, Shelf, begin, copy_of
+
+UNGATED = DELIVERY.replace("    gates:\n      - approval: leads\n", "")
+NOTE = "uncommitted edits do not count: commit them first"
+GATES = f"note: argosy.yaml: gates of production are approval leads in the commit, and none in the working tree; {NOTE}"
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return begin(tmp_path_factory.mktemp("begun") / "web")
+
+
+@pytest.fixture
+def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    return copy_of(begun, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("status",), ("plan", "--to", "production"), ("run", "--to", "production"), ("approve", "production"),
+     ("history",), ("status", "-o", "json")],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_gate_that_was_removed_without_a_commit_is_still_there_and_that_is_said(
+    web: Shelf, words: tuple[str, ...]
+) -> None:
+    assert NOTE not in web.argosy(*words, code=None).err
+    web.write("argosy.yaml", UNGATED)
+    assert GATES in web.argosy(*words, code=None).err.splitlines()
+
+
+def test_a_gate_that_was_removed_without_a_commit_keeps_a_promotion_away(web: Shelf) -> None:
+    web.argosy("run", "--to", "staging")
+    web.write("argosy.yaml", UNGATED)
+    refused = web.argosy("run", "--to", "production", code=None)
+    assert refused.code != 0 and GATES in refused.err.splitlines()
+    assert "1.1" not in web.images("production")
+    web.commit("Without a gate")
+    assert NOTE not in web.argosy("plan", "--to", "production", code=None).err
+
+
+def test_a_gate_that_was_added_an_order_and_a_role_are_told(web: Shelf) -> None:
+    edited = DELIVERY.replace("after: dev}", "after: dev, gates: [{soak: 1h}]}").replace("after: staging", "after: dev")
+    web.write("argosy.yaml", edited.replace("ann@example.com", "bob@example.com"))
+    told = web.argosy("status").err
+    assert f"gates of staging are none in the commit, and soak 1h in the working tree; {NOTE}" in told
+    assert f"production is after staging in the commit, and after dev in the working tree; {NOTE}" in told
+    assert f"the role leads differs from the commit; {NOTE}" in told
+
+
+def test_a_comment_that_is_not_committed_changes_no_gate(web: Shelf) -> None:
+    web.write("argosy.yaml", f"{DELIVERY}# a comment\n")
+    assert NOTE not in web.argosy("status").err
+
+
+def test_an_edit_that_cannot_be_read_is_told_and_the_commit_counts(web: Shelf) -> None:
+    web.write("argosy.yaml", "kind: [")
+    told = web.argosy("plan", "--to", "staging").err
+    assert "note: argosy.yaml in the working tree cannot be read, and the committed one counts: " in told
+
+
+def test_a_file_that_was_never_committed_does_not_count(web: Shelf) -> None:
+    web.git("rm", "-q", "--cached", "argosy.yaml")
+    web.git("commit", "-qm", "Without it")
+    refused = web.argosy("status", code=None)
+    assert refused.code != 0
+    assert "argosy.yaml: is not committed, and what is not committed does not count" in refused.err
+    named = web.argosy("status", "--repo", str(web.folder), code=None)
+    assert "argosy.yaml: is not committed, and what is not committed does not count" in named.err
+
+
+def test_a_staged_edit_is_not_committed_either(web: Shelf) -> None:
+    web.write("argosy.yaml", UNGATED)
+    web.git("add", "argosy.yaml")
+    assert GATES in web.argosy("status").err.splitlines()
