@@ -1,0 +1,195 @@
+"""Samples of the public operator of notebooks: accepted where its own CRD accepts them, and run.
+
+They are not part of this project, but of `tosin2013/jupyter-notebook-validator-operator`. ARGOSY_OPERATOR_CHECKOUT
+names a checkout of it, or it is in `shared/data` beside this checkout; without one these tests are skipped. The
+notebooks that the samples name are stand-ins, reached by `source.mirrors`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.errors import ArgosyError
+from argosy.model.manifest import Manifest, dump, load_all
+from argosy.model.names import ResourceKey
+from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
+from support.deadlines import wait_until, wait_until_async
+from support.notebook_jobs import Repository, notebook
+
+NAME = "jupyter-notebook-validator-operator"
+ROOT = Path(__file__).parents[2]
+CHECKOUT = Path(os.environ.get("ARGOSY_OPERATOR_CHECKOUT") or ROOT.parent / "shared" / "data" / NAME)
+SAMPLES, BASES = CHECKOUT / "config" / "samples", CHECKOUT / "config" / "crd" / "bases"
+OURS = ROOT / "deploy" / "notebooks" / "definition.yaml"
+CRD = ResourceKey(
+    "apiextensions.k8s.io", "CustomResourceDefinition", "", "notebookvalidationjobs.mlops.mlops.dev"
+)
+pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"there is no checkout of tosin2013/{NAME} here")
+
+
+def jobs() -> list[Manifest]:
+    found = [
+        document
+        for file in sorted(SAMPLES.rglob("*.yaml"))
+        for document in load_all(file.read_bytes(), where=str(file))
+        if isinstance(document, dict) and document.get("kind") == "NotebookValidationJob"
+    ]
+    return [{**job, "metadata": {"namespace": "default", **job["metadata"]}} for job in found]
+
+
+JOBS = jobs() if SAMPLES.is_dir() else []
+
+
+async def stored(definition: Path) -> AsyncIterator[EmbeddedCluster]:
+    """A cluster with one definition of the kind, and the namespaces of the samples."""
+    async with EmbeddedCluster.open() as cluster:
+        for manifest in load_all(definition.read_bytes()):
+            await cluster.create(manifest)
+
+        async def is_served() -> bool:
+            crd = await cluster.get(CRD)
+            conditions = ((crd or {}).get("status") or {}).get("conditions") or ()
+            return {"type": "Established", "status": "True"}.items() <= {
+                key: value for each in conditions if each["type"] == "Established" for key, value in each.items()
+            }.items()
+
+        await wait_until_async(is_served)
+        for namespace in {job["metadata"]["namespace"] for job in JOBS} - {"default"}:
+            await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        yield cluster
+
+
+async def specs(definition: Path) -> dict[str, Any]:
+    """By name: the spec as it is stored, defaults included and unknown fields dropped, or why it is refused."""
+    found: dict[str, Any] = {}
+    async for cluster in stored(definition):
+        for job in JOBS:
+            try:
+                found[job["metadata"]["name"]] = (await cluster.create(job))["spec"]
+            except ArgosyError as error:
+                found[job["metadata"]["name"]] = str(error)
+    return found
+
+
+def without_additions(ours: Any, theirs: Any) -> Any:
+    """What is stored here, without fields that the operator's own definition drops, such as `spec.retryPolicy`."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return {name: without_additions(value, theirs[name]) for name, value in ours.items() if name in theirs}
+    return ours
+
+
+async def test_every_sample_that_its_own_definition_accepts_is_accepted_and_loses_no_field() -> None:
+    theirs = await specs(BASES / "mlops.mlops.dev_notebookvalidationjobs.yaml")
+    accepted = {name: spec for name, spec in theirs.items() if not isinstance(spec, str)}
+    ours = await specs(OURS)
+    assert len(accepted) > 30
+    assert {name: without_additions(ours[name], spec) for name, spec in accepted.items()} == accepted
+
+
+def needs(job: Manifest) -> Iterator[tuple[str, str]]:
+    """Kind and name of what a job does not run without, as far as a namespace can have it."""
+    config: Mapping[str, Any] = job["spec"].get("podConfig") or {}
+    for field in ("notebook", "goldenNotebook"):
+        if secret := ((job["spec"].get(field) or {}).get("git") or {}).get("credentialsSecret"):
+            yield "Secret", secret
+    yield from (("Secret", name) for name in config.get("credentials") or ())
+    for source in config.get("envFrom") or ():
+        yield from (("Secret" if kind == "secretRef" else "ConfigMap", ref["name"]) for kind, ref in source.items())
+    for volume in config.get("volumes") or ():
+        if "persistentVolumeClaim" in volume:
+            yield "PersistentVolumeClaim", volume["persistentVolumeClaim"]["claimName"]
+        elif "configMap" in volume:
+            yield "ConfigMap", volume["configMap"]["name"]
+        elif "secret" in volume:
+            yield "Secret", volume["secret"]["secretName"]
+
+
+def keys(job: Manifest) -> dict[tuple[str, str], dict[str, str]]:
+    """By kind and name: keys of Secrets and ConfigMaps that variables or volumes of a job name."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    config: Mapping[str, Any] = job["spec"].get("podConfig") or {}
+    for variable in config.get("env") or ():
+        for field, ref in (variable.get("valueFrom") or {}).items():
+            kind = "ConfigMap" if field == "configMapKeyRef" else "Secret"
+            found.setdefault((kind, ref["name"]), {})[ref["key"]] = "stand-in"
+    for volume in config.get("volumes") or ():
+        for field, kind, name in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
+            for item in (volume.get(field) or {}).get("items") or ():
+                found.setdefault((kind, volume[field][name]), {})[item["key"]] = "stand-in"
+    return found
+
+
+def is_runnable(job: Manifest) -> bool:
+    """True unless a builder of images or a platform of models is needed, which the sandbox has not."""
+    spec = job["spec"]
+    config = spec.get("podConfig") or {}
+    builds = (config.get("buildConfig") or {}).get("enabled")
+    return not builds and not (spec.get("modelValidation") or {}).get("enabled")
+
+
+def provided(job: Manifest) -> Iterator[Manifest]:
+    """What the job needs, with stand-ins for all values."""
+    known = keys(job)
+    for kind, name in dict.fromkeys([*needs(job), *known]):
+        metadata = {"name": name, "namespace": job["metadata"]["namespace"]}
+        if kind == "PersistentVolumeClaim":
+            spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
+        elif kind == "ConfigMap":
+            yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": known.get((kind, name), {"a": "b"})}
+        else:
+            data = {"username": "robot", "password": "stand-in", **known.get((kind, name), {})}
+            yield {"apiVersion": "v1", "kind": kind, "metadata": metadata, "stringData": data}
+
+
+def stand_in() -> str:
+    """A notebook that was saved with what it prints, so that it is its own golden notebook."""
+    found = json.loads(notebook("print('stand-in')"))
+    found["cells"][0]["execution_count"] = 1
+    found["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "stand-in\n"}]
+    return json.dumps(found)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    named = [job["spec"][field] for job in JOBS for field in ("notebook", "goldenNotebook") if field in job["spec"]]
+    repository = Repository(tmp_path_factory.mktemp("git") / "notebooks")
+    repository.commit({each["path"]: stand_in() for each in named})
+    addresses = dict.fromkeys(each["git"]["url"] for each in named)
+    mirrors = "".join(f"{address} file://{repository.folder}\n" for address in addresses)
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": "argocd"}}
+    with sandbox(tmp_path_factory.mktemp("samples") / "data", "--port", "0", "--addons", "notebooks") as found:
+        for namespace in {"argocd", *(job["metadata"]["namespace"] for job in JOBS)} - {"default"}:
+            assert kubectl(found.kubeconfig, "create", "namespace", namespace).code == 0
+        text = dump({**settings, "data": {"source.mirrors": mirrors}})
+        assert kubectl(found.kubeconfig, "apply", "-f", "-", input=text).code == 0
+        yield found
+
+
+@pytest.mark.tier("all")
+@pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)")
+@pytest.mark.skipif(sys.platform != "linux", reason="folders are mounted on Linux alone")
+@pytest.mark.parametrize("job", [job for job in JOBS if is_runnable(job)], ids=lambda job: str(job["metadata"]["name"]))
+def test_a_sample_runs_with_a_mirror_of_the_repository_that_it_names(server: Sandbox, job: Manifest) -> None:
+    pytest.importorskip("nbclient")
+    for manifest in (*provided(job), job):
+        # Two samples have fields that their own definition does not know, and kubectl refuses those by default.
+        done = kubectl(server.kubeconfig, "apply", "--validate=ignore", "-f", "-", input=dump(manifest))
+        assert done.code == 0, done.err
+
+    def status() -> dict[str, Any]:
+        name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+        said = kubectl(server.kubeconfig, "get", "notebookvalidationjob", name, "-n", namespace, "-o", "json").out
+        found: dict[str, Any] = json.loads(said).get("status") or {}
+        return found
+
+    wait_until(lambda: status().get("phase") in ("Succeeded", "Failed"), "the job ends")
+    assert (status()["phase"], status()["message"].partition(":")[0]) == ("Succeeded", "Validation completed")
