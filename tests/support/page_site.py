@@ -14,9 +14,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from argosy.app.listening import bind, listening
+from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import AsOf
 from argosy.model.manifest import Manifest
+from argosy.policy.rbac import Subjects
 from argosy.runtime.cache import Cache
 from argosy.server.doors.entry import Entry
 from argosy.server.identity.caller import BadCredential, Caller, Shown
@@ -74,6 +76,9 @@ class KnownPeople:
 
     def logins(self) -> dict[str, int]:
         return {}
+
+    def token_limits(self, caller: Caller, subjects: Subjects) -> TokenLimits:
+        return NO_LIMITS
 
     def renewed(self, caller: Caller) -> str | None:
         return None

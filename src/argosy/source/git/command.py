@@ -76,6 +76,7 @@ CONFIG = {
 MOST_STDERR = 64 << 10
 OLDEST = (2, 31)  # the first that takes settings from the environment
 _OLDEST = ".".join(map(str, OLDEST))
+_BLOCK_BYTES = 512  # of POSIX sh's ulimit -f
 VERSION_SECONDS = 15.0
 _checked: set[str] = set()  # programs that are new enough
 
@@ -159,7 +160,7 @@ async def run(
     """The same for any program, and whatever its exit code."""
     import asyncio  # late: who only reads objects waits for nothing
 
-    process = await _start(argv, env, held)
+    process = await _start(argv if most_file is None else _with_file_limit(argv, most_file), env, held)
     try:
         if most_file is not None:
             _limit_files(process.pid, most_file)
@@ -197,8 +198,17 @@ def cannot_start(error: OSError) -> SourceError:
     return Unreachable(f"git cannot be started on this machine: {error.strerror}; it is tried again")
 
 
+def _with_file_limit(argv: Sequence[str], most: int) -> list[str]:
+    """The limit holds from the first byte, to the next block: on a busy machine git may write before `_limit_files`.
+
+    Where that was first, the limit is lower already, and the shell may not raise it.
+    """
+    blocks = -(-most // _BLOCK_BYTES)
+    return ["/bin/sh", "-c", 'ulimit -f "$0" 2>/dev/null; exec "$@"', str(blocks), *argv]
+
+
 def _limit_files(pid: int, most: int) -> None:
-    # Set from outside and before the first answer can have come: code between fork and exec is not safe with threads.
+    # To the byte, and from outside: code between fork and exec is not safe with threads.
     if hasattr(resource, "prlimit"):
         try:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
