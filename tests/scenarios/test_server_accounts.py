@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.desk.accounts.passwords import Hashing
-from argosy.desk.accounts.tokens import MAX_MAKERS
+from argosy.desk.accounts.tokens import MAX_PARENTS
 from argosy.model.names import ResourceKey
 from argosy.server.identity.identities import Identities
 from support.identities import CHEAP
@@ -180,11 +180,11 @@ async def test_a_chain_of_tokens_has_an_end(world: World) -> None:
     session = await token(world, "bob")
     path = f"{ACCOUNT}/bob/token"
     maker = (await create(world, session, path, id="link-0")).json()["token"]
-    for number in range(1, MAX_MAKERS + 1):
+    for number in range(1, MAX_PARENTS + 1):
         maker = (await create(world, maker, path, id=f"link-{number}")).json()["token"]
     refused = await create(world, maker, path)
     assert refused.code == 403 and "sign in with a password" in refused.json()["message"]
-    for number in range(MAX_MAKERS + 1):
+    for number in range(MAX_PARENTS + 1):
         assert (await world.ask(session, "DELETE", f"{path}/link-{number}")).code == 200
 
 

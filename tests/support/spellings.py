@@ -14,8 +14,8 @@ DEFAULT_PORTS = {"https": "443", "http": "80", "ssh": "22"}
 def respell_repository(scheme: str, host: str, segments: list[str], rng: random.Random) -> str:
     path = _respell_path(segments, rng) + rng.choice(["", "", "/", "//", ".git", ".GIT", ".git/", "%2egit"])
     if scheme == "ssh" and rng.random() < 0.4:
-        return f"{rng.choice(['git@', 'git@', ''])}{_mix_case(host, rng)}:{path.lstrip('/')}"
-    user = rng.choice(["", "", "git@", "u@", "a.b@"]) if scheme != "ssh" else rng.choice(["", "git@"])
+        return f"git@{_mix_case(host, rng)}:{path.lstrip('/')}"
+    user = rng.choice(["", "", "git@", "u@", "a.b@"]) if scheme != "ssh" else "git@"
     text = f"{_mix_case(scheme, rng)}://{user}{_mix_case(host, rng)}{_port(scheme, rng)}{path}"
     return f" {text} " if rng.random() < 0.1 else text
 

@@ -20,6 +20,7 @@ _STARS: Final = "**"
 _ANYTHING: Final = {_STAR: ".", _STARS: "."}
 _WITHIN_A_SEGMENT: Final = {_STAR: "[^/]", _STARS: "."}
 _BRACES: Final = ("{", "}", ",")
+_IPV6: Final = re.compile(r"(?<=[/@])\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)\]")
 
 
 def glob_pattern(glob: str, where: str) -> re.Pattern[str]:
@@ -41,6 +42,16 @@ def matches(glob: str, text: str, *, by_segment: bool = False) -> bool:
         return True
     pattern = _known(glob, by_segment)
     return pattern is not None and pattern.fullmatch(text) is not None
+
+
+def is_glob(glob: str) -> bool:
+    """False for text that cannot be read as a glob, such as one with an open bracket."""
+    return _known(glob, False) is not None
+
+
+def escape_ipv6(pattern: str) -> str:
+    """The brackets around an IPv6 address of a URL stand for themselves, not for a set of characters."""
+    return _IPV6.sub(r"\\[\1\\]", pattern)
 
 
 @lru_cache(maxsize=4096)

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from argosy.language.cluster_globs import matches_cluster
 from argosy.language.globs import matches
 from argosy.model.application import IN_CLUSTER
-from argosy.model.cluster_address import cluster_pattern
+from argosy.model.cluster_address import parse_cluster_address
 from argosy.model.errors import UserError
 from argosy.model.fields import Fields
 from argosy.model.manifest import load
@@ -41,7 +42,8 @@ class KindRule:
         )
 
     def fits_cluster(self, cluster: str) -> bool:
-        return _any(self.clusters, cluster)
+        address = parse_cluster_address(cluster)
+        return not self.clusters or any(matches_cluster(pattern, address) for pattern in self.clusters)
 
 
 # argo: so many, and so often new, that nobody could afford to look at them
@@ -108,7 +110,7 @@ def _rule(given: Fields, where: str, faults: list[str]) -> KindRule:
         for kind in kinds
         if "*" in kind and kind != "*"
     ]
-    return KindRule(given.all_texts("apiGroups"), kinds, tuple(map(cluster_pattern, given.all_texts("clusters"))))
+    return KindRule(given.all_texts("apiGroups"), kinds, given.all_texts("clusters"))
 
 
 def _any(globs: Sequence[str], text: str) -> bool:

@@ -9,9 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from argosy.model.application import Destination
-from argosy.model.cluster_address import ClusterAddress, cluster_pattern
 from argosy.model.fields import Fields
+
+
+class DestinationPattern(NamedTuple):
+    """argo: an entry of destinations: globs, with `!` before one that denies."""
+
+    server: str = ""
+    name: str = ""
+    namespace: str = ""
 
 
 class KindPattern(NamedTuple):
@@ -54,7 +60,7 @@ class IntegrityPolicy(NamedTuple):
 class DestinationServiceAccount(NamedTuple):
     """Globs of clusters and namespaces, and the account that syncs there act as."""
 
-    server: ClusterAddress
+    server: str
     namespace: str
     account: str
 
@@ -70,7 +76,7 @@ class Project:
     name: str = "default"
     source_repos: tuple[str, ...] = ()
     source_namespaces: tuple[str, ...] = ()
-    destinations: tuple[Destination, ...] = ()
+    destinations: tuple[DestinationPattern, ...] = ()
     cluster_allowed: tuple[KindPattern, ...] = ()  # argo: clusterResourceWhitelist
     cluster_denied: tuple[KindPattern, ...] = ()
     namespaced_allowed: tuple[KindPattern, ...] | None = None  # argo: none given allows all, an empty list nothing
@@ -96,7 +102,7 @@ def read_project(manifest: Mapping[str, Any], where: str = "") -> Project:
         source_repos=spec.all_texts("sourceRepos"),
         source_namespaces=spec.all_texts("sourceNamespaces"),
         destinations=tuple(
-            Destination(cluster_pattern(each.text("server")), each.text("name"), each.text("namespace"))
+            DestinationPattern(each.text("server"), each.text("name"), each.text("namespace"))
             for each in spec.all_fields("destinations")
         ),
         cluster_allowed=_kinds(spec, "clusterResourceWhitelist"),
@@ -119,7 +125,7 @@ def read_project(manifest: Mapping[str, Any], where: str = "") -> Project:
         ),
         service_accounts=tuple(
             DestinationServiceAccount(
-                cluster_pattern(entry.text("server")), entry.text("namespace"), entry.text("defaultServiceAccount")
+                entry.text("server"), entry.text("namespace"), entry.text("defaultServiceAccount")
             )
             for entry in spec.all_fields("destinationServiceAccounts")
         ),
@@ -142,7 +148,7 @@ def _window(given: Fields) -> SyncWindow:
         duration=given.text("duration"),
         applications=given.all_texts("applications"),
         namespaces=given.all_texts("namespaces"),
-        clusters=tuple(map(cluster_pattern, given.all_texts("clusters"))),
+        clusters=given.all_texts("clusters"),
         manual_sync=given.flag("manualSync"),
         time_zone=given.text("timeZone"),
         needs_all=given.flag("andOperator"),

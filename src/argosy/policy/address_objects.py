@@ -1,54 +1,35 @@
-"""Repositories and clusters as objects of RBAC rules, in canonical spelling.
+"""Repositories and clusters as objects of RBAC rules.
 
-In: the object of a request or of a rule: an address, or PROJECT/ADDRESS. Out: one text for all spellings of the
-address. Never: raises.
+In: the object of a request: an address, or PROJECT/ADDRESS. Out: all usual spellings of it, which rules are put to.
+Never: other spellings for the same address; raises.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
-from argosy.model.cluster_address import parse_cluster_address
-from argosy.policy.repository_patterns import read_address, read_pattern
+from argosy.model.cluster_address import cluster_spellings, parse_cluster_address
+from argosy.policy.repository_patterns import read_address
 
 CLUSTERS: Final = "clusters"
 ADDRESS_RESOURCES: Final = frozenset({CLUSTERS, "repositories", "write-repositories"})
 _OBJECT: Final = re.compile(r"(?P<project>[^/:@]*/)?(?P<address>[^/:]+:.*|/.*)", re.DOTALL)
 
 
-def canonical_object(resource: str, name: str) -> str:
-    project, address = _split(name)
-    if not address:
-        return name
-    text = parse_cluster_address(address) if resource == CLUSTERS else read_address(address).text
-    return f"{project}{text}"
+class Spellings(NamedTuple):
+    allowed_as: tuple[str, ...]
+    denied_as: tuple[str, ...]
 
 
-def canonical_pattern(resource: str, pattern: str) -> str:
-    """A glob of a rule, in the spelling of the objects that it is matched against."""
-    project, address = _split(pattern)
-    if not address:
-        return pattern
-    text = parse_cluster_address(address) if resource == CLUSTERS else read_pattern(address).glob
-    return f"{project}{text}"
-
-
-def spellings(resource: str, name: str) -> tuple[str, ...]:
-    """How people write the address: a regular expression cannot be made canonical, so each of them counts."""
-    canonical = canonical_object(resource, name)
-    project, address = _split(canonical)
-    if not address or resource == CLUSTERS:
-        return (canonical,)
-    known = [address, f"{address}.git"]
-    if address.startswith("ssh://"):
-        host, _, path = address.removeprefix("ssh://").partition("/")
-        known += [f"ssh://git@{host}/{path}", f"ssh://git@{host}/{path}.git"]
-        known += [f"git@{host}:{path}", f"git@{host}:{path}.git"]
-    return tuple(f"{project}{spelling}" for spelling in known)
-
-
-def _split(name: str) -> tuple[str, str]:
-    """The project with its slash, and the address; no address where the object is something else, such as `*`."""
+def spell_object(resource: str, name: str) -> Spellings:
+    """In lower case. An object that is no address has one spelling."""
     found = _OBJECT.fullmatch(name)
-    return (found["project"] or "", found["address"]) if found else ("", "")
+    if found is None:
+        return Spellings((name.lower(),), (name.lower(),))
+    project = (found["project"] or "").lower()
+    if resource == CLUSTERS:
+        texts = tuple(project + text.lower() for text in cluster_spellings(parse_cluster_address(found["address"])))
+        return Spellings(texts, texts)
+    address = read_address(found["address"])
+    return Spellings(*(tuple(project + text for text in texts) for texts in (address.allowed_as, address.denied_as)))

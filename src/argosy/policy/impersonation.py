@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from argosy.language.cluster_globs import matches_cluster, require_glob
 from argosy.language.globs import glob_pattern
 from argosy.model.application import Application
 from argosy.model.cluster_address import ClusterAddress
 from argosy.model.errors import PolicyError, UserError
 from argosy.model.project import Project
 
+WHERE: Final = "destinationServiceAccounts"
 ENABLED: Final = "application.sync.impersonation.enabled"
 ENFORCED: Final = "application.sync.impersonation.enforced"
 SERVICE_ACCOUNT: Final = "system:serviceaccount:"
@@ -53,7 +55,8 @@ def find_service_account(project: Project, app: Application, server: ClusterAddr
     """argo: the first entry that matches cluster and namespace; empty where none does."""
     namespace = app.destination.namespace
     for entry in project.service_accounts:
-        if not (_matches(entry.server, server) and _matches(entry.namespace, namespace)):
+        require_glob(entry.server, WHERE)
+        if not (matches_cluster(entry.server, server) and _matches(entry.namespace, namespace)):
             continue
         account = entry.account
         if not account.strip() or _INVALID_CHARACTERS & set(account):
@@ -64,4 +67,4 @@ def find_service_account(project: Project, app: Application, server: ClusterAddr
 
 def _matches(pattern: str, text: str) -> bool:
     """Raises UserError if the pattern is no glob: nobody knows what it was to restrict."""
-    return glob_pattern(pattern, "destinationServiceAccounts").fullmatch(text) is not None
+    return glob_pattern(pattern, WHERE).fullmatch(text) is not None

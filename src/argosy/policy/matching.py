@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from argosy.language.expressions import Unreadable, expression
-from argosy.language.globs import glob_pattern
+from argosy.language.globs import escape_ipv6, glob_pattern
 from argosy.model.errors import UserError
-from argosy.policy.address_objects import ADDRESS_RESOURCES, canonical_pattern
+from argosy.policy.address_objects import ADDRESS_RESOURCES, Spellings
 from argosy.policy.roles import Rule
 
 Fits = Callable[[str], object]
@@ -62,11 +62,11 @@ class Matching:
         together = re.compile("|".join(globs), re.DOTALL).fullmatch if globs else None
         return _first_of([fits for fits in (plain.__contains__ if plain else None, together) if fits])
 
-    def spell(self, resource: str, pattern: str) -> str:
-        """The pattern of an address as addresses are spelled; regular expressions disregard its case."""
+    def object_pattern(self, resource: str, pattern: str) -> str:
+        """The pattern of a rule for objects of a resource. The case of addresses does not matter."""
         if resource not in ADDRESS_RESOURCES:
             return pattern
-        return f"(?i){pattern}" if self.is_regex else canonical_pattern(resource, pattern)
+        return f"(?i){pattern}" if self.is_regex else escape_ipv6(pattern.lower())
 
     def pattern_covers(self, wide: str, narrow: str) -> bool:
         """True if one pattern fits every text that the other fits; False also where that cannot be shown."""
@@ -113,20 +113,19 @@ def judge(voices: Iterable[Objects], matching: Matching) -> Fits:
     return freely if not bound else lambda text: freely(text) or _is_any(bound, text)
 
 
-def judge_address(voices: Iterable[Objects], matching: Matching) -> Callable[[Sequence[str]], bool]:
+def judge_address(voices: Iterable[Objects], matching: Matching, spellings: Spellings) -> bool:
     """The same for an address in all its spellings: one that is allowed suffices, and one that is denied decides."""
+    if any(len(text) > _LONGEST for text in spellings.denied_as):
+        return False
     rules = [
         (matching.any_of(objects.allowed), matching.any_of(objects.denied))
         for objects in voices
         if objects.denied is not None and objects.allowed
     ]
-
-    def may(texts: Sequence[str]) -> bool:
-        if any(len(text) > _LONGEST for text in texts):
-            return False
-        return any(any(map(allowed, texts)) and not any(map(denied, texts)) for allowed, denied in rules)
-
-    return may
+    return any(
+        any(map(allowed, spellings.allowed_as)) and not any(map(denied, spellings.denied_as))
+        for allowed, denied in rules
+    )
 
 
 def _is_any(bound: Sequence[tuple[Fits, Fits]], text: str) -> bool:
@@ -168,6 +167,8 @@ class RuleSet:
         return allowed, self._rules - allowed
 
     def _rule_covers(self, wide: Rule, narrow: Rule) -> bool:
+        if wide.name != narrow.name and not self._matching.is_regex:
+            wide, narrow = wide._replace(name=wide.name.lower()), narrow._replace(name=narrow.name.lower())
         patterns = ((wide.resource, narrow.resource), (wide.action, narrow.action), (wide.name, narrow.name))
         return all(self._matching.pattern_covers(one, other) for one, other in patterns)
 
@@ -179,8 +180,7 @@ class RuleSet:
             if fits is None and (self._matching.is_regex or not rule.is_allowed):
                 return Objects(frozenset(), None)
             if fits:
-                name = self._matching.spell(resource, rule.name)
-                (allowed if rule.is_allowed else denied).append(name)
+                (allowed if rule.is_allowed else denied).append(self._matching.object_pattern(resource, rule.name))
         return Objects(frozenset(allowed), frozenset(denied))
 
     def _fits(self, rule: Rule, resource: str, action: str) -> bool | None:
@@ -190,7 +190,8 @@ class RuleSet:
                 return None
             if not fits(text):
                 return False
-        return None if self._matching.fitting(rule.name) is None else True
+        pattern = self._matching.object_pattern(resource, rule.name)
+        return None if self._matching.fitting(pattern) is None else True
 
 
 def _expression(pattern: str) -> Fits | None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from argosy.language.cluster_globs import denies_cluster, matches_cluster
 from argosy.language.globs import matches
 from argosy.model.application import Application, Destination, Source
 from argosy.model.names import GroupKind, ResourceKey
-from argosy.model.project import KindPattern, Project
+from argosy.model.project import DestinationPattern, KindPattern, Project
 from argosy.policy.clusters import Clusters
-from argosy.policy.repository_patterns import Address, fits, is_selected, read_address
+from argosy.policy.repository_patterns import Address, allows, denies, is_selected, read_address
 
 
 def violations(
@@ -64,12 +65,12 @@ def forbidden_sources(project: Project, sources: Iterable[Source]) -> list[str]:
 def _source_rule(project: Project, url: str) -> str:
     address = read_address(url)
     denials = [pattern for pattern in project.source_repos if pattern.startswith("!")]
-    matching = [pattern for pattern in denials if fits(pattern, address)]
+    matching = [pattern for pattern in denials if denies(pattern, address)]
     if matching:
         return f"sourceRepos denies it by {matching[0]!r}"
     if denials and not address.is_parsed:
         return "sourceRepos denies some repositories, and this address cannot be parsed"
-    if not any(fits(pattern, address) for pattern in project.source_repos):
+    if not _lists_source(project, address):
         return "sourceRepos does not list it"
     return (
         "sourceIntegrity wants its signatures verified, which argosy cannot do yet; use signatureKeys instead, or "
@@ -96,11 +97,14 @@ def _is_scoped(clusters: Clusters, project: Project, destination: Destination) -
 def permits_source(project: Project, url: str) -> bool:
     """argo: one pattern that matches is enough, and one with `!` before it that matches is too much."""
     address = read_address(url)
-    matching = [pattern for pattern in project.source_repos if fits(pattern, address)]
-    if not address.is_parsed and any(pattern.startswith("!") for pattern in project.source_repos):
+    denials = [pattern for pattern in project.source_repos if pattern.startswith("!")]
+    if denials and (not address.is_parsed or any(denies(pattern, address) for pattern in denials)):
         return False
-    is_allowed = bool(matching) and not any(pattern.startswith("!") for pattern in matching)
-    return is_allowed and not _needs_integrity(project, address)
+    return _lists_source(project, address) and not _needs_integrity(project, address)
+
+
+def _lists_source(project: Project, address: Address) -> bool:
+    return any(allows(pattern, address) for pattern in project.source_repos if not pattern.startswith("!"))
 
 
 def _needs_integrity(project: Project, address: Address) -> bool:
@@ -120,16 +124,14 @@ def permits_destination(project: Project, destination: Destination) -> bool:
     return allowed
 
 
-def _fits_destination(entry: Destination, destination: Destination) -> tuple[bool, bool]:
+def _fits_destination(entry: DestinationPattern, destination: Destination) -> tuple[bool, bool]:
     destination = destination.known
     denies_place = entry.server.startswith("!") or entry.name.startswith("!")
     denies_namespace = entry.namespace.startswith("!")
-    places = [
-        matches(pattern.removeprefix("!"), text)
-        for pattern, text in ((entry.server, destination.server), (entry.name, destination.name))
-        if pattern and text
-    ]
-    in_place = any(places)
+    at_server = denies_cluster if denies_place or denies_namespace else matches_cluster
+    in_place = bool(entry.server and destination.server and at_server(entry.server, destination.server)) or bool(
+        entry.name and destination.name and matches(entry.name.removeprefix("!"), destination.name)
+    )
     in_namespace = matches(entry.namespace.removeprefix("!"), destination.namespace)
     if denies_place:
         return in_place, True

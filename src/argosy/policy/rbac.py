@@ -17,7 +17,7 @@ from typing import Final
 
 from argosy.model.project import Project
 from argosy.policy.access import AccessPolicy
-from argosy.policy.address_objects import ADDRESS_RESOURCES, canonical_object, spellings
+from argosy.policy.address_objects import ADDRESS_RESOURCES, spell_object
 from argosy.policy.matching import Fits, Matching, RuleSet, judge, judge_address
 from argosy.policy.roles import (
     OF_PROJECTS,
@@ -173,10 +173,8 @@ class Permissions:
         project = self._project(resource, name)
         if resource not in ADDRESS_RESOURCES:
             return bool(self._judge(project, resource, action)(name))
-        matching = self._enforcer.matching
-        texts = spellings(resource, name) if matching.is_regex else (canonical_object(resource, name),)
         objects = (voice.objects(resource, action) for voice in self._heard(project))
-        return judge_address(objects, matching)(texts)
+        return judge_address(objects, self._enforcer.matching, spell_object(resource, name))
 
     @property
     def digest(self) -> str:

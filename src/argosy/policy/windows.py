@@ -5,16 +5,17 @@ In: a project's windows, an application, a moment. Out: whether, and if not why 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from argosy.language.cluster_globs import matches_cluster
 from argosy.language.cron import CronError, Schedule, parse
 from argosy.language.globs import matches
-from argosy.model.application import Application
+from argosy.model.application import Application, Destination
 from argosy.model.application.policies import seconds_of
 from argosy.model.project import SyncWindow
 
@@ -131,17 +132,19 @@ def _shown(moment: datetime, window: SyncWindow) -> str:
 
 def is_for(window: SyncWindow, app: Application) -> bool:
     """argo: any of the selectors that are set suffices, or with andOperator all of them are needed."""
-    clusters = [each for each in (app.destination.known.name, app.destination.known.server) if each]
-    found = [
-        any(matches(pattern, text) for pattern in patterns for text in texts)
-        for patterns, texts in (
-            (window.applications, [app.name]),
-            (window.clusters, clusters),
-            (window.namespaces, [app.destination.namespace]),
-        )
-        if patterns
+    place = app.destination.known
+    selectors: list[tuple[tuple[str, ...], Callable[[str], bool]]] = [
+        (window.applications, lambda pattern: matches(pattern, app.name)),
+        (window.clusters, lambda pattern: _selects_cluster(pattern, place)),
+        (window.namespaces, lambda pattern: matches(pattern, place.namespace)),
     ]
+    found = [any(map(selects, patterns)) for patterns, selects in selectors if patterns]
     return bool(found) and (all(found) if window.needs_all else any(found))
+
+
+def _selects_cluster(pattern: str, place: Destination) -> bool:
+    at_server = bool(place.server) and matches_cluster(pattern, place.server)
+    return at_server or (bool(place.name) and matches(pattern, place.name))
 
 
 def is_active(window: SyncWindow, now: datetime) -> bool:

@@ -15,6 +15,7 @@ from argosy.model.project import Project, read_project
 from argosy.model.repository_url import parse_url
 from argosy.policy.access import read_access
 from argosy.policy.clusters import Clusters, KnownCluster
+from argosy.policy.impersonation import find_service_account
 from argosy.policy.projects import permits_destination, permits_source, violations
 from argosy.policy.rbac import Enforcer, Permissions, Subjects
 from argosy.policy.windows import verdict
@@ -34,11 +35,14 @@ REPOSITORIES = [
 ]
 PATTERNS = [
     ["*", "!https://git/infra/**"],
-    ["https://GIT:443//team/*.git"],
+    ["https://GIT:443/team/*.git"],
     ["*", "!git@git:infra/*"],
-    ["ssh://git/**", "!ssh://git:22/infra/**"],
+    ["ssh://git@git/**", "!ssh://git:22/infra/**"],
     ["**", "!http://10.0.0.5:80/infra/*"],
-    ["https://u@git/%69nfra/x/"],
+    ["https://u@git/infra/x/"],
+    ["*", "!{https://other/**,https://git/infra/**}", "!{https://,ssh://git@}git/team/x+y"],
+    ["*", "!git@git*/**", "!https://git.example:*/infra/**"],
+    ["git@git:team/*", "ssh://git@git/infra/**"],
     ["https://git.example/**", "!https://*.example/infra/deep/caf%C3%A9"],
 ]
 
@@ -47,11 +51,15 @@ def project(**spec: Any) -> Project:
     return read_project({"metadata": {"name": "ml"}, "spec": spec})
 
 
+def plain_address(scheme: str, host: str, segments: list[str]) -> str:
+    return f"{scheme}://{'git@' if scheme == 'ssh' else ''}{host}/{'/'.join(segments)}"
+
+
 def test_every_spelling_of_a_repository_has_the_verdict_of_the_plain_one() -> None:
     rng = random.Random(20)
     projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
     for scheme, host, segments in REPOSITORIES:
-        plain = f"{scheme}://{host}/{'/'.join(segments)}"
+        plain = plain_address(scheme, host, segments)
         expected = [permits_source(each, plain) for each in projects]
         for _ in range(SPELLINGS // len(REPOSITORIES) + 1):
             text = respell_repository(scheme, host, segments, rng)
@@ -63,16 +71,15 @@ def test_the_expected_verdicts_are_the_right_ones() -> None:
     """So that the property above does not hold because everything is refused."""
     projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
     verdicts = [
-        [permits_source(each, f"{scheme}://{host}/{'/'.join(segments)}") for each in projects]
-        for scheme, host, segments in REPOSITORIES
+        [permits_source(each, plain_address(*repository)) for each in projects] for repository in REPOSITORIES
     ]
     assert verdicts == [
-        [False, False, True, False, True, True, False],
-        [True, True, True, False, True, False, False],
-        [True, False, True, False, True, False, False],
-        [True, False, True, False, False, False, False],
-        [True, False, False, False, True, False, False],
-        [True, False, True, True, True, False, False],
+        [False, False, True, False, True, True, False, True, False, False],
+        [True, True, True, False, True, False, True, True, False, False],
+        [True, False, True, False, True, False, True, False, False, False],
+        [True, False, True, False, False, False, True, True, False, False],
+        [True, False, False, False, True, False, True, False, True, False],
+        [True, False, True, True, True, False, False, False, True, False],
     ]
 
 
@@ -120,7 +127,9 @@ def test_a_user_of_ssh_counts_where_a_pattern_allows_and_not_where_it_denies() -
 
 def test_a_pattern_that_decodes_to_a_star_is_no_wildcard() -> None:
     rules = project(sourceRepos=["https://git/%2A"])
-    assert permits_source(rules, "https://git/%2a") and not permits_source(rules, "https://git/x")
+    assert not permits_source(rules, "https://git/x")
+    denied = project(sourceRepos=["*", "!https://git/%2A"])
+    assert permits_source(denied, "https://git/x") and not permits_source(denied, "https://git/%2a")
 
 
 CLUSTERS = [("https", "kubernetes.default.svc", ""), ("https", "prod.example", "/k8s/clusters/c-1")]
@@ -172,6 +181,8 @@ p, ann, repositories, *, https://git/infra/*, deny
 p, bob, repositories, get, https://GIT:443/team/*.git, allow
 p, cid, clusters, *, *, allow
 p, cid, clusters, *, https://KUBERNETES.default.svc:443/, deny
+p, eve, clusters, *, *, allow
+p, eve, clusters, *, "{https://other:443,https://kubernetes.default.svc:*}", deny
 p, dan, repositories, *, ml/*, allow
 p, dan, repositories, *, ml/git@git:infra/*, deny
 """
@@ -181,6 +192,8 @@ p, ann, repositories, .*, ^https://git/Infra/.*\\.git$, deny
 p, bob, repositories, get, ^https://git/team/[^/]*$, allow
 p, cid, clusters, .*, .*, allow
 p, cid, clusters, .*, ^https://KUBERNETES\\.default\\.svc$, deny
+p, eve, clusters, .*, .*, allow
+p, eve, clusters, .*, ^https://kubernetes\\.default\\.svc:443$, deny
 p, dan, repositories, .*, ^ml/.*$, allow
 p, dan, repositories, .*, ^ml/git@git:infra/.*$, deny
 """
@@ -203,10 +216,86 @@ def test_rules_of_people_judge_every_spelling_alike(policy: str, mode: str) -> N
         for _ in range(examples(400)):
             text = respell_repository(*parts, rng).strip()
             assert may.may("repositories", "get", f"{prefix}{text}") is expected, (who, text)
-    check_clusters(enforcer.permissions(Subjects("cid")), rng)
+    for who in ("cid", "eve"):
+        check_clusters(enforcer.permissions(Subjects(who)), rng)
 
 
 def check_clusters(may: Permissions, rng: random.Random) -> None:
     for _ in range(examples(400)):
         assert not may.may("clusters", "get", respell_cluster("https", "kubernetes.default.svc", "", rng))
         assert may.may("clusters", "get", respell_cluster("https", "prod.example", "", rng))
+
+
+@pytest.mark.parametrize(
+    ("denial", "url"),
+    [
+        ("!{https://a.io/**,https://b.io/**}", "https://b.io/x/y"),
+        ("!{https://,ssh://git@}github.com/evil/*", "ssh://git@github.com/evil/x"),
+        ("!git@github.com*/**", "git@github.com:evil/x"),
+        ("!https://github.com:*/**", "https://github.com:443/evil/x"),
+        ("!https://{github.com:443,gitlab.com:443}/**", "https://gitlab.com:443/a/b"),
+        ("!ssh://git@[2001:db8::1]/**", "ssh://git@[2001:db8:0::1]/a/b"),
+        ("!https://[", "https://anything/x"),
+        ("!https://deploy@git/**", "https://git/x"),
+        ("!ssh://deploy@git/**", "git@git:x/y"),
+    ],
+)
+def test_a_denial_holds_however_it_is_written(denial: str, url: str) -> None:
+    assert permits_source(project(sourceRepos=["*"]), url)
+    assert not permits_source(project(sourceRepos=["*", denial]), url)
+    assert permits_source(project(sourceRepos=["*", "!https://unrelated/**"]), url)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url"),
+    [
+        ("*/", "https://evil/x"),
+        ("*://git@host/**", "ssh://root@host/x"),
+        ("{ssh,https}://git@host/**", "ssh://root@host/x"),
+        ("ssh://host/**", "root@host:x"),
+        ("https://[", "https://anything/x"),
+    ],
+)
+def test_a_pattern_allows_no_more_than_it_says(pattern: str, url: str) -> None:
+    assert not permits_source(project(sourceRepos=[pattern]), url)
+
+
+@pytest.mark.parametrize(
+    "denial",
+    ["!https://prod.azmk8s.io:*", "!{https://a.io:443,https://prod.azmk8s.io:443}", "!https://{a.io:443,prod.azmk8s.io:443}",
+     "!https://prod*.io:44?", "!https://PROD.azmk8s.io/", "!https://["],
+)  # fmt: skip
+def test_a_denied_cluster_is_denied_with_and_without_its_port(denial: str) -> None:
+    everything = {"server": "*", "namespace": "*"}
+    rules = project(destinations=[everything, {"server": denial, "namespace": "*"}])
+    for server in ("https://prod.azmk8s.io:443", "https://prod.azmk8s.io", "https://prod.azmk8s.io./"):
+        assert permits_destination(project(destinations=[everything]), read_destination(server, "", "x"))
+        assert not permits_destination(rules, read_destination(server, "", "x")), server
+
+
+def test_a_window_and_an_account_match_a_cluster_with_its_port() -> None:
+    pattern, app = "https://*.azmk8s.io:*", application("https://prod.azmk8s.io")
+    window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "clusters": [pattern]}
+    account = {"server": pattern, "namespace": "*", "defaultServiceAccount": "deployer"}
+    rules = project(syncWindows=[window], destinationServiceAccounts=[account])
+    assert not verdict(rules.windows, app, datetime(2026, 1, 1, tzinfo=UTC), is_manual=True).is_allowed
+    assert find_service_account(rules, app, app.destination.server) == "system:serviceaccount:prod:deployer"
+
+
+@pytest.mark.parametrize(
+    ("mode", "rule", "may"),
+    [
+        ("regex", "p, ann, clusters, .*, ^https://prod\\.io:443$, deny", ("clusters", "https://prod.io:443")),
+        ("regex", "p, ann, repositories, .*, ^https://git\\.io:443/.*, deny", ("repositories", "https://git.io/x")),
+        ("regex", "p, ann, repositories, .*, ^ssh://deploy@git\\.io/.*, deny", ("repositories", "deploy@git.io:x")),
+        ("glob", 'p, ann, clusters, *, "https://{u@a,v@b", deny', ("clusters", "https://a")),
+        ("glob", 'p, ann, repositories, *, "p/{https://a.io/*,https://b.io/*}", deny', ("repositories", "p/https://b.io/x")),
+        ("glob", "p, ann, clusters, *, https://prod.io:*, deny", ("clusters", "https://prod.io")),
+    ],
+)  # fmt: skip
+def test_a_rule_that_denies_an_address_holds_however_it_is_written(mode: str, rule: str, may: tuple[str, str]) -> None:
+    star = ".*" if mode == "regex" else "*"
+    allow = "\n".join(f"p, ann, {resource}, {star}, {star}, allow" for resource in ("clusters", "repositories"))
+    for policy, expected in ((allow, True), (f"{allow}\n{rule}", False)):
+        enforcer = Enforcer(read_access({"policy.csv": policy, "policy.matchMode": mode}), [])
+        assert enforcer.permissions(Subjects("ann")).may(may[0], "get", may[1]) is expected, policy

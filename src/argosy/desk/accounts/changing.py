@@ -147,7 +147,7 @@ class AccountBook:
         await self._change(added)
         key = secret_data(await self._secret(SECRET)).get(SIGNING_KEY, b"")
         subject = f"{name}:{API_KEY}"
-        claims = Claims(ISSUER, subject, mark.id, mark.issued, mark.expires, mark.issued, makers=limits.makers)
+        claims = Claims(ISSUER, subject, mark.id, mark.issued, mark.expires, mark.issued, parents=limits.parents)
         return sign(claims, key)
 
     async def remove_token(self, name: str, token_id: str) -> None:

@@ -11,17 +11,18 @@ from datetime import UTC, datetime
 from typing import Final
 
 from argosy.desk.accounts.reading import TokenMark
+from argosy.desk.accounts.tokens import ParentToken
 from argosy.model.errors import PolicyError
 from argosy.model.times import written
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    latest_end: int = 0  # Unix time at which the maker expires; 0: never
-    makers: tuple[tuple[str, str], ...] = ()  # subject and id of each token that the new one depends on
+    latest_end: int = 0  # Unix time at which the parent token expires; 0: never
+    parents: tuple[ParentToken, ...] = ()  # tokens that the new one depends on
 
     def check_end(self, mark: TokenMark) -> None:
-        """Raises PolicyError if the new token would outlive its maker."""
+        """Raises PolicyError if the new token would outlive its parent."""
         if not self.latest_end or 0 < mark.expires <= self.latest_end:
             return
         left = max(0, self.latest_end - mark.issued)

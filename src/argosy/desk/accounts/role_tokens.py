@@ -44,7 +44,7 @@ async def add_role_token(
     key = secret_data(found).get(SIGNING_KEY, b"")
     (mark,) = made
     subject = role_subject(project, role)
-    claims = Claims(ISSUER, subject, mark.id, mark.issued, mark.expires, mark.issued, makers=limits.makers)
+    claims = Claims(ISSUER, subject, mark.id, mark.issued, mark.expires, mark.issued, parents=limits.parents)
     return sign(claims, key)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import jwt
 
@@ -24,8 +24,8 @@ LONGEST: Final = 8 << 10
 SHORTEST_KEY: Final = 16
 DAY: Final = 24 * 3600
 SKEW: Final = 5  # seconds that clocks may differ
-MAX_MAKERS: Final = 8
-MAKERS_CLAIM: Final = "made_by"
+MAX_PARENTS: Final = 8
+PARENTS_CLAIM: Final = "parents"
 _LATEST: Final = 1 << 40
 _FORM: Final = re.compile(r"[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{43}")
 _HEADER: Final = {"alg": "HS256", "typ": "JWT"}
@@ -33,6 +33,14 @@ _HEADER: Final = {"alg": "HS256", "typ": "JWT"}
 
 class BadToken(Exception):
     """It does not count. Why is for a log: whoever showed it is told nothing."""
+
+
+class ParentToken(NamedTuple):
+    """A token that another was created with."""
+
+    subject: str
+    id: str
+    issued: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class Claims:
     groups: tuple[str, ...] = ()
     provider: str = ""  # which identity provider knows the subject
     email: str = ""
-    makers: tuple[tuple[str, str], ...] = ()  # subject and id of each token that this one was created with
+    parents: tuple[ParentToken, ...] = ()  # the token that this one was created with, and that one's own
 
 
 def sign(claims: Claims, key: bytes) -> str:
@@ -63,8 +71,8 @@ def sign(claims: Claims, key: bytes) -> str:
         said["auth_time"] = claims.began
     if claims.issuer == PERSONS:
         said |= {"groups": list(claims.groups), "provider": claims.provider, "email": claims.email}
-    if claims.makers:
-        said[MAKERS_CLAIM] = [list(maker) for maker in claims.makers]
+    if claims.parents:
+        said[PARENTS_CLAIM] = [list(parent) for parent in claims.parents]
     return jwt.encode(said, key, algorithm="HS256", headers=_HEADER)
 
 
@@ -114,17 +122,17 @@ def _checked(said: Mapping[str, Any], now: int) -> Claims:
     provider, email = (said.get("provider", ""), said.get("email", "")) if issuer == PERSONS else ("", "")
     if not (isinstance(provider, str) and isinstance(email, str)):
         raise BadToken("it names no provider")
-    return Claims(issuer, subject, name, issued, expires, began, tuple(groups), provider, email, _makers(said))
+    return Claims(issuer, subject, name, issued, expires, began, tuple(groups), provider, email, _parents(said))
 
 
-def _makers(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    makers = said.get(MAKERS_CLAIM, [])
-    if not isinstance(makers, list) or len(makers) > MAX_MAKERS:
-        raise BadToken("the list of its makers is malformed")
-    for maker in makers:
-        if not (isinstance(maker, list) and len(maker) == 2 and all(isinstance(part, str) for part in maker)):
-            raise BadToken("the list of its makers is malformed")
-    return tuple((subject, token_id) for subject, token_id in makers)
+def _parents(said: Mapping[str, Any]) -> tuple[ParentToken, ...]:
+    parents = said.get(PARENTS_CLAIM, [])
+    if not isinstance(parents, list) or len(parents) > MAX_PARENTS:
+        raise BadToken("its list of parent tokens is malformed")
+    for parent in parents:
+        if not isinstance(parent, list) or [type(part) for part in parent] != [str, str, int]:
+            raise BadToken("its list of parent tokens is malformed")
+    return tuple(ParentToken(*parent) for parent in parents)
 
 
 def _text(said: Mapping[str, Any], name: str) -> str:

@@ -18,7 +18,7 @@ from argosy.desk.accounts.codes import Codes
 from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.accounts.passwords import Hashing
 from argosy.desk.accounts.reading import API_KEY, CAPABILITIES, LOGIN, Account, TokenMark
-from argosy.desk.accounts.tokens import DAY, ISSUER, MAX_MAKERS, PERSONS, SKEW, BadToken, Claims
+from argosy.desk.accounts.tokens import DAY, ISSUER, MAX_PARENTS, PERSONS, SKEW, BadToken, Claims, ParentToken
 from argosy.model.application.policies import seconds_of
 from argosy.model.errors import PolicyError
 from argosy.policy.rbac import Enforcer, Permissions, Subjects
@@ -153,8 +153,8 @@ class Identities:
         )  # fmt: skip
         if claims.issuer == PERSONS:
             return self._person(claims, made)
-        for subject, token_id in claims.makers:
-            self._check_maker(subject, token_id)
+        for parent in claims.parents:
+            self._check_parent(parent)
         if role := role_of(claims.subject):
             self._check_role_token(claims, *role)
             return replace(made, kind="project")
@@ -173,21 +173,22 @@ class Identities:
                 f"a token cannot create a token with more rights than its own, and {subjects.name!r} has more; "
                 "sign in with a password to create it"
             )
-        makers = (*claims.makers, (claims.subject, claims.id))
-        if len(makers) > MAX_MAKERS:
-            raise PolicyError(f"tokens create each other in more than {MAX_MAKERS} steps; sign in with a password")
-        return TokenLimits(claims.expires, makers)
+        parents = (*claims.parents, ParentToken(claims.subject, claims.id, claims.issued))
+        if len(parents) > MAX_PARENTS:
+            raise PolicyError(
+                f"the chain of tokens that create tokens is longer than {MAX_PARENTS}; sign in with a password"
+            )
+        return TokenLimits(claims.expires, parents)
 
-    def _check_maker(self, subject: str, token_id: str) -> None:
+    def _check_parent(self, parent: ParentToken) -> None:
         """Raises BadToken if the token that another was created with does not count any more."""
-        if role := role_of(subject):
-            _check_marks(self.standing.role_tokens(*role) or (), token_id, self._now())
+        if role := role_of(parent.subject):
+            self._check_marks(self.standing.role_tokens(*role) or (), parent.id, parent.issued)
             return
-        account = self.standing.accounts.get(subject.partition(":")[0])
-        if account is None or not account.can(API_KEY):
+        account = self.standing.accounts.get(parent.subject.partition(":")[0])
+        if account is None or not account.can(API_KEY) or parent.issued <= account.changed:
             raise BadToken("there is no such account, or it may not")
-        marks = [mark for mark in account.tokens if mark.issued > account.changed]
-        _check_marks(marks, token_id, self._now())
+        self._check_marks(account.tokens, parent.id, parent.issued)
 
     def _person(self, claims: Claims, made: Caller) -> Caller:
         self._check_session(claims)
@@ -209,7 +210,7 @@ class Identities:
         if capability == LOGIN:
             self._check_session(claims)
             return
-        _check_marks(account.tokens, claims.id, self._now())
+        self._check_marks(account.tokens, claims.id, claims.issued)
 
     def _check_session(self, claims: Claims) -> None:
         if not claims.expires or claims.expires - claims.began > DAY + SKEW:
@@ -218,7 +219,14 @@ class Identities:
             raise BadToken("the session was ended")
 
     def _check_role_token(self, claims: Claims, project: str, role: str) -> None:
-        _check_marks(self.standing.role_tokens(project, role) or (), claims.id, self._now())
+        self._check_marks(self.standing.role_tokens(project, role) or (), claims.id, claims.issued)
+
+    def _check_marks(self, marks: Iterable[TokenMark], token_id: str, issued: int) -> None:
+        """By id and time: an id may be given again after its token was deleted."""
+        # argo: takes the time twice, for the token and for its mark, so that they may differ
+        own = [mark for mark in marks if mark.id == token_id and abs(mark.issued - issued) <= SKEW]
+        if not own or any(mark.expires and mark.expires <= self._now() for mark in own):
+            raise BadToken("the token was deleted, or has expired")
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
@@ -312,9 +320,3 @@ class Identities:
 def _is_api_token(caller: Caller, claims: Claims) -> bool:
     """True for tokens that were created for tools, False for sessions."""
     return caller.kind == "project" or (caller.kind == "account" and claims.subject.endswith(f":{API_KEY}"))
-
-
-def _check_marks(marks: Iterable[TokenMark], token_id: str, now: int) -> None:
-    own = [mark for mark in marks if mark.id == token_id]
-    if not own or any(mark.expires and mark.expires <= now for mark in own):
-        raise BadToken("the token was deleted, or has expired")

@@ -53,11 +53,12 @@ def cut(token: str, signature: str) -> str:
 HEAD = {"alg": "HS256", "typ": "JWT"}
 BAD: dict[str, Made] = {
     "nothing at all": lambda s: ".",
-    "makers that are no list": lambda s: s.token(made_by="admin:apiKey"),
-    "a maker without an id": lambda s: s.token(made_by=[["admin:apiKey"]]),
-    "too many makers": lambda s: s.token(made_by=[["admin:apiKey", "x"]] * 9),
-    "a maker that is gone": lambda s: s.token(made_by=[["admin:apiKey", "deleted"]]),
-    "a maker of a project that is gone": lambda s: s.token(made_by=[["proj:none:ci", "x"]]),
+    "parents that are no list": lambda s: s.token(parents="admin:apiKey"),
+    "a parent without an id": lambda s: s.token(parents=[["admin:apiKey"]]),
+    "a parent without a time": lambda s: s.token(parents=[["admin:apiKey", "x"]]),
+    "too many parents": lambda s: s.token(parents=[["admin:apiKey", "x", s.now]] * 9),
+    "a parent that is gone": lambda s: s.token(parents=[["admin:apiKey", "deleted", s.now]]),
+    "a parent of a project that is gone": lambda s: s.token(parents=[["proj:none:ci", "x", s.now]]),
     "two parts": lambda s: s.token().rpartition(".")[0],
     "four parts": lambda s: f"{s.token()}.x",
     "no base64": lambda s: f"!!.!!.{'x' * 43}",

@@ -189,6 +189,22 @@ async def test_a_token_is_over_when_it_says_so_and_one_without_an_end_is_not(roo
     assert not await room.is_refused(endless)
 
 
+async def test_an_id_that_is_given_again_revives_no_token(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    book = room.identities.book
+    leaked = await book.add_token("ann", token_id="ci")
+    caller = await room.who(leaked)
+    assert caller is not None
+    child = await book.add_token("ann", limits=room.identities.token_limits(caller, caller.subjects))
+    assert not await room.is_refused(child)
+    await book.remove_token("ann", "ci")
+    room.clock.leap(60)
+    fresh = await book.add_token("ann", token_id="ci")
+    await room.glance.look()
+    assert not await room.is_refused(fresh)
+    assert await room.is_refused(leaked) and await room.is_refused(child)
+
+
 async def test_a_token_that_is_given_in_the_second_of_a_new_password_counts(room: Room) -> None:
     await room.settings(accounts__ann="apiKey, login")
     await room.identities.book.set_password("ann", PASSWORD)
