@@ -41,7 +41,8 @@ def find_target(options: TargetOptions) -> Target:
     if options.data_dir is not None:
         folder = DataFolder(options.data_dir)
         return _sandbox(folder, running(folder))
-    context = options.context or os.environ.get("ARGOSY_CONTEXT", "")
+    # A flag goes before the variable: in the file that --kubeconfig names, the current context is meant.
+    context = options.context or ("" if options.kubeconfig else os.environ.get("ARGOSY_CONTEXT", ""))
     if context or options.kubeconfig is not None:
         connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, context or None)
         return Target(connection, f"context {connection.name} ({connection.server})")

@@ -102,3 +102,11 @@ def test_the_small_kubectl_goes_by_argosy_context(environment: dict[str, str], t
     more = {"KUBECONFIG": str(kubeconfig(tmp_path / "mine", "mine")), "ARGOSY_CONTEXT": "gone"}
     said = typed("kubectl get pods", environment, ARGOSY_KUBECTL="none", **more)
     assert said.code == 1 and 'context "gone" does not exist; choose one of: mine' in said.err
+
+
+def test_the_small_kubectl_ignores_argosy_context_if_a_flag_names_the_file(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    mine = kubeconfig(tmp_path / "mine", "mine")
+    said = typed(f"oc --kubeconfig {mine} project", environment, ARGOSY_KUBECTL="none", ARGOSY_CONTEXT="gone")
+    assert said.out == 'Using project "default" on server "https://mine.example.com".\n'

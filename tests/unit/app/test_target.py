@@ -173,6 +173,15 @@ def test_flags_go_before_everything(home: Path, monkeypatch: pytest.MonkeyPatch)
     )
 
 
+def test_argosy_context_does_not_choose_in_a_file_that_a_flag_names(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = kubeconfig(home / "two.yaml", "current", "staging")
+    monkeypatch.setenv("ARGOSY_CONTEXT", "staging")
+    assert server(TargetOptions(kubeconfig=two)) == "https://current.example.com"
+    assert server(TargetOptions(kubeconfig=two, context="staging")) == "https://staging.example.com"
+
+
 def test_without_any_cluster_the_error_says_what_to_do() -> None:
     with pytest.raises(UserError, match="or start a cluster with"):
         find_target(TargetOptions())
