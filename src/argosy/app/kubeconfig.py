@@ -1,13 +1,14 @@
-"""Kubeconfig files for the sandbox: a file of its own, or an entry in one that is there already."""
+"""Kubeconfig files that argosy writes: one of a sandbox, entries in another file, one that only names a context."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from pathlib import Path
 from typing import Any
 
 from argosy.apiserver.call import ADMIN
-from argosy.app.folder import DataFolder, write_text
+from argosy.app.folder import DataFolder, state_home, write_text
 from argosy.model.errors import UserError
 from argosy.model.manifest import dump, load
 
@@ -30,6 +31,18 @@ def document(context: str, api: str, authority: bytes, user: str, token: str) ->
         "current-context": named,
         "preferences": {},
     }
+
+
+def write_current_context(context: str) -> Path:
+    """Write a kubeconfig that only names the current context: in front of others in KUBECONFIG, it chooses theirs."""
+    name = hashlib.sha256(context.encode()).hexdigest()[:16]  # a context's name may hold / and :
+    file = (state_home() / "contexts" / f"{name}.yaml").absolute()
+    try:
+        write_text(file, dump({"apiVersion": "v1", "kind": "Config", "current-context": context}))
+    except OSError as error:
+        message = f"cannot be written ({error.strerror}); set XDG_STATE_HOME to a folder that can be written"
+        raise UserError(message, where=str(file)) from error
+    return file
 
 
 def add_to(file: Path, wanted: dict[str, Any]) -> None:

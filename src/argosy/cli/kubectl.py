@@ -91,10 +91,18 @@ def _become(program: str, verb: str, words: Sequence[str]) -> None:
     """Replace this process by the real kubectl, which then talks to the cluster that argosy would choose."""
     context, environment = _choose(verb, words)
     if context and verb not in NO_CLUSTER:
-        after = words.index(verb) + 1  # a plug-in of kubectl takes no flags before its name
-        words = [*words[:after], f"--context={context}", *words[after:]]
+        environment = _with_current_context(context, environment)
     sys.stdout.flush()
     os.execve(program, ["kubectl", *words], environment)  # noqa: S606
+
+
+def _with_current_context(context: str, environment: dict[str, str]) -> dict[str, str]:
+    """Choose the context by KUBECONFIG, not by --context: a plug-in may not know the flag, or have several words."""
+    from argosy.app.kubeconfig import write_current_context
+
+    paths = environment.get("KUBECONFIG", "").strip(os.pathsep) or os.path.expanduser("~/.kube/config")
+    # k8s: of several files, the first that names a current-context wins.
+    return {**environment, "KUBECONFIG": f"{write_current_context(context)}{os.pathsep}{paths}"}
 
 
 def _choose(verb: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -104,17 +112,22 @@ def _choose(verb: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
     names = {flag.partition("=")[0] for flag in flags}
     if names & CHOOSES_CLUSTER:
         return "", environment
-    if context := environment.get("ARGOSY_CONTEXT", ""):
-        return context, environment
     from argosy.app.choosing import chosen_folder
-    from argosy.cluster.kubeconfig import contexts, environment_paths
+    from argosy.cluster.kubeconfig import check_context, contexts, environment_paths
 
-    if environment_paths():
-        if verb not in NO_CLUSTER and not names & OFFLINE and "--dry-run=client" not in flags:
-            contexts()  # raises if no file exists: kubectl would try http://localhost:8080
-        return "", environment
-    if run := chosen_folder(None).running():
+    asks_cluster = verb not in NO_CLUSTER and not names & OFFLINE and "--dry-run=client" not in flags
+    if context := environment.get("ARGOSY_CONTEXT", ""):
+        if asks_cluster:
+            check_context(context)
+        return context, environment
+    if not environment_paths() and (run := chosen_folder(None).running()):
+        if run.context and asks_cluster:
+            check_context(run.context, [run.kubeconfig])
         return run.context, {**environment, "KUBECONFIG": run.kubeconfig}
+    if verb == "project":
+        check_context()  # kubectl would write a context that leads nowhere
+    elif environment_paths() and asks_cluster:
+        contexts()  # raises if no file exists: kubectl would try http://localhost:8080
     return "", environment
 
 

@@ -26,13 +26,7 @@ Entry = Mapping[str, Any]
 def load_kubeconfig(paths: Sequence[str | Path] | None = None, context: str | None = None) -> Connection:
     """`paths` or $KUBECONFIG or ~/.kube/config; `context` or the current one."""
     merged = _merge(_readable(paths))
-    name = context or merged["current-context"]
-    if not name:
-        raise UserError(f"no current-context is set; choose one of: {_names(merged['contexts'])}", where="kubeconfig")
-    if name not in merged["contexts"]:
-        raise UserError(
-            f'context "{name}" does not exist; choose one of: {_names(merged["contexts"])}', where="kubeconfig"
-        )
+    name = _chosen_context(merged, context)
     chosen = merged["contexts"][name]
     cluster = _referred(merged["clusters"], chosen.get("cluster"), "cluster", name)
     user = _referred(merged["users"], chosen["user"], "user", name) if chosen.get("user") else {}
@@ -43,6 +37,11 @@ def contexts(paths: Sequence[str | Path] | None = None) -> tuple[list[str], str]
     """The names of all contexts, and of the current one (or an empty string)."""
     merged = _merge(_readable(paths))
     return list(merged["contexts"]), merged["current-context"]
+
+
+def check_context(context: str = "", paths: Sequence[str | Path] | None = None) -> None:
+    """Raise a UserError if this context does not exist; an empty name means the current one."""
+    _chosen_context(_merge(_readable(paths)), context)
 
 
 def environment_paths() -> list[Path]:
@@ -110,6 +109,16 @@ def _resolved(entry: Entry, folder: Path) -> Entry:
     if plugin and os.sep in str(plugin.get("command", "")):
         copy["exec"] = {**plugin, "command": str(folder / plugin["command"])}
     return copy
+
+
+def _chosen_context(merged: Mapping[str, Any], context: str | None) -> str:
+    name: str = context or merged["current-context"]
+    known = _names(merged["contexts"])
+    if not name:
+        raise UserError(f"no current-context is set; choose one of: {known}", where="kubeconfig")
+    if name not in merged["contexts"]:
+        raise UserError(f'context "{name}" does not exist; choose one of: {known}', where="kubeconfig")
+    return name
 
 
 def _referred(entries: Mapping[str, Entry], name: Any, what: str, context: str) -> Entry:
