@@ -47,8 +47,13 @@ def write_current_context(context: str) -> Path:
 
 def add_to(file: Path, wanted: dict[str, Any]) -> None:
     """Adds our entries to the file; what others put there stays, and so does the context that is current."""
-    if file.exists() and file.read_text().strip():
-        found = load(file.read_bytes(), where=str(file))
+    try:
+        text = file.read_bytes() if file.exists() else b""
+    except OSError as error:
+        message = f"cannot be read ({error.strerror}); choose another file with --kubeconfig"
+        raise UserError(message, where=str(file)) from error
+    if text.strip():
+        found = load(text, where=str(file))
         if not _is_kubeconfig(found):
             raise UserError("is no kubeconfig; choose another file with --kubeconfig", where=str(file))
         wanted = _merged(found, wanted)
@@ -77,7 +82,11 @@ def _is_kubeconfig(found: Any) -> bool:
     if not isinstance(found, dict) or found.get("kind", "Config") != "Config":
         return False
     parts = [found.get(part) or [] for part in ("clusters", "users", "contexts")]
-    return all(isinstance(part, list) and all(isinstance(entry, dict) for entry in part) for part in parts)
+    return all(isinstance(part, list) and all(_is_entry(entry) for entry in part) for part in parts)
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("name", ""), str)
 
 
 def _merged(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from argosy.cluster import User
 from argosy.cluster.connection import Connection, ExecPlugin
+from argosy.cluster.kubeconfig_types import SECTIONS, check_types
 from argosy.model.errors import UserError
 from argosy.model.manifest import load
 
@@ -80,10 +81,8 @@ def _merge(paths: Sequence[Path]) -> dict[str, Any]:
     for path in paths:
         config = _read(path)
         merged["current-context"] = merged["current-context"] or config.get("current-context") or ""
-        for section, inner in (("contexts", "context"), ("clusters", "cluster"), ("users", "user")):
+        for section, inner in SECTIONS:
             for item in config.get(section) or ():
-                if not isinstance(item, dict) or not item.get("name"):
-                    raise UserError(f"an entry of {section} has no name", where=str(path))
                 merged[section].setdefault(item["name"], _resolved(item.get(inner) or {}, path.absolute().parent))
     return merged
 
@@ -96,6 +95,7 @@ def _read(path: Path) -> Entry:
     config = load(text, where=str(path)) if text.strip() else {}
     if not isinstance(config, dict):
         raise UserError("is not a kubeconfig: the top is not a mapping", where=str(path))
+    check_types(config, str(path))
     return config
 
 
@@ -106,7 +106,7 @@ def _resolved(entry: Entry, folder: Path) -> Entry:
         if copy.get(field):
             copy[field] = str(folder / copy[field])
     plugin = copy.get("exec")
-    if plugin and os.sep in str(plugin.get("command", "")):
+    if plugin and os.sep in (plugin.get("command") or ""):
         copy["exec"] = {**plugin, "command": str(folder / plugin["command"])}
     return copy
 
@@ -132,7 +132,7 @@ def _names(entries: Mapping[str, Entry]) -> str:
 
 
 def _connection(name: str, cluster: Entry, user: Entry, namespace: str) -> Connection:
-    server = str(cluster.get("server") or "").rstrip("/")
+    server = (cluster.get("server") or "").rstrip("/")
     where = f"kubeconfig context {name}"
     if not server.startswith(("https://", "http://")):
         raise UserError("its cluster has no server; it must begin with https:// or http://", where=where)
@@ -186,8 +186,8 @@ def _plugin(plugin: Entry, cluster: Entry, where: str) -> ExecPlugin:
     return ExecPlugin(
         command=plugin["command"],
         api_version=version,
-        args=tuple(str(argument) for argument in plugin.get("args") or ()),
-        env={item["name"]: str(item.get("value", "")) for item in plugin.get("env") or ()},
+        args=tuple(plugin.get("args") or ()),
+        env={item["name"]: item.get("value") or "" for item in plugin.get("env") or ()},
         install_hint=plugin.get("installHint") or "",
         interactive_mode=plugin.get("interactiveMode") or "IfAvailable",
         provide_cluster_info=bool(plugin.get("provideClusterInfo")),
@@ -198,7 +198,7 @@ def _plugin(plugin: Entry, cluster: Entry, where: str) -> ExecPlugin:
 def _acting_as(user: Entry) -> User | None:
     if not user.get("as"):
         return None
-    extra = {name: tuple(values) for name, values in (user.get("as-user-extra") or {}).items()}
+    extra = {name: tuple(values or ()) for name, values in (user.get("as-user-extra") or {}).items()}
     return User(user["as"], tuple(user.get("as-groups") or ()), user.get("as-uid") or "", extra or None)
 
 

@@ -76,9 +76,11 @@ def test_a_file_that_a_demo_was_added_to_leads_to_its_current_context(
 def test_a_kubeconfig_that_cannot_be_read_keeps_nobody_from_stopping_what_runs(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(home / "gone"))
+    (home / "odd").write_text("contexts: 5")
     with runs(state_home() / "sandbox", 2), runs(home / "dd", 3):
-        assert chosen_folder(None, "sandbox").root == state_home() / "sandbox"
+        for name in ("gone", "odd"):
+            monkeypatch.setenv("KUBECONFIG", str(home / name))
+            assert chosen_folder(None, "sandbox").root == state_home() / "sandbox"
 
 
 def test_when_one_ends_another_that_still_runs_is_found_again(home: Path) -> None:

@@ -67,3 +67,17 @@ def test_a_manifest_is_not_taken_for_a_kubeconfig(tmp_path: Path) -> None:
     file.write_text("apiVersion: apps/v1\nkind: Deployment\n")
     with pytest.raises(UserError, match="no kubeconfig"):
         kubeconfig.add_to(file, document())
+
+
+@pytest.mark.parametrize("content", [b"contexts: 5", b"contexts: [{name: [c], context: {}}]", b"\xff\xfe\x00"])
+def test_a_file_that_our_context_cannot_be_added_to_is_named_and_stays_as_it_is(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "odd"
+    file.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        kubeconfig.add_to(file, document())
+    assert caught.value.where.startswith(str(file)) and file.read_bytes() == content
+
+
+def test_a_folder_is_no_file_to_add_our_context_to(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot be read \(Is a directory\)"):
+        kubeconfig.add_to(tmp_path, document())

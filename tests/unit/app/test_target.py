@@ -136,6 +136,9 @@ def test_the_repository_of_a_demo_is_only_used_where_the_demo_is_the_target(
         assert demo_repository(TargetOptions()) is None
         monkeypatch.setenv("KUBECONFIG", str(home / "gone"))
         assert demo_repository(TargetOptions()) is None
+        (home / "odd").write_text("contexts: [{name: c, context: foo}]")
+        monkeypatch.setenv("KUBECONFIG", str(home / "odd"))
+        assert demo_repository(TargetOptions()) is None
 
 
 def test_one_that_is_elsewhere_is_named_by_its_folder(home: Path) -> None:

@@ -141,6 +141,55 @@ def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path) -> None:
         assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize(("text", "says"), [
+    ("current-context: [c]", "current-context is not a string"),
+    ("contexts: 5", "contexts is not a list"),
+    ("contexts: {name: c}", "contexts is not a list"),
+    ("contexts: [5]", "an entry of contexts has no name"),
+    ("contexts: [{name: [c], context: {}}]", "contexts: the name of an entry is not a string"),
+    ("users: [{name: 5, user: {}}]", "users: the name of an entry is not a string"),
+    ("contexts: [{name: c, context: foo}]", 'contexts "c": context is not a mapping'),
+    ("contexts: [{name: c, context: {cluster: [k]}}]", 'contexts "c": cluster is not a string'),
+    ("contexts: [{name: c, context: {user: {name: u}}}]", 'contexts "c": user is not a string'),
+    ("contexts: [{name: c, context: {namespace: 5}}]", 'contexts "c": namespace is not a string'),
+    ("clusters: [{name: k, cluster: [foo]}]", 'clusters "k": cluster is not a mapping'),
+    ("clusters: [{name: k, cluster: {server: 5}}]", 'clusters "k": server is not a string'),
+    ("clusters: [{name: k, cluster: {certificate-authority: 5}}]",
+     'clusters "k": certificate-authority is not a string'),
+    ("clusters: [{name: k, cluster: {insecure-skip-tls-verify: 'false'}}]",
+     'clusters "k": insecure-skip-tls-verify is not true or false'),
+    ("clusters: [{name: k, cluster: {extensions: [foo]}}]", 'clusters "k": extensions is not a list of mappings'),
+    ("users: [{name: u, user: foo}]", 'users "u": user is not a mapping'),
+    ("users: [{name: u, user: {token: 5}}]", 'users "u": token is not a string'),
+    ("users: [{name: u, user: {client-key: [a]}}]", 'users "u": client-key is not a string'),
+    ("users: [{name: u, user: {as-groups: admins}}]", 'users "u": as-groups is not a list of strings'),
+    ("users: [{name: u, user: {as-user-extra: {why: 5}}}]", 'users "u": as-user-extra why is not a list of strings'),
+    ("users: [{name: u, user: {exec: foo}}]", 'users "u": exec is not a mapping'),
+    ("users: [{name: u, user: {exec: {command: [a]}}}]", 'users "u": exec command is not a string'),
+    ("users: [{name: u, user: {exec: {args: foo}}}]", 'users "u": exec args is not a list of strings'),
+    ("users: [{name: u, user: {exec: {env: [foo]}}}]", 'users "u": exec env is not a list of mappings'),
+    ("users: [{name: u, user: {exec: {env: [{value: foo}]}}}]", 'users "u": exec env has an entry without a name'),
+])
+def test_a_value_of_another_type_is_an_error_that_names_the_file_and_the_section(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        contexts([path])
+    assert (caught.value.where, caught.value.message) == (str(path), says)
+
+
+def test_a_field_that_is_empty_is_as_good_as_missing(tmp_path: Path) -> None:
+    """As kubectl and other tools write it."""
+    user = "token: t, exec: null, as-groups: null, as-user-extra: null, client-key: null"
+    cluster = 'server: "https://a.example", extensions: null, insecure-skip-tls-verify: null'
+    assert load_kubeconfig([one_user(tmp_path, user, cluster)]).token == "t"
+    path = tmp_path / "empty"
+    path.write_text("current-context: null\ncontexts: null\nclusters: []\nusers: [{name: u, user: null}]\n")
+    assert contexts([path]) == ([], "")
+
+
 def test_a_pod_connects_with_the_account_that_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "ACCOUNT_DIR", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
