@@ -55,3 +55,18 @@ def test_application_sets_and_registries_are_listed_because_they_are_not_deliver
     assert any("`oci://`" in row for row in rows())
     with pytest.raises(SourceRefused):
         parse_url("oci://registry.example.com/app")
+
+
+def test_what_is_said_of_submodules_and_git_lfs_is_what_the_page_of_sources_says() -> None:
+    section = (ROOT / "docs/reference/argocd.md").read_text().partition(f"{HEADING}\n")[2].partition("\n## ")[0]
+    (row,) = [line for line in section.splitlines() if line.startswith("| submodules")]
+    sources = " ".join((ROOT / "docs/reference/sources.md").read_text().split())
+    for page in (row, sources):
+        assert "whose path is in one is an error" in page
+        assert "that is only a Git LFS pointer is an error" in page
+
+
+def test_no_page_promises_that_commands_find_a_demo_whatever_the_environment_says() -> None:
+    text = " ".join((ROOT / "docs/reference/cli.md").read_text().partition("## `argosy demo`")[2].split())
+    (promise,) = re.findall(r"[^.]*without flags[^.]*\.", text.partition("| flag |")[0])
+    assert "`KUBECONFIG`" in promise and "`ARGOSY_CONTEXT`" in promise
