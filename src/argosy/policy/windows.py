@@ -21,7 +21,10 @@ from argosy.model.project import SyncWindow
 
 _MAX_OPENINGS: Final = 400  # of one window in a row, before it counts as open without end
 _MAX_CHANGES: Final = 50  # openings and ends of all windows, before nobody is told when a sync may begin
+_MAX_LOOKAHEAD: Final = timedelta(days=366 * 100)  # so that no time lies beyond the year 9999
 _MINUTE: Final = timedelta(minutes=1)
+_MAX_DURATION_SECONDS: Final = 2562047 * 3600.0  # argo: about what a duration of Go can hold, 292 years
+_HORIZON: Final = timedelta(days=366 * 5)  # a run of openings that goes on for longer counts as open without end
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def _allowed_again(
             for window in windows
             if (change := _end(window, moment) if is_active(window, moment) else _next_start(window, moment))
         ]
-        if not changes:
+        if not changes or min(changes) - now > _MAX_LOOKAHEAD:
             break
         moment = min(changes)
     return None, kind
@@ -189,8 +192,11 @@ def _end(window: SyncWindow, now: datetime) -> datetime | None:
 def _end_of_run(schedule: str, seconds: float, zone: ZoneInfo, begun: datetime) -> datetime | None:
     """Return the end of a window that may open again while it is open."""
     duration = timedelta(seconds=seconds)
+    latest_end = begun + duration + _HORIZON
     for _ in range(_MAX_OPENINGS):
         end = begun + duration
+        if end > latest_end:
+            return None
         following = _last_opening(schedule, zone, begun, end)
         if following is None:
             return end
@@ -213,9 +219,13 @@ def _last_opening(schedule: str, zone: ZoneInfo, begun: datetime, end: datetime)
 
 def _seconds(window: SyncWindow) -> float:
     try:
-        return seconds_of(window.duration)
+        seconds = seconds_of(window.duration)
     except ValueError as error:
         raise WindowError(f"the duration of a sync window cannot be read: {error}") from None
+    if seconds > _MAX_DURATION_SECONDS:
+        text = window.duration if len(window.duration) <= 40 else f"{window.duration[:40]}…"
+        raise WindowError(f"the duration of a sync window cannot be read: {text!r} is longer than 2562047h")
+    return seconds
 
 
 def _zone(window: SyncWindow) -> ZoneInfo:

@@ -149,6 +149,36 @@ def test_a_refusal_names_the_window_that_decides(windows: list[SyncWindow], reas
     assert verdict(windows, APP, AT_NIGHT, is_manual=True).reason == reason
 
 
+@pytest.mark.parametrize(
+    "windows",
+    [
+        [window("deny", "* * * * *", "876000h")],
+        [window("deny", "0 0 1 1 *", "219000h")],
+        [window("deny", "0 0 * * *", "438000h")],
+        [window("deny", "0 0 29 2 *", "2562047h", time_zone="Asia/Tokyo")],
+        [window("deny", "0 0 29 2 *", "40000h")],
+        [window("allow", "* * * * *", "876000h"), window("deny", "0 0 * * *", "24h")],
+        [window("deny", "0 0 29 2 */7", "2500000h"), window("deny", "* * * * *", "876000h")],
+    ],
+)
+def test_a_window_that_opens_again_for_ever_is_open_without_end_however_long_it_is(windows: list[SyncWindow]) -> None:
+    refusal = verdict(windows, APP, AT_NIGHT, is_manual=True)
+    assert not refusal.is_allowed and refusal.ends is None
+    assert refusal.reason.startswith("a deny window is open without end: ")
+
+
+def test_an_end_that_is_years_away_is_told_where_the_window_does_not_open_again_before() -> None:
+    refusal = verdict([window("deny", "0 0 29 2 *", "30000h")], APP, datetime(2024, 3, 1, tzinfo=UTC), is_manual=True)
+    assert refusal.ends == datetime(2027, 8, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", ["allow", "deny"])
+@pytest.mark.parametrize("duration", ["2562048h", "99999999999999h", "9" * 400])
+def test_a_duration_that_go_cannot_hold_is_not_understood_and_forbids(kind: str, duration: str) -> None:
+    refusal = verdict([window(kind, "* * * * *", duration)], APP, AT_NIGHT, is_manual=True)
+    assert not refusal.is_allowed and "the duration of a sync window cannot be read" in refusal.reason
+
+
 def test_a_window_is_open_for_its_duration_when_the_clocks_change() -> None:
     """k8s: a duration is counted in hours that pass; on that night Berlin's clocks leave one out."""
     windows = [window("deny", time_zone="Europe/Berlin")]
