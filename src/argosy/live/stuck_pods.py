@@ -1,16 +1,18 @@
 """Containers that wait for something that will not come by itself.
 
-In: a Pod. Out: why its containers do not run. Never: asks a cluster; judges the health of what owns the Pod.
+In: a Pod, its owners. Out: why its containers do not run, and whether a new Pod would have the same image. Never: asks
+a cluster; judges the health of what owns the Pod.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 # k8s: the first try failed and the kubelet pauses, or there is nothing to try. ErrImagePull alone may be a slip.
 IMAGE_FAILURES: Final = frozenset({"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 CONTAINER_LISTS: Final = ("initContainerStatuses", "containerStatuses")
+REVISION: Final = "deployment.kubernetes.io/revision"  # k8s: a Deployment has that of its newest ReplicaSet
 
 
 class WaitingContainer(NamedTuple):
@@ -35,6 +37,56 @@ def waiting_containers(pod: Mapping[str, Any]) -> Iterator[WaitingContainer]:
 def find_image_failure(pod: Mapping[str, Any]) -> WaitingContainer | None:
     """Return the first container whose image cannot be pulled."""
     return next((found for found in waiting_containers(pod) if found.reason in IMAGE_FAILURES), None)
+
+
+def is_image_current(
+    pod: Mapping[str, Any],
+    container: str,
+    owners: Sequence[Mapping[str, Any]],
+    others: Iterable[Mapping[str, Any]] = (),
+) -> bool:
+    """Return True if a new Pod would have the image of this container, too.
+
+    `owners` begins with the object that is synced. The first of them with a Pod template decides. Where none has one,
+    the image must be written in an owner or in one of the `others`: a ServingRuntime has that of an InferenceService.
+    """
+    image = _find_image(pod, container)
+    for owner in owners:
+        spec = _mapping(owner.get("spec"))
+        if spec.get("template") or spec.get("jobTemplate"):
+            return _contains(spec, image)
+    return any(_contains(manifest.get("spec"), image) for manifest in (*owners, *others))
+
+
+def is_old_replica_set(manifest: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
+    """Return True if the owner is a Deployment, and has a newer ReplicaSet."""
+    if (manifest.get("kind"), owner.get("kind")) != ("ReplicaSet", "Deployment"):
+        return False
+    revision, newest = (_mapping(each["metadata"].get("annotations")).get(REVISION) for each in (manifest, owner))
+    return revision is not None and newest is not None and revision != newest
+
+
+def _find_image(pod: Mapping[str, Any], container: str) -> str:
+    spec = _mapping(pod.get("spec"))
+    for field in ("initContainers", "containers"):
+        for entry in spec.get(field) or ():
+            if entry.get("name") == container:
+                return str(entry.get("image") or "")
+    return ""
+
+
+def _contains(value: Any, text: str) -> bool:
+    """Return True if a value is this text, or has it at any depth."""
+    values = [value]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
+        elif value == text and text:
+            return True
+    return False
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

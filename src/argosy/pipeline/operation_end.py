@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Final
 
 from argosy.live import CacheReader, walk
-from argosy.live.stuck_pods import find_image_failure
+from argosy.live.stuck_pods import IMAGE_FAILURES, is_image_current, is_old_replica_set, waiting_containers
+from argosy.live.view import living, living_parents
 from argosy.model.application import Application, OperationState, Progress
 from argosy.model.manifest import key_of
-from argosy.model.names import GroupKind
+from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.looking import Look
 from argosy.pipeline.rules import Rules
@@ -54,9 +55,7 @@ def why_superseded(
     return f"superseded by {revisions}, because {failure}"
 
 
-def _would_sync(
-    app: Application, look: Look, target: Target, project: Project, rules: Rules, now: datetime
-) -> bool:
+def _would_sync(app: Application, look: Look, target: Target, project: Project, rules: Rules, now: datetime) -> bool:
     """True if an automated sync would start now, were no operation under way."""
     has_errors = any(condition.type is ConditionType.COMPARISON_ERROR for condition in look.conditions)
     if not look.is_whole or has_errors or read_hold(app.annotations) is not None:
@@ -68,11 +67,28 @@ def _would_sync(
 
 
 def _image_failure(state: OperationState, look: Look, cache: CacheReader) -> str:
-    """Describe a Pod below an object that the operation waits for, or failed at, whose image cannot be pulled."""
-    unfinished = [result.key for result in state.results if result.progress is not Progress.SUCCEEDED]
-    roots = {key: live for key in unfinished if (live := look.live.get(key) or cache.get(key)) is not None}
-    for live in walk(cache, roots):
-        if key_of(live).group_kind == POD and (container := find_image_failure(live)) is not None:
-            message = f": {container.message}" if container.message else ""
-            return f"Pod {live['metadata']['name']}, container {container.name}: {container.reason}{message}"
+    """Describe a Pod below an object that the operation waits for, or failed at, whose image cannot be pulled.
+
+    k8s: a Pod of an older template stays until its successor is ready. It says nothing about this operation.
+    """
+    others = look.live.values()
+    for result in state.results:
+        root = look.live.get(result.key) or cache.get(result.key)
+        if root is None or result.progress is Progress.SUCCEEDED:
+            continue
+        for pod in walk(cache, {result.key: root}, lambda key: not _is_old(cache, key)):
+            if key_of(pod).group_kind != POD or pod["metadata"].get("deletionTimestamp"):
+                continue
+            for container in waiting_containers(pod):
+                if container.reason in IMAGE_FAILURES and is_image_current(pod, container.name, [root], others):
+                    message = f": {container.message}" if container.message else ""
+                    return f"Pod {pod['metadata']['name']}, container {container.name}: {container.reason}{message}"
     return ""
+
+
+def _is_old(cache: CacheReader, key: ResourceKey) -> bool:
+    """Return True for a ReplicaSet that a newer one of its Deployment replaces."""
+    if key.kind != "ReplicaSet" or (replica_set := cache.get(key)) is None:
+        return False
+    owners = (living(cache, parent) for parent in living_parents(cache, replica_set))
+    return any(owner is not None and is_old_replica_set(replica_set, owner) for owner in owners)

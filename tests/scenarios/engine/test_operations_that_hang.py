@@ -29,17 +29,22 @@ async def until_waiting(room: Room, words: str) -> dict[str, Any]:
     return await room.until(lambda status: words in status["operationState"]["message"])
 
 
-async def leave_pod_waiting(room: Room, reason: str = "ImagePullBackOff") -> None:
+def owned_by(owner: Manifest) -> dict[str, Any]:
+    metadata = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+    return {"ownerReferences": [{"apiVersion": "apps/v1", "kind": owner["kind"], **metadata, "controller": True}]}
+
+
+async def leave_pod_waiting(
+    room: Room, reason: str = "ImagePullBackOff", owner: Manifest | None = None, **metadata: Any
+) -> None:
     """A Pod below the Deployment, as a kubelet leaves it that cannot start its container."""
-    owner = await room.get("apps/Deployment", "web")
+    owner = owner or await room.get("apps/Deployment", "web")
     assert owner is not None
-    uid = owner["metadata"]["uid"]
-    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid, "controller": True}
     pod = await room.cluster.create(
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": "web-1", "namespace": "ml", "ownerReferences": [reference]},
+            "metadata": {"name": "web-1", "namespace": "ml", **owned_by(owner), **metadata},
             "spec": {"containers": [{"name": "main", "image": "web:wrong"}]},
         }
     )
@@ -106,6 +111,44 @@ async def test_a_newer_commit_supersedes_a_sync_that_waits_for_an_image_that_can
     live = await room.get("apps/Deployment", "web")
     assert live is not None
     await room.until(lambda status: status["operationState"]["message"].startswith(WAITS))
+
+
+async def test_a_sync_goes_on_while_a_pod_of_the_commit_before_waits_for_its_image(room: Room) -> None:
+    """k8s: such a Pod stays until the new one is ready, and a model takes minutes to load."""
+    room.repository.push(app_files("web:wrong", a="one"))
+    await room.deliver(syncPolicy=AUTOMATED)
+    await until_waiting(room, WAITS)
+    await leave_pod_waiting(room)
+    second = room.repository.push(app_files("web:right", a="two"))
+    await room.annotate(refresh="normal")
+    await room.until(lambda status: status["operationState"]["syncResult"]["revision"] == second)
+    await until_waiting(room, WAITS)
+    room.repository.push(app_files("web:right", a="three"))
+    app = await room.settled()
+    state = app["status"]["operationState"]
+    assert (state["phase"], state["syncResult"]["revision"]) == ("Running", second), state["message"]
+
+
+@pytest.mark.parametrize("case", ["it is being deleted", "its ReplicaSet is an old one"])
+async def test_a_sync_goes_on_though_a_pod_that_is_about_to_go_waits_for_the_same_image(room: Room, case: str) -> None:
+    """A newer Pod may have other pull secrets."""
+    first = room.repository.push(app_files("web:wrong", a="one"))
+    await room.deliver(syncPolicy=AUTOMATED)
+    await until_waiting(room, WAITS)
+    if case == "it is being deleted":
+        await leave_pod_waiting(room, finalizers=["example.com/slow"])
+        await room.cluster.delete(ResourceKey("", "Pod", "ml", "web-1"))
+    else:
+        numbered = {"metadata": {"annotations": {"deployment.kubernetes.io/revision": "2"}}}
+        web = await room.cluster.patch(ResourceKey("apps", "Deployment", "ml", "web"), numbered)
+        metadata = {"name": "web-old", "namespace": "ml", "annotations": {"deployment.kubernetes.io/revision": "1"}}
+        spec = {name: web["spec"][name] for name in ("selector", "template")}
+        old = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {**metadata, **owned_by(web)}, "spec": spec}
+        await leave_pod_waiting(room, owner=await room.cluster.create(old))
+    room.repository.push(app_files("web:right", a="two"))
+    app = await room.settled()
+    state = app["status"]["operationState"]
+    assert (state["phase"], state["syncResult"]["revision"]) == ("Running", first), state["message"]
 
 
 def key_kind(kind: str) -> Any:

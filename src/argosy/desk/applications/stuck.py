@@ -5,13 +5,13 @@ In: a desk, an Application. Out: sentences. Never: reads more than Pods, and the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Final
 
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import rows
-from argosy.live.stuck_pods import IMAGE_FAILURES, waiting_containers
-from argosy.model.application import Application
+from argosy.live.stuck_pods import IMAGE_FAILURES, is_image_current, is_old_replica_set, waiting_containers
+from argosy.model.application import Application, Progress
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey, split_api_version
@@ -24,18 +24,34 @@ STARTING: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 DEEPEST: Final = 8  # owners above a Pod
 
 
-async def stuck_pods(desk: Desk, app: Application, reasons: frozenset[str] = IMAGE_FAILURES) -> list[str]:
-    """Each Pod below the Application whose image cannot be had, and why; or that waits for another of these reasons."""
+async def stuck_pods(
+    desk: Desk,
+    app: Application,
+    reasons: frozenset[str] = IMAGE_FAILURES,
+    roots: Set[ResourceKey] | None = None,
+) -> list[str]:
+    """Describe each Pod below the Application whose image cannot be pulled, or that waits for one of these reasons.
+
+    `roots`: only below these objects. Pods that are about to go, such as those of an older template, do not count.
+    """
     if not app.destination.is_here:
         return []  # its Pods are in another cluster: who waits does so without them
-    managed = {row.key for row in rows(app)}
-    found = []
+    managed = {row.key for row in rows(app)} if roots is None else roots
+    descriptions = []
     for namespace in sorted({key.namespace for key in managed if key.namespace}):
         for pod in await _pods(desk, namespace):
-            told = next((each for each in waiting(pod) if each.reason in reasons), None)
-            if told is not None and await _is_below(desk, pod, managed):
-                found.append(f"Pod/{pod['metadata']['name']} -n {namespace}: {told}")
-    return found
+            waits = [wait for wait in waiting(pod) if wait.reason in reasons]
+            if not waits or pod["metadata"].get("deletionTimestamp"):
+                continue
+            if (owners := await _find_owners(desk, pod, managed)) is None:
+                continue
+            if (wait := next((wait for wait in waits if _is_current(pod, wait, owners)), None)) is not None:
+                descriptions.append(f"Pod/{pod['metadata']['name']} -n {namespace}: {wait}")
+    return descriptions
+
+
+def _is_current(pod: Manifest, wait: Waiting, owners: list[Manifest]) -> bool:
+    return wait.reason not in IMAGE_FAILURES or is_image_current(pod, wait.container, owners)
 
 
 async def find_stuck_reason(desk: Desk, app: Application) -> str:
@@ -47,7 +63,8 @@ async def find_stuck_reason(desk: Desk, app: Application) -> str:
         return "its operation was removed from the Application"
     if is_resting(state):
         return f"it failed and is tried again: {state.message.partition('. Retrying attempt #')[0]}"
-    return next(iter(await stuck_pods(desk, app)), "")
+    unfinished = {result.key for result in state.results if result.progress is not Progress.SUCCEEDED}
+    return next(iter(await stuck_pods(desk, app, roots=unfinished)), "")
 
 
 async def _pods(desk: Desk, namespace: str) -> list[Manifest]:
@@ -61,6 +78,7 @@ class Waiting(str):
     """Why a container does not run, in a sentence."""
 
     reason = ""
+    container = ""
 
 
 def waiting(pod: Mapping[str, Any]) -> list[Waiting]:
@@ -73,7 +91,7 @@ def waiting(pod: Mapping[str, Any]) -> list[Waiting]:
         if container.reason not in STARTING:
             message = f": {container.message}" if container.message else ""
             told = Waiting(f"container {container.name}  {container.reason}{message}")
-            told.reason = container.reason
+            told.reason, told.container = container.reason, container.name
             found.append(told)
     return found
 
@@ -88,24 +106,32 @@ def unscheduled(pod: Mapping[str, Any]) -> str:
     return ""
 
 
-async def _is_below(desk: Desk, pod: Manifest, managed: set[ResourceKey]) -> bool:
-    """Whether an owner, or an owner of that one, is managed."""
+async def _find_owners(desk: Desk, pod: Manifest, managed: Set[ResourceKey]) -> list[Manifest] | None:
+    """Return the owners of a Pod, from a managed object down; without those that may not be read.
+
+    None where no owner is managed, or where the Pod is one of an old ReplicaSet.
+    """
     namespace = str(pod["metadata"].get("namespace") or "")
-    todo = [(ResourceKey(*POD, namespace, str(pod["metadata"]["name"])), pod)]
+    pod_key = ResourceKey(*POD, namespace, str(pod["metadata"]["name"]))
+    if pod_key in managed:
+        return [pod]
+    todo: list[tuple[Manifest, list[Manifest]]] = [(pod, [])]
     for _ in range(DEEPEST):
         if not todo:
-            return False
-        key, manifest = todo.pop()
-        if key in managed:
-            return True
-        for owner in mappings(manifest["metadata"].get("ownerReferences")):
-            group = split_api_version(str(owner.get("apiVersion") or ""))[0]
-            above = ResourceKey(group, str(owner.get("kind")), namespace, str(owner.get("name")))
-            if above in managed:
-                return True
-            if (found := await _get(desk, above)) is not None:
-                todo.append((above, found))
-    return False
+            return None
+        manifest, owners = todo.pop()
+        for reference in mappings(manifest["metadata"].get("ownerReferences")):
+            group = split_api_version(str(reference.get("apiVersion") or ""))[0]
+            key = ResourceKey(group, str(reference.get("kind")), namespace, str(reference.get("name")))
+            owner = await _get(desk, key)
+            if owner is not None and is_old_replica_set(manifest, owner):
+                continue
+            above = [owner, *owners] if owner is not None else owners
+            if key in managed:
+                return above
+            if owner is not None:
+                todo.append((owner, above))
+    return None
 
 
 async def _get(desk: Desk, key: ResourceKey) -> Manifest | None:
