@@ -6,6 +6,7 @@ In: a desk, an Application. Out: the Application as it is after. Never: a change
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from argosy.report.history import Deployment, deployments
 from argosy.report.holds import Hold, hold_text, read_hold
 from argosy.report.operations import request_wire
 from argosy.report.rollbacks import LEFT
+from argosy.report.wire import mappings
 from argosy.setup.waiting import TooLate, until
 from argosy.sync.rollback import rollback_request
 
@@ -112,8 +114,20 @@ def entry_to_roll_back_to(app: Application, number: int | None, *, is_compat: bo
     for entry in entries:
         if entry.id == number:
             return entry
-    known = ", ".join(str(entry.id) for entry in entries) or "none"
-    raise UserError(f"{app.name} has no deployment {number} in its history; there are: {known}")
+    raise _no_deployment(app, number)
+
+
+def _find_history_entry(app: Application, number: int) -> Mapping[str, Any]:
+    """Return an entry of `status.history` as it is written. Raises UserError."""
+    for entry, deployment in zip(mappings(app.status.get("history")), deployments(app.status)):
+        if deployment.id == number:
+            return entry
+    raise _no_deployment(app, number)
+
+
+def _no_deployment(app: Application, number: int) -> UserError:
+    known = ", ".join(str(entry.id) for entry in deployments(app.status)) or "none"
+    return UserError(f"{app.name} has no deployment {number} in its history; there are: {known}")
 
 
 def is_same_content(one: Deployment, other: Deployment) -> bool:
@@ -153,10 +167,11 @@ async def roll_back(
 ) -> Application:
     """Asked for; with a hold in the same write, so that nothing comes in between. A sync that is stuck ends first."""
     by = await desk.who()
+    # Before anything changes: the entry may be refused, and may leave the history while a sync ends.
+    history_entry = _find_history_entry(app, entry.id)
+    request = rollback_request(history_entry, by=by, prune=prune, dry_run=dry_run, options=app.policy.options)
     if not dry_run and (hold_reason is not None or not syncs_itself(app)):
         app = await _end_stuck_sync(desk, app, hold_reason, tell)
-    written = next(each for each in app.status.get("history") or [] if each.get("id") == entry.id)
-    request = rollback_request(written, by=by, prune=prune, dry_run=dry_run, options=app.policy.options)
     made = Hold(hold_reason or f"rolled back to {entry.id}", by, now(), ", ".join(entry.revisions))
 
     def make(current: Application) -> dict[str, Any]:
