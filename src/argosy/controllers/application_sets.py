@@ -15,9 +15,9 @@ from typing import Final
 
 from argosy.cluster import Cluster
 from argosy.controllers.claiming import Claims
-from argosy.model.errors import ArgosyError
+from argosy.model.errors import ArgosyError, Conflict
 from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.names import GroupKind
 from argosy.model.times import written
 from argosy.policy.application_sets import (
     APPLICATION_SET,
@@ -73,14 +73,20 @@ class ApplicationSetReporter:
         workloads = [each for kind in WORKLOADS for each in self._cache.list(kind)]
         for application_set in self._cache.list(APPLICATION_SET, namespace=self._namespace):
             if not has_own_condition(application_set) and not is_expanded(application_set, workloads):
-                await self._write(key_of(application_set))
+                await self._write(application_set)
 
-    async def _write(self, key: ResourceKey) -> None:
-        status = {"status": {"conditions": [build_condition(written(self._now()))]}}
+    async def _write(self, application_set: Manifest) -> None:
+        """Write the condition, unless the ApplicationSet has changed since it was cached."""
+        key = key_of(application_set)
+        # k8s: a merge patch replaces the whole list, with what others have written into it meanwhile
+        version = {"resourceVersion": application_set["metadata"].get("resourceVersion")}
+        patch = {"metadata": version, "status": {"conditions": [build_condition(written(self._now()))]}}
         with self.claims.step(key) if self.claims else contextlib.nullcontext(Standing.OURS) as standing:
             if standing is not Standing.OURS:
                 return
             try:
-                await self._cluster.patch(key, status, subresource="status")
+                await self._cluster.patch(key, patch, subresource="status")
+            except Conflict:  # the watch event of that change causes another look
+                log.debug("an ApplicationSet changed since it was cached", extra={"object": key.name})
             except ArgosyError as error:  # it is tried again
                 log.warning("cannot write the condition of an ApplicationSet: %s", error, extra={"object": key.name})

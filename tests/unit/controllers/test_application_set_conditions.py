@@ -59,12 +59,19 @@ async def create_controller(cluster: Cluster, labels: dict[str, str], **annotati
     await cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 
 
-async def reported(cluster: Cluster, unread: tuple[GroupKind, ...] = ()) -> list[dict[str, Any]]:
-    """The conditions after one report."""
+async def read_cache(cluster: Cluster) -> Cache:
     cache = Cache()
     for kind in (APPLICATION_SET, *WORKLOADS):
         for each in (await cluster.list(kind)).items:
             cache.put({**each, "kind": kind.kind})
+    return cache
+
+
+async def reported(
+    cluster: Cluster, unread: tuple[GroupKind, ...] = (), cache: Cache | None = None
+) -> list[dict[str, Any]]:
+    """The conditions after one report; `cache`: what was seen before."""
+    cache = cache or await read_cache(cluster)
     reporter = ApplicationSetReporter(cluster, cache, "argocd", lambda: NOW, lambda kind: kind not in unread)
     await reporter.report()
     found: Manifest = await cluster.get(KEY) or {}
@@ -108,6 +115,27 @@ async def test_a_status_of_another_controller_is_never_touched(cluster: Cluster)
               "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
     await cluster.patch(KEY, {"status": {"conditions": [theirs]}}, subresource="status")
     assert await reported(cluster) == [theirs]
+
+
+async def test_a_status_that_another_controller_wrote_since_the_last_look_is_kept(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    await create_set(cluster)
+    seen = await read_cache(cluster)
+    theirs = {"type": "ResourcesUpToDate", "status": "True", "reason": "ApplicationSetUpToDate", "message": "well",
+              "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
+    await cluster.patch(KEY, {"status": {"conditions": [theirs]}}, subresource="status")
+    assert await reported(cluster, cache=seen) == [theirs]
+    assert not caplog.records  # it is looked at again: nothing to worry about
+    assert await reported(cluster) == [theirs]
+
+
+async def test_after_another_change_the_condition_is_written_on_the_next_look(cluster: Cluster) -> None:
+    await create_set(cluster)
+    seen = await read_cache(cluster)
+    await cluster.patch(KEY, {"metadata": {"labels": {"team": "ml"}}})
+    assert await reported(cluster, cache=seen) == []
+    assert [condition["reason"] for condition in await reported(cluster)] == [REASON]
 
 
 @pytest.mark.parametrize("kind", [APPLICATION_SET, *WORKLOADS])
