@@ -1,32 +1,36 @@
 """Errors that the doctor knows, for pages that show them beside other things.
 
-In: a request. Out: errors by Application and of the installation, a few seconds old at most. Never: for who may not see
-the doctor; a rule of its own; a page held up by an examination that takes long.
+In: a request. Out: errors by Application and of the installation, about a minute old at most while pages ask. Never:
+errors for a caller who may not see the doctor; two examinations at once; a page that waits for a long examination.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.advise.diagnosis import INSTALLATION, Line
 from argosy.advise.finding import Severity
-from argosy.desk.doctor.examining import Wanted
-from argosy.desk.doctor.head import Mark
+from argosy.advise.live_view import span
+from argosy.desk.doctor.examining import Wanted, examine
+from argosy.desk.doctor.head import HeadCheck, Mark
 from argosy.desk.doctor.report import Report
 from argosy.model.errors import ArgosyError
+from argosy.model.manifest import key_of
 from argosy.model.names import ResourceKey
 from argosy.server.asked import Asked
-from argosy.server.looking.examining import examined
+from argosy.server.looking.examining import Turn
 from argosy.server.looking.owned import EVERYTHING, sees_everything, visible_applications
+from argosy.server.site import Site
 
-PAGE_WAIT_SECONDS: Final = 3.0
-EXAMINATION_SECONDS: Final = 6.0
-KEPT_SECONDS: Final = 5.0  # a page that changes often does not examine each time
-MAX_KEPT: Final = 64  # callers with different permissions
+log = logging.getLogger(__name__)
+PAGE_WAIT_SECONDS: Final = 1.0
+KEPT_SECONDS: Final = 60.0  # that an answer counts before the doctor looks again
+MAX_EXAMINATION_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -34,45 +38,58 @@ class DoctorError:
     cause: str
     rule: str = ""
     fix: str = ""
+    id: str = ""  # the same as long as the error lasts; its cause may tell an age
 
 
 @dataclass(frozen=True)
 class DoctorErrors:
     by_application: Mapping[ResourceKey, tuple[DoctorError, ...]] = field(default_factory=dict)
     installation: tuple[DoctorError, ...] = ()
-    note: str = ""  # why they are not known
+    note: str = ""  # why they are not known, or not new
 
 
 class Examinations:
-    """The last answer for each set of permissions, and examinations under way."""
+    """The doctor's last answer about the whole installation, for all callers, and the examination under way."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[float, DoctorErrors]] = {}
-        self._tasks: dict[str, asyncio.Task[DoctorErrors]] = {}
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: DoctorErrors | None = None
+        self._errors_at: float | None = None  # when they were found
+        self._looked_at = 0.0  # when an examination last ended, or failed
+        self._task: asyncio.Task[DoctorErrors] | None = None
 
-    async def find(self, asked: Asked) -> DoctorErrors:
-        who = asked.site.identities.permissions(asked.caller).digest
-        known = self._known.get(who)
-        if known is not None and known[0] > time.monotonic():
-            return known[1]
-        task = self._tasks.get(who)
-        if task is None:
-            task = self._tasks[who] = asyncio.create_task(self._examine(asked, who))
+    async def find(self, site: Site) -> DoctorErrors:
+        """Return the last answer if it is young, or if the examination that replaces it takes long."""
+        known = self._known
+        if known is not None and self._clock() - self._looked_at < KEPT_SECONDS:
+            return known
+        if self._task is None:
+            self._task = asyncio.create_task(self._examine(site))
+        task = self._task
         done, _ = await asyncio.wait([task], timeout=PAGE_WAIT_SECONDS)
         if done:
             return task.result()
-        return DoctorErrors(note="The doctor is still looking; reload the page in a moment.")
+        if known is None or self._errors_at is None:
+            return DoctorErrors(note="The doctor is still looking; reload the page in a moment.")
+        age = span(self._clock() - self._errors_at)
+        return replace(known, note=f"The doctor is looking again. These errors are from {age} ago.")
 
-    async def _examine(self, asked: Asked, who: str) -> DoctorErrors:
+    async def _examine(self, site: Site) -> DoctorErrors:
+        """Keep the errors that are known if the doctor cannot look."""
+        before = self._known or DoctorErrors()
         try:
-            found = await examine_errors(asked)
+            found = await examine_errors(site)
+            self._errors_at = self._clock()
+        except TimeoutError:
+            found = replace(before, note=f"The doctor did not finish within {MAX_EXAMINATION_SECONDS:.0f} s.")
         except ArgosyError as error:
-            found = DoctorErrors(note=f"The doctor cannot look: {error}")
+            found = replace(before, note=f"The doctor cannot look: {error}")
+        except Exception:  # nobody may wait for this task, and the rest of the page is right without it
+            log.exception("the examination for the summary failed")
+            found = replace(before, note="The doctor failed; the server's log says why.")
         finally:
-            self._tasks.pop(who, None)
-        while len(self._known) >= MAX_KEPT:
-            del self._known[next(iter(self._known))]
-        self._known[who] = time.monotonic() + KEPT_SECONDS, found
+            self._task = None
+        self._known, self._looked_at = found, self._clock()
         return found
 
 
@@ -82,22 +99,32 @@ def may_see_doctor(asked: Asked) -> bool:
 
 
 async def doctor_errors(asked: Asked) -> DoctorErrors:
-    """None for who may not see the doctor."""
+    """Return the errors that the caller may see: none for a caller who may not see the doctor."""
     if not may_see_doctor(asked) or not visible_applications(asked):
         return DoctorErrors()
-    return await asked.site.part(Examinations).find(asked)
+    errors = await asked.site.part(Examinations).find(asked.site)
+    applications = visible_applications(asked)
+    keys = {key_of(application) for application in applications}
+    return DoctorErrors(
+        {key: found for key, found in errors.by_application.items() if key in keys},
+        errors.installation if sees_everything(asked, len(applications)) else (),
+        errors.note,
+    )
 
 
-async def examine_errors(asked: Asked) -> DoctorErrors:
-    """By what statuses tell: nothing is compared, no model is asked."""
-    is_whole = sees_everything(asked, len(visible_applications(asked)))
-    report = await examined(asked, Wanted(is_quick=True, seconds=EXAMINATION_SECONDS))
+async def examine_errors(site: Site) -> DoctorErrors:
+    """Examine everything by statuses in the lookout's cache: nothing is compared, no model is asked."""
+    async with site.part(Turn):
+        pass  # an examination that a person asked for goes first, and never waits for this one
+    reader = site.lookout.reader
+    async with asyncio.timeout(MAX_EXAMINATION_SECONDS):
+        report = Report(await examine(reader.desk, reader, Wanted(is_quick=True)))
     keys = {app.name: app.app.key for app in report.found.chosen}
     by_application: dict[ResourceKey, tuple[DoctorError, ...]] = {}
     for line in _errors(report):
         if key := keys.get(line.app):
             by_application[key] = (*by_application.get(key, ()), _error(line))
-    return DoctorErrors(by_application, _of_installation(report) if is_whole else ())
+    return DoctorErrors(by_application, _of_installation(report))
 
 
 def _errors(report: Report) -> list[Line]:
@@ -106,9 +133,14 @@ def _errors(report: Report) -> list[Line]:
 
 def _of_installation(report: Report) -> tuple[DoctorError, ...]:
     """Findings that are no Application's, and checks that say that the installation itself does not work."""
-    checks = [DoctorError(f"{each.name}: {each.text}") for each in report.found.checks if each.mark is Mark.BAD]
+    checks = [error_of_check(check) for check in report.found.checks if check.mark is Mark.BAD]
     return (*checks, *(_error(line) for line in _errors(report) if line.app == INSTALLATION))
 
 
+def error_of_check(check: HeadCheck) -> DoctorError:
+    return DoctorError(f"{check.name}: {check.text}", id=f"check {check.name}")
+
+
 def _error(line: Line) -> DoctorError:
-    return DoctorError(line.cause, line.finding.rule.id if line.finding else "", line.fix)
+    finding = line.finding
+    return DoctorError(line.cause, finding.rule.id if finding else "", line.fix, finding.mark if finding else line.app)

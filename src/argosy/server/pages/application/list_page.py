@@ -90,7 +90,7 @@ class Needs:
     rows: tuple[Shown, ...] = ()
     total: int = 0
     installation: tuple[DoctorError, ...] = ()
-    note: str = ""  # why the doctor's errors are not known
+    note: str = ""  # why the doctor's errors are not known, or not new
     may_see_doctor: bool = False
 
     @property
@@ -99,7 +99,7 @@ class Needs:
 
     @property
     def ids(self) -> list[str]:
-        return [*(each.id for each in self.rows), *(each.cause for each in self.installation), str(self.total)]
+        return [*(each.id for each in self.rows), *(error.id for error in self.installation), str(self.total)]
 
 
 def favourites_of(asked: Asked) -> frozenset[ResourceKey]:
