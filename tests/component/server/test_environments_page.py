@@ -13,6 +13,7 @@ from argosy.model.manifest import Manifest
 from argosy.server.answers import Page
 from argosy.server.api import own_overview
 from argosy.server.asked import Asked, Refused
+from argosy.server.looking.environments import EnvironmentApplications
 from argosy.server.pages import environments
 from argosy.server.pages.rendering import part
 from argosy.server.site import Site
@@ -42,6 +43,17 @@ def application(name: str, url: str = f"{HOST}/web", in_project: str = "default"
         "spec": {"project": in_project, "source": source, "destination": {"name": "in-cluster", "namespace": "ml"}},
         "status": {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}, "history": history},
     }
+
+
+def make_plain_repository(folder: Path) -> Path:
+    """It has no environments."""
+    plain = promotion_repository.Shelf(folder / "plain")
+    plain.folder.mkdir()
+    for words in (("init", "-q", "-b", "main"), ("config", "user.email", "a@b.c"), ("config", "user.name", "Ann")):
+        plain.git(*words)
+    plain.write("dev/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    plain.commit("Begin")
+    return plain.folder
 
 
 APPS = [application(name) for name in NAMES]
@@ -131,15 +143,30 @@ async def test_a_repository_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 async def test_a_repository_without_environments_is_passed_over(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
-    plain = promotion_repository.Shelf(tmp_path / "plain")
-    plain.folder.mkdir()
-    for words in (("init", "-q", "-b", "main"), ("config", "user.email", "a@b.c"), ("config", "user.name", "Ann")):
-        plain.git(*words)
-    plain.write("dev/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
-    plain.commit("Begin")
+    make_plain_repository(tmp_path)
     others = [application(f"{name}-a", f"{HOST}/plain") for name in (*NAMES, "test")]
     others += [application(f"{name}-z", f"{HOST}/zoo") for name in NAMES]
     async with watched_site(tmp_path, [project(), *others, *APPS]) as site:
         values = await environments.values(request(site, "/environments"))
     assert [each.application for each in values["board"].stages] == [f"web-{name}" for name in NAMES]
     assert values["board"].notes[0].endswith(f"Not shown: the environments of {HOST}/zoo")
+
+
+async def test_it_is_remembered_that_there_are_no_environments(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
+        asked = request(site, "/environments")
+        await environments.values(asked)
+        known = site.part(EnvironmentApplications).find(asked)
+    assert known == frozenset()
+
+
+async def test_it_is_remembered_that_a_clone_has_no_environments(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project()], repository=make_plain_repository(tmp_path)) as site:
+        asked = request(site, "/environments")
+        values = await environments.values(asked)
+        known = site.part(EnvironmentApplications).find(asked)
+    assert "no environments were found" in values["problem"] and known == frozenset()

@@ -7,38 +7,65 @@ may not see.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from argosy.desk.boards.environments import Board, board, visible
 from argosy.desk.promoting.bridge import bridged
 from argosy.desk.promoting.session import Session, session, session_in
+from argosy.desk.promoting.surveying import NoEnvironments
 from argosy.model.application import APPLICATION
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from argosy.report.wire import mapping
 from argosy.server.asked import Asked, Refused
 from argosy.server.looking.environment_repositories import FoundRepository, find_repository
 from argosy.server.looking.owned import EVERYTHING
 from argosy.server.resolving import application_name, project_of
 
+MAX_REMEMBERED: Final = 64  # callers with different permissions
 Answer = TypeVar("Answer")
 
 
-class Known:
-    """Applications of environments, when they were last looked at: changes of all others are of no consequence."""
+class EnvironmentApplications:
+    """Applications of environments by permissions, as last looked at: callers may see different repositories."""
 
     def __init__(self) -> None:
-        self.applications: frozenset[str] | None = None
+        self._names: dict[str, frozenset[str]] = {}
+
+    def find(self, asked: Asked) -> frozenset[str] | None:
+        """Return None if nobody with these permissions has looked yet, and an empty set if there were none."""
+        return self._names.get(_digest(asked))
+
+    def remember(self, asked: Asked, names: Iterable[str]) -> None:
+        self._names.pop(_digest(asked), None)
+        while len(self._names) >= MAX_REMEMBERED:
+            del self._names[next(iter(self._names))]
+        self._names[_digest(asked)] = frozenset(names)
+
+
+def _digest(asked: Asked) -> str:
+    return asked.site.identities.permissions(asked.caller).digest
 
 
 def concerns(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
     """Whether a change of an Application, or of a notebook that may be a gate, is one of an environment."""
     manifest = after or before or {}
-    known = asked.site.part(Known).applications
-    return known is None or manifest.get("kind") != "Application" or manifest["metadata"]["name"] in known
+    names = asked.site.part(EnvironmentApplications).find(asked)
+    if names is None:
+        return True
+    is_application = manifest.get("kind") == "Application"
+    if not names:  # only another source, or another commit, can bring environments
+        return is_application and _source_state(before) != _source_state(after)
+    return not is_application or manifest["metadata"]["name"] in names
+
+
+def _source_state(application: Manifest | None) -> tuple[object, object]:
+    status = mapping(mapping(application).get("status"))
+    return mapping(application).get("spec"), mapping(status.get("sync")).get("revision")
 
 
 async def looked(asked: Asked, *, fetches: bool = True) -> tuple[Board | None, str]:
@@ -50,11 +77,15 @@ async def looked(asked: Asked, *, fetches: bool = True) -> tuple[Board | None, s
         return None, ""
     try:
         found = await with_session(asked, board)
+    except NoEnvironments as error:
+        asked.site.part(EnvironmentApplications).remember(asked, ())
+        return None, str(error)
     except UserError as error:
         return None, str(error)
     except Refused:
+        asked.site.part(EnvironmentApplications).remember(asked, ())
         return None, ""
-    asked.site.part(Known).applications = frozenset(each.application for each in found.stages)
+    asked.site.part(EnvironmentApplications).remember(asked, (stage.application for stage in found.stages))
     return visible(found, [each.application for each in found.stages if may_on(asked, "get", each.application)]), ""
 
 

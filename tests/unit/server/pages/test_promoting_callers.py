@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from argosy.model.manifest import Manifest
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
-from argosy.server.looking.environments import Known, concerns
+from argosy.server.looking import environments
+from argosy.server.looking.environments import EnvironmentApplications, concerns
 from argosy.server.pages.environments import _by
 from support.page_site import a_site
 
@@ -36,10 +39,45 @@ def test_only_the_admin_of_a_demo_is_its_owner(caller: Caller, is_simulated: boo
     assert _by(asked(caller, is_simulated=is_simulated)).has(["system:masters"]) is owns
 
 
+def application(name: str, path: str = ".", **status: Any) -> Manifest:
+    return {"kind": "Application", "metadata": {"name": name}, "spec": {"source": {"path": path}}, "status": status}
+
+
 def test_only_applications_of_environments_concern_the_page() -> None:
     page = asked(Caller("ann", how="cookie"))
-    app = {"kind": "Application", "metadata": {"name": "web-dev"}}
-    other = {"kind": "Application", "metadata": {"name": "other"}}
+    app, other = application("web-dev"), application("other")
     assert concerns(page, None, other)  # as long as nobody has looked
-    page.site.part(Known).applications = frozenset({"web-dev"})
+    page.site.part(EnvironmentApplications).remember(page, {"web-dev"})
     assert concerns(page, app, None) and not concerns(page, None, other)
+
+
+def test_what_one_caller_sees_says_nothing_of_what_concerns_another() -> None:
+    ann = asked(Caller("ann", how="cookie"))
+    bob = replace(ann, caller=Caller("bob", how="cookie"))
+    known = ann.site.part(EnvironmentApplications)
+    known.remember(ann, {"web-dev"})
+    assert concerns(bob, None, application("api-dev"))  # bob has not looked yet
+    known.remember(bob, {"api-dev"})
+    assert concerns(ann, None, application("web-dev")) and not concerns(ann, None, application("api-dev"))
+    assert concerns(bob, None, application("api-dev")) and not concerns(bob, None, application("web-dev"))
+
+
+def test_where_there_are_no_environments_only_another_source_or_commit_may_bring_some() -> None:
+    page = asked(Caller("ann", how="cookie"))
+    page.site.part(EnvironmentApplications).remember(page, set())
+    before, job = application("web-dev"), {"kind": "NotebookValidationJob", "metadata": {"name": "train"}}
+    assert not concerns(page, before, application("web-dev", sync={"status": "OutOfSync"}))
+    assert not concerns(page, None, job)
+    assert concerns(page, before, application("web-dev", path="dev"))
+    assert concerns(page, before, application("web-dev", sync={"revision": "a" * 40}))
+    assert concerns(page, None, before) and concerns(page, before, None)
+
+
+def test_callers_that_are_remembered_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments, "MAX_REMEMBERED", 1)
+    ann = asked(Caller("ann", how="cookie"))
+    bob = replace(ann, caller=Caller("bob", how="cookie"))
+    known = ann.site.part(EnvironmentApplications)
+    known.remember(ann, {"web-dev"})
+    known.remember(bob, {"web-dev"})
+    assert known.find(ann) is None and known.find(bob) == {"web-dev"}
