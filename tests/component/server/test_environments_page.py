@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from argosy.model.flow import Checkout
 from argosy.model.manifest import Manifest
 from argosy.server.answers import Page
 from argosy.server.api import own_overview
 from argosy.server.asked import Asked, Refused
+from argosy.server.looking import environment_repositories
+from argosy.server.looking.environment_repositories import RepositoryFetches
 from argosy.server.looking.environments import EnvironmentApplications
 from argosy.server.pages import environments
 from argosy.server.pages.rendering import part
 from argosy.server.site import Site
+from argosy.source.git.mirror import Mirror
 from support import promotion_repository
+from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL
 from support.page_site import KnownPeople, anything
 from support.watched_site import HOST, project, request, watched_site
 
 pytestmark = pytest.mark.anyio
 NAMES = ("dev", "staging", "production")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may need longer than a page waits, or than a fetch may take."""
+    monkeypatch.setattr(environment_repositories, "PAGE_WAIT_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(environment_repositories, "FETCH_SECONDS", HANG_SECONDS)
 
 
 @pytest.fixture
@@ -54,6 +69,13 @@ def make_plain_repository(folder: Path) -> Path:
     plain.write("dev/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     plain.commit("Begin")
     return plain.folder
+
+
+def applications_without_commits(folder: Path) -> list[Manifest]:
+    """Their repository is the first to be looked into, and has nothing to check out."""
+    (folder / "broken").mkdir()
+    promotion_repository.Shelf(folder / "broken").git("init", "-q", "-b", "main")
+    return [application(f"{name}-a", f"{HOST}/broken") for name in (*NAMES, "test")]
 
 
 APPS = [application(name) for name in NAMES]
@@ -90,7 +112,7 @@ async def test_environments_are_read_from_the_repository_of_their_applications(
 async def test_a_commit_that_is_pushed_later_is_seen(
     tmp_path: Path, shelf: promotion_repository.Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.server.looking.environment_repositories.MAX_REFS_AGE_SECONDS", 0.0)
+    monkeypatch.setattr(environment_repositories, "MAX_REFS_AGE_SECONDS", 0.0)
     async with watched_site(tmp_path, [project(), *APPS]) as site:
         await environments.values(request(site, "/environments"))
         shelf.pin("dev", "3.0")
@@ -170,3 +192,95 @@ async def test_it_is_remembered_that_a_clone_has_no_environments(
         values = await environments.values(asked)
         known = site.part(EnvironmentApplications).find(asked)
     assert "no environments were found" in values["problem"] and known == frozenset()
+
+
+class Host:
+    """Counts fetches by repository, and holds those up that the test names until it lets them go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fetches: list[str] = []
+        self.now, self.held, self.may_go_on = 0.0, frozenset[str](), asyncio.Event()
+        checkout = Mirror.checkout
+
+        async def counted(mirror: Mirror, ref: str, **options: Any) -> Checkout:
+            name = mirror.remote.shown.rpartition("/")[2]
+            self.fetches.append(name)
+            if name in self.held:
+                await self.may_go_on.wait()
+            return await checkout(mirror, ref, **options)
+
+        monkeypatch.setattr(Mirror, "checkout", counted)
+
+    @contextmanager
+    def holding(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
+        """Fetches of these repositories do not end, and no page waits for them."""
+        self.held = frozenset(names)
+        with monkeypatch.context() as patch:
+            patch.setattr(environment_repositories, "PAGE_WAIT_SECONDS", 0.0)
+            yield
+        self.held = frozenset()
+        self.may_go_on.set()
+
+    def watch(self, site: Site) -> None:
+        site.kept[RepositoryFetches] = RepositoryFetches(lambda: self.now)
+
+
+@pytest.fixture
+async def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+    return Host(monkeypatch)
+
+
+async def test_a_page_does_not_wait_for_a_host_that_does_not_answer(
+    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        with host.holding(monkeypatch, "web"):
+            during = await environments.values(request(site, "/environments"))
+            await environments.values(request(site, "/environments"))
+            assert host.fetches == ["web"]  # which the second visit waits for, too
+        after = await environments.values(request(site, "/environments"))
+    assert during["board"] is None
+    assert during["problem"] == f"{HOST}/web: is being fetched; try again in a moment"
+    assert [stage.name for stage in after["board"].stages] == list(NAMES)
+
+
+async def test_a_repository_that_cannot_be_read_is_asked_again_after_a_minute(
+    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host
+) -> None:
+    broken = applications_without_commits(tmp_path)
+    async with watched_site(tmp_path, [project(), *broken, *APPS]) as site:
+        host.watch(site)
+        for _ in range(2):
+            values = await environments.values(request(site, "/environments"))
+            assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
+        assert host.fetches.count("broken") == 1
+        host.now = environment_repositories.RETRY_SECONDS
+        await environments.values(request(site, "/environments"))
+    assert host.fetches.count("broken") == 2 and environment_repositories.RETRY_SECONDS == 60.0
+
+
+async def test_a_failure_that_is_known_counts_while_the_host_is_asked_again(
+    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = applications_without_commits(tmp_path)
+    async with watched_site(tmp_path, [project(), *broken, *APPS]) as site:
+        host.watch(site)
+        await environments.values(request(site, "/environments"))
+        host.now = environment_repositories.RETRY_SECONDS
+        with host.holding(monkeypatch, "broken"):
+            values = await environments.values(request(site, "/environments"))
+    assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
+
+
+async def test_the_commit_that_is_known_is_shown_while_a_newer_one_is_fetched(
+    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment_repositories, "MAX_REFS_AGE_SECONDS", 0.0)
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        before = await environments.values(request(site, "/environments"))
+        shelf.pin("dev", "3.0")
+        with host.holding(monkeypatch, "web"):
+            during = await environments.values(request(site, "/environments"))
+        after = await environments.values(request(site, "/environments"))
+    assert page_of(during) == page_of(before)
+    assert after["board"].stages[0].images == ("web:3.0",)

@@ -20,7 +20,7 @@ READ_ONLY: Final = "is only read here: promotions are commits; make them in a cl
 
 
 class MirrorRepository(Repository):
-    """`objects` is the mirror's own reader, so that no other git is started for each page."""
+    """`objects` is the mirror's own reader, so that files are read without another git; histories still start one."""
 
     def __init__(self, folder: Path, objects: ObjectReader, commit: str, shown: str) -> None:
         super().__init__(Place(folder, folder, folder, None))
