@@ -84,7 +84,7 @@ class Identity:
 
 
 def implied_groups(user: str) -> tuple[str, ...]:
-    """k8s: the groups of a service account, which whoever acts as it need not name."""
+    """k8s: the groups that impersonating a service account adds; empty for any other user."""
     if not user.startswith("system:serviceaccount:") or user.count(":") != 3:
         return ()
     return "system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}"

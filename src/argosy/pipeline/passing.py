@@ -252,7 +252,8 @@ class Pipeline:
                 app,
                 live,
                 look.comparison.hooks,
-                cluster=impersonate(ground.cluster, app, project, rules),  # argo: with its own rights if none matches
+                # Unlike Argo CD, which deletes with its own rights if no account matches.
+                cluster=impersonate(ground.cluster, app, project, rules),
                 assess_all=rules.assess_all,
                 may_delete=may_delete,
             )
