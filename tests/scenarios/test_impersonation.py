@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
 from support.engine import Room, conditions, config_map, engine_room
 
 HERE = "https://kubernetes.default.svc"
@@ -38,6 +39,24 @@ async def allow(room: Room, verbs: list[str], resources: tuple[str, ...] = ("con
     ]  # fmt: skip
     for manifest in manifests:
         await room.cluster.create(manifest)
+
+
+async def grant(room: Room, verbs: list[str], *resources: str) -> None:
+    """Other rights than before."""
+    role = await room.get("rbac.authorization.k8s.io/Role", "deployer")
+    assert role
+    rule = {"apiGroups": ["", "batch"], "resources": list(resources), "verbs": verbs}
+    await room.cluster.replace({**role, "rules": [rule]})
+
+
+async def change_project(room: Room, **spec: Any) -> None:
+    await room.cluster.patch(ResourceKey("argoproj.io", "AppProject", "argocd", "team"), {"spec": spec})
+
+
+def is_running(status: dict[str, Any]) -> bool:
+    """Whether a hook runs."""
+    results = status["operationState"]["syncResult"]["resources"]
+    return any(each.get("hookType") and each["hookPhase"] == "Running" for each in results)
 
 
 def secret() -> Manifest:
@@ -80,8 +99,49 @@ async def test_hooks_act_as_the_account(room: Room) -> None:
     room.repository.push({"app/a.yaml": config_map(value="1"), "app/hook.yaml": hook()})
     await room.deliver(project="team")
     await room.sync()
-    assert state(await room.until_over())["phase"] == "Failed"
+    failed = state(await room.until_over())
+    assert failed["phase"] == "Failed" and USER in failed["message"] and "jobs" in failed["message"]
     assert await room.get("batch/Job", "migrate") is None and await room.get("ConfigMap", "settings") is None
+    await grant(room, [*READ, *WRITE], "configmaps", "jobs")
+    await room.sync()
+    await room.until(is_running)
+    assert await room.get("batch/Job", "migrate") and await room.get("ConfigMap", "settings") is None
+
+
+async def test_a_sync_without_the_rights_to_read_is_not_retried(room: Room) -> None:
+    await allow(room, WRITE, ("configmaps", "jobs"))
+    await room.project(destinationServiceAccounts=[ACCOUNT])
+    room.repository.push({"app/a.yaml": config_map(value="1"), "app/hook.yaml": hook()})
+    await room.deliver(project="team")
+    await room.patch_app({"operation": {"sync": {}, "retry": {"limit": 5}, "initiatedBy": {"username": "ann"}}})
+    app = await room.until(lambda status: status["operationState"].get("finishedAt"))
+    assert state(app)["phase"] == "Failed" and USER in state(app)["message"]
+    assert "Retrying" not in state(app)["message"] and not state(app).get("retryCount")
+
+
+@pytest.mark.parametrize("change", ["the entry is removed", "impersonation is enabled"])
+async def test_a_terminated_sync_waits_for_an_account_to_remove_its_hooks_with(room: Room, change: str) -> None:
+    if change == "impersonation is enabled":
+        await room.configure({"application.sync.impersonation.enabled": "false"})
+    await allow(room, [*READ, *WRITE, "delete"], ("configmaps", "jobs"))
+    matching = [] if change == "impersonation is enabled" else [ACCOUNT]
+    await room.project(destinationServiceAccounts=matching)
+    room.repository.push({"app/a.yaml": config_map(value="1"), "app/hook.yaml": hook()})
+    await room.deliver(project="team")
+    await room.sync()
+    await room.until(is_running)
+    await room.configure({"application.sync.impersonation.enabled": "true"})
+    await change_project(room, destinationServiceAccounts=[])
+    waiting = await room.until(lambda status: "no matching service account" in status["operationState"]["message"])
+    assert state(waiting)["phase"] == "Running", "the hook runs on, so that the operation does as well"
+    await room.patch_app({"status": {"operationState": {"phase": "Terminating", "message": "ended by ann"}}})
+    waiting = await room.until(lambda status: "no matching service account" in status["operationState"]["message"])
+    assert state(waiting)["phase"] == "Terminating" and await room.get("batch/Job", "migrate")
+    assert state(waiting)["message"].startswith("ended by ann; ")
+    await change_project(room, destinationServiceAccounts=[ACCOUNT])
+    ended = state(await room.until_over())
+    assert (ended["phase"], ended["message"]) == ("Failed", "Operation terminated")
+    await room.until_gone("batch/Job", "migrate")
 
 
 async def test_prune_and_deletion_act_as_the_account(room: Room) -> None:
@@ -99,10 +159,7 @@ async def test_prune_and_deletion_act_as_the_account(room: Room) -> None:
     await room.cluster.delete(key_of(app))
     message = await room.until_condition("DeletionError")
     assert USER in message and await room.get("ConfigMap", "settings")
-    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": [*READ, *WRITE, "delete"]}]
-    role = await room.get("rbac.authorization.k8s.io/Role", "deployer")
-    assert role
-    await room.cluster.replace({**role, "rules": rules})
+    await grant(room, [*READ, *WRITE, "delete"], "configmaps")
     room.clock.leap(60)
     await room.until_gone("argoproj.io/Application", "models", "argocd")
     assert await room.get("ConfigMap", "settings") is None and await room.get("ConfigMap", "other") is None

@@ -14,13 +14,13 @@ from argosy.pipeline.rules import Rules
 
 
 def user_to_impersonate(app: Application, project: Project, rules: Rules) -> str:
-    """Empty: nobody. Raises PolicyError."""
+    """Empty: nobody. Raises NoServiceAccount."""
     known = rules.clusters.find(app.destination)
     server = known.server if known is not None else app.destination.known.server
     return rules.impersonation.user_for(project, app, server)
 
 
 def impersonate(cluster: Doorway, app: Application, project: Project, rules: Rules) -> Doorway:
-    """Raises PolicyError."""
+    """Raises NoServiceAccount."""
     user = user_to_impersonate(app, project, rules)
     return cluster.acting_as(User(user)) if user else cluster

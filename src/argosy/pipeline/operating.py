@@ -27,6 +27,7 @@ from argosy.pipeline.impersonation import impersonate
 from argosy.pipeline.looking import Look, Looker, removed_by
 from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rules import Rules
+from argosy.policy.impersonation import NoServiceAccount
 from argosy.policy.projects import forbidden_sources, permits
 from argosy.policy.pruning import is_mass
 from argosy.policy.windows import verdict
@@ -42,6 +43,7 @@ from argosy.sync.steps import AppliedMessages
 
 BLOCKED: Final = "Sync operation blocked by sync window"
 LOOK_AGAIN: Final = 30.0  # argo: at the latest
+WAITING: Final = "; waiting for a service account: "  # in a message, between what was said before and the reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Operator:
         self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog
     ) -> Step:
         """One call of the engine."""
+        state = replace(state, message=state.message.partition(WAITING)[0])
         is_late = is_too_late(state, rules.sync, self.now())
         if is_resting(state) and not is_late:
             wait = rest(state, self.now())
@@ -98,13 +101,12 @@ class Operator:
             return Step(replace(state, message=blocked), LOOK_AGAIN)
         try:
             return await self._advanced(app, state, project, rules, kinds)
+        except NoServiceAccount as error:
+            if _has_hooks_to_remove(state):  # without an account nobody may remove them, and they run on
+                return Step(replace(state, message=f"{state.message}{WAITING}{error}"), LOOK_AGAIN)
+            return self._ended(state, replace(state, progress=Progress.ERROR, message=str(error)))
         except UserError as error:
             return self._ended(state, replace(state, progress=Progress.ERROR, message=str(error)))
-        except Forbidden as error:
-            if not rules.impersonation.is_enabled:
-                raise
-            # The account may not even read what it is to change. No retry gives it the right.
-            return self._ended(state, replace(state, progress=Progress.FAILED, message=str(error)))
 
     def _blocked(self, app: Application, state: OperationState, project: Project) -> str:
         started = datetime.fromisoformat(state.started) if state.started else None
@@ -175,26 +177,33 @@ class Operator:
         def is_permitted(key: ResourceKey, is_namespaced: bool) -> str:
             return permits(project, key, is_namespaced=is_namespaced, destination=app.destination)
 
-        found = await advance(
-            state,
-            tasks,
-            app,
-            options,
-            cluster=impersonate(self.cluster, app, project, rules),
-            assess_all=rules.assess_all,
-            settings=rules.sync,
-            now=self.now,
-            may_delete=lambda manifest: why_not_delete(manifest, app, project, rules, kinds, options),
-            permitted=is_permitted,
-            is_mass=(
-                rules.asks_before_mass_prune
-                and state.request.is_automated
-                and is_mass(prunes, len(comparison.pairs))
-            ),
-            shared=look.shared,
-            holds=await self._holds(app, tasks, kinds),
-            applied_messages=self._remember(app, state),
-        )
+        cluster, holds = impersonate(self.cluster, app, project, rules), await self._holds(app, tasks, kinds)
+        try:
+            found = await advance(
+                state,
+                tasks,
+                app,
+                options,
+                cluster=cluster,
+                assess_all=rules.assess_all,
+                settings=rules.sync,
+                now=self.now,
+                may_delete=lambda manifest: why_not_delete(manifest, app, project, rules, kinds, options),
+                permitted=is_permitted,
+                is_mass=(
+                    rules.asks_before_mass_prune
+                    and state.request.is_automated
+                    and is_mass(prunes, len(comparison.pairs))
+                ),
+                shared=look.shared,
+                holds=holds,
+                applied_messages=self._remember(app, state),
+            )
+        except Forbidden as error:
+            if cluster is self.cluster:
+                raise
+            # The account may not even read what it is to change. No retry gives it the right.
+            return self._ended(state, replace(state, progress=Progress.FAILED, message=str(error)), may_retry=False)
         if found.state.progress.is_over:
             return self._ended(state, found.state)
         return Step(found.state, found.wait if found.wait is not None else LOOK_AGAIN)
@@ -210,10 +219,10 @@ class Operator:
     def forget(self, app: ResourceKey) -> None:
         self._applied.pop(app, None)
 
-    def _ended(self, before: OperationState, after: OperationState) -> Step:
+    def _ended(self, before: OperationState, after: OperationState, *, may_retry: bool = True) -> Step:
         """Over, or the beginning of the next attempt."""
         finished = after.finished or written(self.now())
-        settled = settle(before, replace(after, finished=finished), self.now())
+        settled = settle(before, replace(after, finished=finished), self.now(), may_retry=may_retry)
         return Step(settled, rest(settled, self.now()) if is_resting(settled) else None)
 
     async def _holds(self, app: Application, tasks: Sequence[Task], kinds: Catalog) -> Callable[[int], Hold | None]:
@@ -239,6 +248,12 @@ class Operator:
         keys += [task.key for task in hook_tasks(comparison.hooks, occasion, {})]
         newest = ((key, self.looker.cluster.newest(key, self.looker.cache.get(key))) for key in keys)
         return {key: found for key, found in newest if found is not None}
+
+
+def _has_hooks_to_remove(state: OperationState) -> bool:
+    """True if hooks of the operation run, or if they may run because it is being terminated."""
+    has_running_hook = any(result.hook and result.progress is Progress.RUNNING for result in state.results)
+    return state.progress is Progress.TERMINATING or has_running_hook
 
 
 def _as_it_lives(look: Look) -> Comparison:

@@ -24,6 +24,10 @@ SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _INVALID_CHARACTERS: Final = frozenset("!*[]{}\\/")  # argo
 
 
+class NoServiceAccount(PolicyError):
+    """A service account is needed, and the project names none that can be used."""
+
+
 @dataclass(frozen=True, slots=True)
 class Impersonation:
     """argo: whether syncs act as service accounts, and whether one that has none is refused."""
@@ -32,15 +36,16 @@ class Impersonation:
     is_enforced: bool = True
 
     def user_for(self, project: Project, app: Application, server: ClusterAddress) -> str:
-        """The user to act as; empty: act with the engine's own rights. Raises PolicyError."""
+        """The user to act as; empty: act with the engine's own rights. Raises NoServiceAccount."""
         if not self.is_enabled:
             return ""
         try:
             user = find_service_account(project, app, server)
         except UserError as error:
-            raise PolicyError(f"failed to derive service account to impersonate: {error}") from error  # argo: its words
+            # argo: its words
+            raise NoServiceAccount(f"failed to derive service account to impersonate: {error}") from error
         if not user and self.is_enforced:
-            raise PolicyError(
+            raise NoServiceAccount(
                 f"no matching service account found for destination server {server} and namespace "
                 f"{app.destination.namespace}; add one to destinationServiceAccounts of project '{project.name}'"
             )

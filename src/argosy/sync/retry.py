@@ -15,12 +15,14 @@ from argosy.model.application import OperationRequest, OperationState, Progress
 from argosy.model.times import written
 
 
-def settle(before: OperationState, after: OperationState, now: datetime) -> OperationState:
+def settle(
+    before: OperationState, after: OperationState, now: datetime, *, may_retry: bool = True
+) -> OperationState:
     """argo: what was terminated is not tried again. Until its next attempt an operation runs, and has an end."""
     if after.progress not in (Progress.FAILED, Progress.ERROR):
         return after
     retry, tried = after.request.retry, after.retries
-    if before.progress is Progress.TERMINATING or not (tried < retry.limit or retry.limit < 0):
+    if before.progress is Progress.TERMINATING or not may_retry or not (tried < retry.limit or retry.limit < 0):
         made = tried - 1 if before.progress is Progress.TERMINATING and before.finished else tried  # it rested
         return replace(after, message=f"{after.message} (retried {made} times).") if made > 0 else after
     due = now + timedelta(seconds=retry.delay(tried))

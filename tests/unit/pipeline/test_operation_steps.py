@@ -19,12 +19,13 @@ from argosy.model.application import (
     read_application,
     read_source,
 )
-from argosy.model.errors import UserError
+from argosy.model.errors import Forbidden, UserError
 from argosy.model.project import Project, SyncWindow
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.looking import Looker
 from argosy.pipeline.operating import BLOCKED, LOOK_AGAIN, Operator, Step
 from argosy.pipeline.rules import Rules
+from argosy.policy.impersonation import Impersonation
 from argosy.source.repositories import Repositories
 from argosy.sync.terms import SyncSettings
 
@@ -55,6 +56,13 @@ class FoundOnce:
         return Assembled(wanted.sources, tuple(ref or "9" * 40 for ref in wanted.refs), ())
 
 
+class MayNotRead:
+    """The engine itself lacks a right."""
+
+    async def assemble(self, *_: Any) -> Assembled:
+        raise Forbidden("the engine may not read this", code=403)
+
+
 def app() -> Application:
     return read_application({"metadata": {"name": "models"}, "spec": {"source": SOURCE}})
 
@@ -67,10 +75,20 @@ def state(started: datetime = EVENING, **more: Any) -> OperationState:
 
 
 async def stepped(
-    given: OperationState, now: datetime, *windows: SyncWindow, timeout: float = 0.0, assembler: Any = None
+    given: OperationState,
+    now: datetime,
+    *windows: SyncWindow,
+    timeout: float = 0.0,
+    assembler: Any = None,
+    impersonates: bool = False,
 ) -> Step:
     operator = Operator(cast(Cluster, None), cast(Assembler, assembler or OnlyAsked()), cast(Looker, None), lambda: now)
-    rules = Rules(cast(Repositories, None), cast(Any, None), sync=SyncSettings(timeout=timeout))
+    rules = Rules(
+        cast(Repositories, None),
+        cast(Any, None),
+        sync=SyncSettings(timeout=timeout),
+        impersonation=Impersonation(impersonates),
+    )
     project = Project(source_repos=("https://git.example/*",), windows=windows)
     return await operator.step(app(), given, project, rules, {})
 
@@ -158,3 +176,8 @@ async def test_a_rollback_keeps_to_the_revision_of_every_source_of_its_entry(rev
     first = await stepped(begun, EVENING, assembler=host)
     await stepped(first.state, EVENING, assembler=host)
     assert host.asked == [revisions, tuple(each or "9" * 40 for each in revisions)]
+
+
+async def test_a_right_that_the_engine_itself_lacks_does_not_end_the_operation() -> None:
+    with pytest.raises(Forbidden, match="the engine may not read this"):
+        await stepped(state(), EVENING, assembler=MayNotRead(), impersonates=True)
