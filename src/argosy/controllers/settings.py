@@ -140,7 +140,8 @@ class Settings:
             heal=good(partial(_heal, parameters), before.heal),
             projects=good(partial(inherited, projects, theirs), projects),
             clusters=read_clusters(self._secrets(), theirs),
-            impersonation=read_impersonation(theirs),
+            # A ConfigMap that is missing for a moment must not give syncs the rights of the engine.
+            impersonation=read_impersonation(theirs) if self._config_map(ARGOCD_CM) else before.impersonation,
             signature_keys=self._data(GPG_KEYS),
             reconciliation=good(partial(_seconds, theirs, "timeout.reconciliation", 120.0), before.reconciliation),
             hard_reconciliation=good(
@@ -152,8 +153,11 @@ class Settings:
             faults=(*faults, *wrong, *access.faults),
         )
 
+    def _config_map(self, name: str) -> Manifest | None:
+        return self._cache.get(ResourceKey("", "ConfigMap", self.control_namespace, name))
+
     def _data(self, name: str) -> dict[str, str]:
-        found = self._cache.get(ResourceKey("", "ConfigMap", self.control_namespace, name)) or {}
+        found = self._config_map(name) or {}
         return {key: value for key, value in (found.get("data") or {}).items() if isinstance(value, str)}
 
     def _secrets(self) -> list[Manifest]:

@@ -9,7 +9,7 @@ import pytest
 from argosy.confine import Pool
 from argosy.controllers.settings import Settings
 from argosy.model.errors import AddressRefused
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.model.repository_url import parse_url
 from argosy.runtime import Cache
@@ -34,6 +34,10 @@ class Desk:
         assert self.settings.concerns(manifest)
         self.settings.outdate()
 
+    def remove(self, manifest: Manifest) -> None:
+        self.cache.drop(key_of(manifest))
+        self.settings.outdate()
+
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
@@ -50,6 +54,19 @@ def test_times_are_read_and_keep_their_last_good_value(desk: Desk) -> None:
     rules = desk.settings.rules()
     assert (rules.reconciliation, rules.jitter, rules.hard_reconciliation) == (600, 5, 0)
     assert len(rules.faults) == 1 and "timeout.reconciliation" in rules.faults[0]
+
+
+def test_impersonation_stays_enabled_while_the_config_map_is_missing(desk: Desk) -> None:
+    assert not desk.settings.rules().impersonation.is_enabled
+    written = config(application__sync__impersonation__enabled="true")
+    desk.write(written)
+    assert desk.settings.rules().impersonation.is_enabled
+    desk.remove(written)
+    assert desk.settings.rules().impersonation.is_enabled
+    desk.write(config())
+    assert not desk.settings.rules().impersonation.is_enabled
+    desk.remove(written)
+    assert not desk.settings.rules().impersonation.is_enabled
 
 
 def test_kinds_whose_stale_status_is_not_believed_are_read(desk: Desk) -> None:
