@@ -255,9 +255,9 @@ def conditions(status: Mapping[str, Any], word: str) -> list[str]:
 
 
 @asynccontextmanager
-async def embedded(folder: Path) -> AsyncIterator[Cluster]:
+async def embedded(folder: Path, *, rbac: bool = False) -> AsyncIterator[Cluster]:
     place = Folder(folder / "argosy.db", folder / "secret.key", folder / "token.key")
-    async with Plane.open(place) as plane:
+    async with Plane.open(place, rbac=rbac) as plane:
         yield EmbeddedCluster(plane)
 
 

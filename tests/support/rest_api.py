@@ -123,9 +123,12 @@ Whom = Callable[[Cluster, Lookout], Any]
 
 
 @contextlib.asynccontextmanager
-async def rest_world(folder: Path, whom: Whom = lambda *_: KnownPeople(dict(PEOPLE))) -> AsyncIterator[World]:
-    """`whom` it knows: people with rights by name, unless somebody else is to be asked."""
-    async with embedded(folder) as cluster:
+async def rest_world(
+    folder: Path, whom: Whom = lambda *_: KnownPeople(dict(PEOPLE)), *, rbac: bool = False
+) -> AsyncIterator[World]:
+    """`whom` it knows: people with rights by name, unless somebody else is to be asked. `rbac`: the cluster asks
+    for rights."""
+    async with embedded(folder, rbac=rbac) as cluster:
         await furnish(cluster, CONTROL, "ml")
         for name in KINDS:
             await _ensure(cluster, definition(name))

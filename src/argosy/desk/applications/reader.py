@@ -110,6 +110,8 @@ class Reader:
 
     def impersonating(self, app: Application) -> Reader:
         """The same, but changes what it changes as the account that syncs of the Application act as."""
+        if not self.rules.impersonation.is_enabled:
+            return self
         user = user_to_impersonate(app, self.project(app), self.rules)
         if not user:
             return self

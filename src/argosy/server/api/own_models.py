@@ -23,7 +23,7 @@ from argosy.server.api.paging import FIELDS, PAGING, chosen, page
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
 from argosy.server.looking.asking import ask_warily
-from argosy.server.looking.owned import RESTART, TRY, application_of, model, visible
+from argosy.server.looking.owned import RESTART, TRY, application_of, cluster_to_change, model, visible
 from argosy.server.routes import Filtered, May, Parameter, Route
 
 TAG: Final = "models"
@@ -122,7 +122,8 @@ async def restarted(asked: Asked) -> Json:
     live = await desk.cluster.get(key_of(asked.subject))
     if live is None:
         raise UserError(f"{asked.values['name']}: it is gone; see which there are: /api/argosy/v1/models")
-    return Json({"message": await ModelDesk(desk.cluster, desk.where).restart(live)})
+    cluster = cluster_to_change(asked, asked.subject)
+    return Json({"message": await ModelDesk(cluster, desk.where).restart(live)})
 
 
 _PATH: Final = "/api/argosy/v1/models"

@@ -18,8 +18,7 @@ from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import FIELDS, PAGING, chosen, page
 from argosy.server.asked import Asked, Refused
-from argosy.server.behalf import desk_of
-from argosy.server.looking.owned import JOB, RUN, application_of, notebook, visible
+from argosy.server.looking.owned import JOB, RUN, application_of, cluster_to_change, notebook, visible
 from argosy.server.routes import Filtered, May, Parameter, Route
 
 TAG: Final = "notebooks"
@@ -128,8 +127,8 @@ def _detail(view: RunView) -> dict[str, Any]:
 
 
 async def run_again(asked: Asked) -> Json:
-    desk = desk_of(asked)
-    return Json({"run": await JobDesk(desk.cluster, desk.where).run_again(asked.subject)})
+    desk = JobDesk(cluster_to_change(asked, asked.subject), asked.site.desk.where)
+    return Json({"run": await desk.run_again(asked.subject)})
 
 
 _PATH: Final = "/api/argosy/v1/notebooks"

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from argosy.cluster import Cluster, User
 from argosy.desk.boards.owning import owner_of
-from argosy.model.application import APPLICATION, read_destination
+from argosy.model.application import APPLICATION, read_application, read_destination
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.models.facts import INFERENCE_SERVICE
+from argosy.pipeline.impersonation import user_to_impersonate
 from argosy.report.wire import mapping
 from argosy.server.asked import Asked
 from argosy.server.resolving import application_name, is_at_home, project_of
@@ -58,6 +60,17 @@ def application_of(asked: Asked, manifest: Manifest) -> Manifest | None:
     lookout = asked.site.lookout
     app = owner_of(manifest, lookout.cache, lookout.rules.tracking, asked.site.desk.control)
     return app if app is not None and is_at_home(asked, app) else None
+
+
+def cluster_to_change(asked: Asked, manifest: Manifest) -> Cluster:
+    """The cluster, with the rights that syncs of the object's Application have. Raises PolicyError."""
+    cluster: Cluster = asked.site.desk.cluster
+    app, reader = application_of(asked, manifest), asked.site.lookout.reader
+    if app is None or not reader.rules.impersonation.is_enabled:
+        return cluster
+    owner = read_application(app, f"Application {app['metadata']['name']}")
+    user = user_to_impersonate(owner, reader.project(owner), reader.rules)
+    return cluster.acting_as(User(user)) if user else cluster
 
 
 def application_path(asked: Asked, manifest: Manifest) -> str:

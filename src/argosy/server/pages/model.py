@@ -21,7 +21,7 @@ from argosy.server.answers import Page, Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
 from argosy.server.looking.asking import ask_warily
-from argosy.server.looking.owned import RESTART, TRY, application_path, model
+from argosy.server.looking.owned import RESTART, TRY, application_path, cluster_to_change, model
 from argosy.server.routes import May, Route
 
 SECONDS: Final = 30.0  # that an answer is waited for; the doors wait for a minute
@@ -120,7 +120,7 @@ async def restarted(asked: Asked) -> Redirect:
     live = await desk.cluster.get(key_of(asked.subject))
     if live is None:
         raise UserError(f"{asked.values['name']}: it is gone; see which there are: /models")
-    await ModelDesk(desk.cluster, desk.where).restart(live)
+    await ModelDesk(cluster_to_change(asked, asked.subject), desk.where).restart(live)
     return Redirect(f"/models/{asked.values['ns']}/{asked.values['name']}?said=restarted")
 
 

@@ -17,10 +17,9 @@ from argosy.desk.boards.outputs import Output, ShownCell, html_of, shown_cells
 from argosy.desk.notebooks.jobs import JobDesk
 from argosy.server.answers import Page, Redirect, Text
 from argosy.server.asked import Asked, Refused
-from argosy.server.behalf import desk_of
 from argosy.server.doors.headers import FRAMED
 from argosy.server.looking.notebook_sources import SourceCells, sources_of
-from argosy.server.looking.owned import RUN, application_path, notebook
+from argosy.server.looking.owned import RUN, application_path, cluster_to_change, notebook
 from argosy.server.routes import May, Route
 
 MOST_OPEN: Final = 40
@@ -204,8 +203,8 @@ async def framed(asked: Asked) -> Text:
 
 
 async def run_again(asked: Asked) -> Redirect:
-    desk = desk_of(asked)
-    await JobDesk(desk.cluster, desk.where).run_again(asked.subject)
+    desk = JobDesk(cluster_to_change(asked, asked.subject), asked.site.desk.where)
+    await desk.run_again(asked.subject)
     return Redirect(f"/notebooks/{asked.values['ns']}/{asked.values['name']}?said=run-again")
 
 

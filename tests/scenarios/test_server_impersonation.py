@@ -1,0 +1,193 @@
+"""Changes through the page and the API, in a cluster with RBAC: they act as the account of the Application."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from support.rest_api import World, rest_world
+
+pytestmark = pytest.mark.anyio
+OWN, API = "/api/argosy/v1", "/api/v1/applications"
+ENABLED, ENFORCED = (f"application.sync.impersonation.{word}" for word in ("enabled", "enforced"))
+SERVICE, JOB = ("serving.kserve.io", "InferenceService"), ("mlops.mlops.dev", "NotebookValidationJob")
+MAP = ("", "ConfigMap")
+VERSIONS = {SERVICE: "serving.kserve.io/v1beta1", JOB: "mlops.mlops.dev/v1alpha1", MAP: "v1"}
+OWNED = [(SERVICE, "iris"), (SERVICE, "grouped"), (JOB, "train"), (MAP, "settings")]
+FREE = [(SERVICE, "stray"), (JOB, "wild")]  # of no Application
+ACCOUNT = {"server": "https://kubernetes.default.svc", "namespace": "ml", "defaultServiceAccount": "deployer"}
+USER = "system:serviceaccount:ml:deployer"
+POD_LABELS = {"serving.kserve.io/inferenceservice": "grouped", "component": "predictor"}
+SELECTED = "resourceName=settings&namespace=ml&kind=ConfigMap&version=v1"
+CHANGES: list[tuple[str, str, Any]] = [
+    ("POST", f"{OWN}/models/ml/iris/restart", {}),
+    ("POST", f"{OWN}/models/ml/grouped/restart", {}),
+    ("POST", f"{OWN}/notebooks/ml/train/runs", {}),
+    ("POST", "/models/ml/iris/restart", None),
+    ("POST", "/models/ml/grouped/restart", None),
+    ("POST", "/notebooks/ml/train/run", None),
+    ("POST", f"{API}/models/resource?{SELECTED}", '{"data": {"a": "2"}}'),
+    ("DELETE", f"{API}/models/resource?{SELECTED}", None),
+]
+FREE_CHANGES: list[tuple[str, str, Any]] = [
+    ("POST", f"{OWN}/models/ml/stray/restart", {}),
+    ("POST", f"{OWN}/notebooks/ml/wild/runs", {}),
+    ("POST", "/models/ml/stray/restart", None),
+    ("POST", "/notebooks/ml/wild/run", None),
+]
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with rest_world(tmp_path_factory.mktemp("as"), rbac=True) as world:
+        await world.make("ServiceAccount", "deployer", "ml")
+        await world.make("AppProject", "team", api="argoproj.io/v1alpha1", spec={"sourceRepos": ["*"],
+                         "destinations": [{"server": "*", "namespace": "*"}]})  # fmt: skip
+        await world.application("models", "team")
+        rows = [{"group": kind[0], "kind": kind[1], "namespace": "ml", "name": name} for kind, name in OWNED]
+        key = ResourceKey("argoproj.io", "Application", "argocd", "models")
+        await world.cluster.patch(key, {"status": {"resources": rows}})
+        for kind, name in (*OWNED, *FREE):
+            await put(world, kind, name)
+        for name in ("iris", "stray"):
+            await world.cluster.create(predictor(name))
+        await put_pod(world)
+        for kind, name in (*OWNED, *FREE):
+            await world.seen(*kind, name, "ml")
+        await world.until(lambda: bool((world.lookout.cache.get(key) or {}).get("status")))
+        await world.seen("argoproj.io", "AppProject", "team")
+        yield world
+
+
+async def put(world: World, kind: tuple[str, str], name: str) -> None:
+    """An object, with the mark of its Application if it belongs to one."""
+    is_owned = (kind, name) in OWNED
+    mark = {"argocd.argoproj.io/tracking-id": f"models:{kind[0]}/{kind[1]}:ml/{name}"} if is_owned else {}
+    if name == "grouped":  # KServe keeps its revisions, so that a restart deletes Pods
+        mark["serving.kserve.io/deploymentMode"] = "Serverless"
+    notebook = {"path": "train.ipynb", "git": {"url": "https://git.example/x", "ref": "main"}}
+    specs: dict[tuple[str, str], dict[str, Any]] = {
+        SERVICE: {"spec": {"predictor": {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": "pvc://a/b"}}}},
+        JOB: {"spec": {"notebook": notebook, "podConfig": {"containerImage": "python:3.11"}}},
+        MAP: {"data": {"a": "1"}},
+    }
+    await world.make(kind[1], name, "ml", VERSIONS[kind], metadata={"annotations": mark}, **specs[kind])
+
+
+async def put_pod(world: World) -> None:
+    spec = {"containers": [{"name": "main", "image": "example.com/model:1"}]}
+    await world.make("Pod", "one", "ml", metadata={"labels": POD_LABELS}, spec=spec)
+    await world.seen("", "Pod", "one", "ml")
+
+
+def predictor(name: str) -> Manifest:
+    labels = {"app": name}
+    container = {"name": "main", "image": "example.com/model:1"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    return {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": f"{name}-predictor", "namespace": "ml"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+    }  # fmt: skip
+
+
+async def configure(world: World, accounts: list[dict[str, str]], **settings: str | None) -> None:
+    """`settings` by the last part of their names."""
+    data = {ENABLED: settings.get("enabled", "true"), ENFORCED: settings.get("enforced")}
+    await world.cluster.patch(ResourceKey("", "ConfigMap", "argocd", "argocd-cm"), {"data": data})
+    project = ResourceKey("argoproj.io", "AppProject", "argocd", "team")
+    await world.cluster.patch(project, {"spec": {"destinationServiceAccounts": accounts}})
+    wanted = (data[ENABLED] == "true", data[ENFORCED] != "false", len(accounts))
+
+    def is_read() -> bool:
+        rules = world.lookout.rules
+        found = rules.impersonation
+        return (found.is_enabled, found.is_enforced, len(rules.projects["team"].service_accounts)) == wanted
+
+    await world.until(is_read)
+
+
+async def change(world: World, method: str, path: str, document: Any) -> tuple[int, str]:
+    if document is None:  # a form without fields
+        got = await world.raw(method, path, authorization="Bearer ann")
+    else:
+        got = await world.ask("ann", method, path, document)
+    return got.code, got.body.decode()
+
+
+async def test_without_a_matching_account_nothing_is_changed(world: World) -> None:
+    await configure(world, [])
+    before = await standing(world)
+    for each in CHANGES:
+        code, body = await change(world, *each)
+        assert code == 403 and "no matching service account" in body, (each, code, body)
+    assert await standing(world) == before
+
+
+async def test_changes_have_the_rights_of_the_account_and_no_others(world: World) -> None:
+    await configure(world, [ACCOUNT])
+    before = await standing(world)
+    for each in CHANGES:
+        code, body = await change(world, *each)
+        assert code == 403 and USER in body, (each, code, body)
+    assert await standing(world) == before
+
+
+async def test_an_account_with_the_rights_changes_what_is_asked_for(world: World) -> None:
+    await configure(world, [ACCOUNT])
+    api, meta = "rbac.authorization.k8s.io/v1", {"name": "deployer", "namespace": "ml"}
+    resources = ["configmaps", "deployments", "pods", "notebookvalidationjobs"]
+    rule = {"apiGroups": ["*"], "resources": resources, "verbs": ["get", "list", "patch", "delete"]}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "deployer"}
+    subject = {"kind": "ServiceAccount", "name": "deployer", "namespace": "ml"}
+    await world.cluster.create({"apiVersion": api, "kind": "Role", "metadata": meta, "rules": [rule]})
+    binding = {"apiVersion": api, "kind": "RoleBinding", "metadata": meta, "subjects": [subject], "roleRef": role}
+    await world.cluster.create(binding)
+    for each in CHANGES:
+        code, body = await change(world, *each)
+        assert code in (200, 303), (each, code, body)
+    await world.cluster.delete(ResourceKey("rbac.authorization.k8s.io", "RoleBinding", "ml", "deployer"))
+    await world.cluster.delete(ResourceKey("rbac.authorization.k8s.io", "Role", "ml", "deployer"))
+    await restore(world)
+
+
+async def test_objects_of_no_application_are_changed_as_before(world: World) -> None:
+    await configure(world, [])
+    for each in FREE_CHANGES:
+        code, body = await change(world, *each)
+        assert code in (200, 303), (each, code, body)
+
+
+@pytest.mark.parametrize("settings", [{"enabled": "false"}, {"enforced": "false"}], ids=["disabled", "not enforced"])
+async def test_where_no_account_is_needed_the_server_acts_itself(world: World, settings: dict[str, str]) -> None:
+    await configure(world, [], **settings)
+    for each in CHANGES:
+        code, body = await change(world, *each)
+        assert code in (200, 303), (each, code, body)
+    await restore(world)
+
+
+async def standing(world: World) -> list[Any]:
+    """What a change would change."""
+    keys = [ResourceKey(*JOB, "ml", "train"), ResourceKey(*MAP, "ml", "settings"), ResourceKey("", "Pod", "ml", "one")]
+    keys.append(ResourceKey("apps", "Deployment", "ml", "iris-predictor"))
+    found = [await world.cluster.get(key) for key in keys]
+    assert all(found)
+    return [each["metadata"]["resourceVersion"] for each in found if each]
+
+
+async def restore(world: World) -> None:
+    """What a test has deleted is there again for the next one."""
+    await world.until(lambda: world.lookout.cache.get(ResourceKey(*MAP, "ml", "settings")) is None)
+    await world.until(lambda: world.lookout.cache.get(ResourceKey("", "Pod", "ml", "one")) is None)
+    await put(world, MAP, "settings")
+    await put_pod(world)
+    await world.seen(*MAP, "settings", "ml")
