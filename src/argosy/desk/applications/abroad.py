@@ -6,7 +6,7 @@ In: how to reach it, who opens it. Out: a `Cluster`. Never: waits long for one t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, Final, TypeVar
 
@@ -14,7 +14,6 @@ from argosy.cluster import Catalog, Cluster, Listing, User, WatchEvent
 from argosy.cluster.connection import Connection
 from argosy.cluster.refusals import Unavailable
 from argosy.desk.applications.desk import Opener
-from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 
@@ -22,24 +21,14 @@ T = TypeVar("T")
 SECONDS: Final = 10.0  # for an answer: people wait for it
 
 
-class Late:
-    """Implements `Cluster`. Close it."""
+class _LazyCluster:
+    """Implements `Cluster`, with the one that `_open` gives."""
 
-    def __init__(self, connection: Connection, opener: Opener) -> None:
-        self._connection, self._opener = connection, opener
-        self._stack = AsyncExitStack()
-        self._cluster: Cluster | None = None
-        self._lock = asyncio.Lock()
-
-    async def close(self) -> None:
-        await self._stack.aclose()
-        self._cluster = None
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     async def _open(self) -> Cluster:
-        async with self._lock:
-            if self._cluster is None:
-                self._cluster = await self._stack.enter_async_context(self._opener(self._connection))
-            return self._cluster
+        raise NotImplementedError
 
     async def _soon(self, answer: Awaitable[T]) -> T:
         try:
@@ -66,7 +55,7 @@ class Late:
             yield line
 
     def acting_as(self, user: User) -> Cluster:
-        raise UserError("nobody acts as another in a cluster that is elsewhere; run argosy there")
+        return _Impersonating(self._connection, self._open, user)
 
     async def create(self, manifest: Manifest, **terms: Any) -> Manifest:
         return await self._soon((await self._open()).create(manifest, **terms))
@@ -82,3 +71,35 @@ class Late:
 
     async def delete(self, key: ResourceKey, **terms: Any) -> None:
         await self._soon((await self._open()).delete(key, **terms))
+
+
+class Late(_LazyCluster):
+    """Opens the cluster at its first request. Close it."""
+
+    def __init__(self, connection: Connection, opener: Opener) -> None:
+        super().__init__(connection)
+        self._opener = opener
+        self._stack = AsyncExitStack()
+        self._cluster: Cluster | None = None
+        self._lock = asyncio.Lock()
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+        self._cluster = None
+
+    async def _open(self) -> Cluster:
+        async with self._lock:
+            if self._cluster is None:
+                self._cluster = await self._stack.enter_async_context(self._opener(self._connection))
+            return self._cluster
+
+
+class _Impersonating(_LazyCluster):
+    """The same cluster as another user. Whoever opened the cluster closes it."""
+
+    def __init__(self, connection: Connection, open_cluster: Callable[[], Awaitable[Cluster]], user: User) -> None:
+        super().__init__(connection)
+        self._open_cluster, self._user = open_cluster, user
+
+    async def _open(self) -> Cluster:
+        return (await self._open_cluster()).acting_as(self._user)
