@@ -119,7 +119,7 @@ async def test_a_sync_without_the_rights_to_read_is_not_retried(room: Room) -> N
     assert "Retrying" not in state(app)["message"] and not state(app).get("retryCount")
 
 
-@pytest.mark.parametrize("change", ["the entry is removed", "impersonation is enabled"])
+@pytest.mark.parametrize("change", ["the entry is removed", "impersonation is enabled", "with server-side diff"])
 async def test_a_terminated_sync_waits_for_an_account_to_remove_its_hooks_with(room: Room, change: str) -> None:
     if change == "impersonation is enabled":
         await room.configure({"application.sync.impersonation.enabled": "false"})
@@ -127,7 +127,9 @@ async def test_a_terminated_sync_waits_for_an_account_to_remove_its_hooks_with(r
     matching = [] if change == "impersonation is enabled" else [ACCOUNT]
     await room.project(destinationServiceAccounts=matching)
     room.repository.push({"app/a.yaml": config_map(value="1"), "app/hook.yaml": hook()})
-    await room.deliver(project="team")
+    await room.cluster.create({**config_map(value="0"), "metadata": {"name": "settings", "namespace": "ml"}})
+    options = {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"} if "diff" in change else {}
+    await room.deliver(project="team", metadata={"annotations": options})
     await room.sync()
     await room.until(is_running)
     await room.configure({"application.sync.impersonation.enabled": "true"})

@@ -15,14 +15,16 @@ pytestmark = pytest.mark.anyio
 OWN, API = "/api/argosy/v1", "/api/v1/applications"
 ENABLED, ENFORCED = (f"application.sync.impersonation.{word}" for word in ("enabled", "enforced"))
 SERVICE, JOB = ("serving.kserve.io", "InferenceService"), ("mlops.mlops.dev", "NotebookValidationJob")
-MAP = ("", "ConfigMap")
-VERSIONS = {SERVICE: "serving.kserve.io/v1beta1", JOB: "mlops.mlops.dev/v1alpha1", MAP: "v1"}
-OWNED = [(SERVICE, "iris"), (SERVICE, "grouped"), (JOB, "train"), (MAP, "settings")]
+MAP, DEPLOYMENT = ("", "ConfigMap"), ("apps", "Deployment")
+VERSIONS = {SERVICE: "serving.kserve.io/v1beta1", JOB: "mlops.mlops.dev/v1alpha1", MAP: "v1", DEPLOYMENT: "apps/v1"}
+OWNED = [(SERVICE, "iris"), (SERVICE, "grouped"), (JOB, "train"), (MAP, "settings"), (DEPLOYMENT, "web")]
 FREE = [(SERVICE, "stray"), (JOB, "wild")]  # of no Application
 ACCOUNT = {"server": "https://kubernetes.default.svc", "namespace": "ml", "defaultServiceAccount": "deployer"}
 USER = "system:serviceaccount:ml:deployer"
 POD_LABELS = {"serving.kserve.io/inferenceservice": "grouped", "component": "predictor"}
 SELECTED = "resourceName=settings&namespace=ml&kind=ConfigMap&version=v1"
+WEB = "resourceName=web&namespace=ml&group=apps&kind=Deployment&version=v1"
+ACTION = {"action": "pause", "group": "apps", "kind": "Deployment", "namespace": "ml", "resourceName": "web"}
 CHANGES: list[tuple[str, str, Any]] = [
     ("POST", f"{OWN}/models/ml/iris/restart", {}),
     ("POST", f"{OWN}/models/ml/grouped/restart", {}),
@@ -30,6 +32,8 @@ CHANGES: list[tuple[str, str, Any]] = [
     ("POST", "/models/ml/iris/restart", None),
     ("POST", "/models/ml/grouped/restart", None),
     ("POST", "/notebooks/ml/train/run", None),
+    ("POST", f"{API}/models/resource/actions?{WEB}", "restart"),
+    ("POST", f"{API}/models/resource/actions/v2", ACTION),
     ("POST", f"{API}/models/resource?{SELECTED}", '{"data": {"a": "2"}}'),
     ("DELETE", f"{API}/models/resource?{SELECTED}", None),
 ]
@@ -79,6 +83,7 @@ async def put(world: World, kind: tuple[str, str], name: str) -> None:
         SERVICE: {"spec": {"predictor": {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": "pvc://a/b"}}}},
         JOB: {"spec": {"notebook": notebook, "podConfig": {"containerImage": "python:3.11"}}},
         MAP: {"data": {"a": "1"}},
+        DEPLOYMENT: {"spec": predictor(name)["spec"]},
     }
     await world.make(kind[1], name, "ml", VERSIONS[kind], metadata={"annotations": mark}, **specs[kind])
 
@@ -178,7 +183,7 @@ async def test_where_no_account_is_needed_the_server_acts_itself(world: World, s
 async def standing(world: World) -> list[Any]:
     """What a change would change."""
     keys = [ResourceKey(*JOB, "ml", "train"), ResourceKey(*MAP, "ml", "settings"), ResourceKey("", "Pod", "ml", "one")]
-    keys.append(ResourceKey("apps", "Deployment", "ml", "iris-predictor"))
+    keys += [ResourceKey(*DEPLOYMENT, "ml", name) for name in ("iris-predictor", "web")]
     found = [await world.cluster.get(key) for key in keys]
     assert all(found)
     return [each["metadata"]["resourceVersion"] for each in found if each]
