@@ -65,7 +65,7 @@ def run(chosen: argparse.Namespace) -> int:
     paths = [str(path) for path in chosen.paths] or ["."]
     if chosen.fix and chosen.write_baseline:
         raise UserError("goes not with --fix: fix first, then write what is left", where="--write-baseline")
-    manner = Manner(chosen.profile, is_online=chosen.online, base=chosen.base)
+    manner = Manner(chosen.profile, is_online=chosen.online, base=chosen.base, is_typed=True)
     with patiently("reading files, and rendering what is deployed …"):
         if chosen.fix:
             found = fix(paths, baseline=chosen.baseline, manner=manner, talk=_talk)

@@ -16,7 +16,6 @@ from argosy.advise.repository import Fault, Rendering, Repository
 from argosy.desk.checking.building import Builder
 from argosy.desk.checking.files import shown, top_of
 from argosy.desk.checking.surveying import Survey
-from argosy.desk.rendering.bases import root_with_bases
 from argosy.desk.rendering.checkouts import Checkouts
 from argosy.model.application import Application, read_source
 from argosy.model.errors import UserError
@@ -65,7 +64,7 @@ class Repo:
             _raise(found.fault, what)
             return Manifests(found.items, source=what, namespace=found.namespace)
         folder = os.path.realpath(self.root / what)
-        top = root_with_bases(top_of(folder, [str(self.root)]), folder)
+        top = top_of(folder, [str(self.root)])
         inner = os.path.relpath(folder, top)
         app = Application(name=os.path.basename(folder))
         built = self._builder.build(top, app, [read_source({"path": inner})], Place(shown(folder)))

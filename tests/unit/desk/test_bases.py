@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from argosy import cli
+from argosy.desk.checking.checking import check
 from argosy.desk.rendering.bases import locate_with_bases, root_with_bases
 from argosy.desk.rendering.rendering import Outcome, outcomes
 from argosy.desk.rendering.requesting import Request
+from argosy.model.errors import UserError
+from argosy.testing.repository import Repo
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
 
@@ -108,3 +111,31 @@ def test_the_tree_stays_as_small_as_it_was_where_nothing_above_is_named(top: Pat
 def test_check_builds_on_folders_above_too(top: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = cli.main(["check", "overlays/dev"])
     assert (code, "AGY102" in capsys.readouterr().out) == (0, False)
+
+
+def test_a_check_of_a_folder_that_nobody_typed_reads_no_folder_above(top: Path) -> None:
+    """The gates of promotions and the pytest plug-in check folders, too."""
+    write(top / "made/dev/kustomization.yaml", "resources: [../../base]\n")
+    found = check([str(top / "made")], talk=lambda _: None)
+    assert [finding.rule.id for finding in found.findings] == ["AGY102"]
+    assert found.objects == 0
+
+
+def test_the_pytest_plugin_renders_no_folder_above_its_repository(top: Path) -> None:
+    write(top / "made/dev/kustomization.yaml", "resources: [../../base]\n")
+    repository = Repo(top / "made")
+    try:
+        with pytest.raises(UserError, match="leads out of"):
+            repository.render("dev")
+    finally:
+        repository.close()
+
+
+@pytest.mark.parametrize("field", ["resources", "components", "generators"])
+def test_a_name_with_a_null_character_is_refused_and_nothing_breaks(
+    top: Path, field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(top / "apps/web/overlays/dev/kustomization.yaml", f'{field}: ["a\\0b"]\n')
+    assert render().error is not None
+    assert cli.main(["check", "overlays/dev"]) == 0
+    assert "overlays/dev: was not built" in capsys.readouterr().err

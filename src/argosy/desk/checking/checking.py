@@ -49,6 +49,8 @@ class Manner(NamedTuple):
     refs_of: RefsOf | None = None  # whom to ask for branches and tags; None: nobody
     is_online: bool = False  # ask the hosts
     base: str = ""  # what changes are compared with; empty: what the branch would be merged into
+    is_typed: bool = False  # a person typed the paths: outside of Git, their bases in folders above are read
+    boundary: str = ""  # the real path of a folder outside of which nothing is rendered; empty: see top_of
 
 
 PLAIN: Final = Manner()
@@ -62,7 +64,8 @@ def check(
     checkouts = Checkouts(talk=talk)
     hosts = Hosts(manner.refs_of or (checkouts.refs if manner.is_online else None))
     try:
-        repository = Survey(paths, Builder(checkouts)).repository(_planned(delivery))
+        survey = Survey(paths, Builder(checkouts), is_typed=manner.is_typed, boundary=manner.boundary)
+        repository = survey.repository(_planned(delivery))
         told = {**repository.told, **told_by_history(paths, manner.base, talk=talk)}
         repository = replace(repository, absent=hosts.absent, profile=manner.profile, told=told)
         findings = look_at(repository)

@@ -34,10 +34,14 @@ _REFERENCES: Final = ("resources", "bases", "components")
 class Survey:
     """One look at some paths."""
 
-    def __init__(self, paths: Sequence[str], builder: Builder) -> None:
+    def __init__(
+        self, paths: Sequence[str], builder: Builder, *, is_typed: bool = False, boundary: str = ""
+    ) -> None:
         self.files = list(files_of(paths))
         self._builder = builder
         self._paths = paths
+        self._is_typed = is_typed
+        self._boundary = boundary
         self._read: set[str] = set()  # files that renderings read
         self._notes: list[str] = []
         self._charts = {file.folder: _chart_type(file) for file in self.files if file.path.endswith(f"/{CHART_FILE}")}
@@ -85,7 +89,8 @@ class Survey:
         return [folder for folder, file in found.items() if folder not in used and not _is_component(file)]
 
     def _unnamed(self, folder: str) -> Rendering:
-        root = root_with_bases(top_of(folder, self._paths), folder)
+        top = self._top_of(folder)
+        root = root_with_bases(top, folder) if self._is_typed else top
         inner = os.path.relpath(folder, root)
         app = Application(name=_release_name(os.path.basename(folder)))
         built = self._builder.build(root, app, [read_source({"path": inner})], Place(shown(folder)))
@@ -146,7 +151,7 @@ class Survey:
     def _rendered(self, applications: list[tuple[Written, str]]) -> Iterator[Rendering]:
         for written, file in applications:
             for source in written.app.sources:
-                top = top_of(file, self._paths)
+                top = self._top_of(file)
                 home = _home(source, file, top)
                 if home and not _is_top(source) and _is_namesake(source, top):
                     self._homes.setdefault(source.repo_url, home)
@@ -163,7 +168,7 @@ class Survey:
     def _one(self, written: Written, file: str) -> Rendering:
         # argo: a source that has an alias and no path only serves files to the others.
         sources = [each for each in written.app.sources if each.path or each.chart or not each.alias]
-        place, top = written.at("spec", "source"), top_of(file, self._paths)
+        place, top = written.at("spec", "source"), self._top_of(file)
         roots: set[str] = set()
         for number, source in enumerate(sources):
             path = ("spec", "sources", number) if written.app.has_many_sources else ("spec", "source")
@@ -210,11 +215,14 @@ class Survey:
         return Rendering(written, "", fault=Fault(Trouble.PATH, message, "correct the path, or add the folder", place))
 
     def _has(self, url: str, ref: str, path: str) -> bool | None:
-        tops = dict.fromkeys(top_of(os.path.realpath(each), self._paths) for each in self._paths)
+        tops = dict.fromkeys(self._top_of(os.path.realpath(each)) for each in self._paths)
         home = self._homes.get(url) or next((each for each in tops if is_of(url, each)), None)
         if home is None:
             return None
         return os.path.isfile(os.path.join(home, path)) or self._builder.has(home, ref or "HEAD", path)
+
+    def _top_of(self, path: str) -> str:
+        return self._boundary or top_of(path, self._paths)
 
     def _noted(self, text: str) -> None:
         if text and text not in self._notes:

@@ -59,13 +59,13 @@ def _kept(tree: str, files: Mapping[str, bytes]) -> Path:
 
 def _checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
     from argosy.advise.finding import Severity
-    from argosy.desk.checking.checking import check
+    from argosy.desk.checking.checking import Manner, check
 
     with TemporaryDirectory(prefix="argosy-promote-") as folder:
         if not _export(survey.tree, files, Path(folder)):
             return False, f"cannot be judged: the repository has more than {MOST_BYTES >> 20} MiB of files"
         try:
-            found = check([folder], talk=lambda _: None)
+            found = check([folder], manner=Manner(boundary=os.path.realpath(folder)), talk=lambda _: None)
         except ArgosyError as error:
             return False, f"cannot be judged: {error}".replace(f"{folder}/", "")
         bad = [each for each in found.findings if each.severity.weight >= Severity.WARNING.weight]

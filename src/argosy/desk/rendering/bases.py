@@ -52,8 +52,12 @@ def _bases(folder: str) -> Iterator[str]:
         return  # the build says what is wrong with it
     for field in FIELDS:
         for entry in kustomization.listed(field):
-            if isinstance(entry, str) and is_plain_path(entry) and "\n" not in entry and not entry.startswith("/"):
+            if isinstance(entry, str) and _may_be_folder(entry):
                 yield os.path.normpath(os.path.join(folder, entry))
+
+
+def _may_be_folder(entry: str) -> bool:
+    return is_plain_path(entry) and not entry.startswith("/") and not any(mark in entry for mark in "\n\0")
 
 
 def locate_with_bases(typed: str) -> Place:
