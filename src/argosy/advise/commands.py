@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 _CALL: Final = re.compile(
-    r"\b(?:kubectl|oc)\s+((?:-n\s*\S+\s+|--?[\w-]+(?:=\S+)?\s+)*)"
+    r"\b(?:kubectl|oc)\s+((?:-n\s*\S+\s+|--?[\w-]+(?:=\S+)?\s+)*+)"
     r"(get|wait|delete|patch|annotate|label|describe|logs|start-build|rollout\s+(?:status|restart))\b([^\n;|&>)`]*)"
 )
 # k8s: what a command asks the server for; `rollout status` is a wait, and builds are started by a subresource.

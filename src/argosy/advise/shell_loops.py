@@ -8,25 +8,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
-_LOOP: Final = re.compile(
-    r"(?:^|(?<=[\s;&|(){}]))(?P<word>while|until)\s+(?P<negated>!\s+)?"
-    r"(?P<test>\[\[[^\n]*?\]\]|\[\s[^\n]*?\s\]|test\s[^\n;]*|\(\([^\n]*?\)\))"
-    r"(?P<more>[^\n;]*)\s*[;\n]\s*do\b"
+# Limits of the work on one script: scripts come from repositories that anyone may have written.
+MAX_SCRIPT_CHARACTERS: Final = 20_000
+_MAX_LOOPS: Final = 100
+_MAX_VARIABLES: Final = 20
+_MAX_CONDITION_CHARACTERS: Final = 400
+
+_KEYWORD: Final = re.compile(r"(?:^|(?<=[\s;&|(){}]))(while|until)(?=\s)")
+_CONDITION: Final = re.compile(
+    r"\s{1,40}+(?P<negated>!\s{1,40}+)?"
+    r"(?P<test>\[\[[^\n]*?\]\]|\[\s[^\n]*?\s\]|test\s[^\n;]*+|\(\([^\n]*?\)\))"
+    r"(?P<more>[^\n;]*+)[;\n]\s*+do\b"
 )
 _DO_OR_DONE: Final = re.compile(r"(?<![\w$./-])(do|done)(?![\w./=-])")
-_COMMENT: Final = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
+_QUOTED_OR_COMMENT: Final = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
 _NUMERIC: Final = r"-(?:lt|le|gt|ge|eq|ne)\b"
 _OPERAND: Final = r"[\"']?\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})[\"']?"
 _COMPARED: Final = re.compile(rf"{_OPERAND}(?=\s+{_NUMERIC})|{_NUMERIC}\s+{_OPERAND}")
 _EXPANDED: Final = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
-_NOUNSET: Final = re.compile(
-    r"\bset\s+(?:-\w+\s+)*(?:-\w*u|-\w*o\s+nounset)|^(?:\S*/)?(?:ba|da|k|z)?sh\n(?:-\w+\n)*-\w*u\w*\n"
-)
+_SET_OPTIONS: Final = re.compile(r"(?:^|(?<=[\s;&|(){}]))set((?:[ \t]+[-+]?\w+)+)")
+_STARTED_WITH_NOUNSET: Final = re.compile(r"(?:\S*/)?(?:ba|da|k|z)?sh\n(?:-\w+\n)*?-[a-tv-zA-Z]*u\w*\n")
 _FROM_ELSEWHERE: Final = re.compile(r"(?m)(?:^|[;&|({\s])(?:source|eval|\.)\s+\S")
 _SET_BY_SHELL: Final = frozenset({"SECONDS", "RANDOM", "EPOCHSECONDS", "LINENO", "UID", "EUID", "PPID", "OPTIND"})
 _SETTERS: Final = r"(?:read|for|select|let|declare|typeset|export|local|readonly|getopts|mapfile|readarray|printf\s+-v)"
+_REST: Final = r"[^\n;]{0,200}?"  # of a command
 
 
 class UnsetCounter(NamedTuple):
@@ -34,30 +42,68 @@ class UnsetCounter(NamedTuple):
     ends_script: bool  # `set -u`: the shell ends the script; otherwise the test fails and the loop is skipped
 
 
+class _Loop(NamedTuple):
+    word: str  # while or until
+    condition: re.Match[str]
+    start: int
+    body: int  # where the body starts
+
+
 def find_unset_counters(script: str) -> Iterator[UnsetCounter]:
     """Counters that a loop compares, sets only in its own body, and therefore does not have the first time."""
-    text = _COMMENT.sub("", script.replace("\\\n", " "))
+    if len(script) > MAX_SCRIPT_CHARACTERS:
+        return
+    text = _strip_comments(script.replace("\\\n", " "))
     if _FROM_ELSEWHERE.search(text):
         return
-    ends_script = _NOUNSET.search(text) is not None
+    nounset = _nounset_changes(text)
+    examined: set[tuple[int, str]] = set()
     found: set[str] = set()
-    for loop in _LOOP.finditer(text):
-        end = _end_of_body(text, loop.end())
-        outside, body = text[: loop.start()] + "\n" + text[end:], text[loop.end() : end]
+    for loop in _loops(text):
+        end = _end_of_body(text, loop.body)
+        outside, body = text[: loop.start] + "\n" + text[end:], text[loop.body : end]
+        ends_script = next((is_on for position, is_on in reversed(nounset) if position < loop.start), False)
         for name in _names_at_risk(loop, ends_script=ends_script):
+            if len(examined) >= _MAX_VARIABLES:
+                return
+            examined.add((loop.start, name))
             if name not in found and _is_set(name, body) and not _is_set(name, outside):
                 found.add(name)
                 yield UnsetCounter(name, ends_script)
 
 
-def _names_at_risk(loop: re.Match[str], *, ends_script: bool) -> list[str]:
+def _strip_comments(text: str) -> str:
+    """Remove comments; a `#` inside of quotes starts none."""
+    return _QUOTED_OR_COMMENT.sub(lambda match: "" if match[0].startswith("#") else match[0], text)
+
+
+def _loops(text: str) -> Iterator[_Loop]:
+    for keyword in islice(_KEYWORD.finditer(text), _MAX_LOOPS):
+        end = min(keyword.end() + _MAX_CONDITION_CHARACTERS, len(text))
+        condition = _CONDITION.match(text, keyword.end(), end)
+        if condition:
+            yield _Loop(keyword[1], condition, keyword.start(), condition.end())
+
+
+def _nounset_changes(text: str) -> list[tuple[int, bool]]:
+    """Where `set -u` is turned on or off, in the order of the script."""
+    changes = [(-1, True)] if _STARTED_WITH_NOUNSET.match(text) else []
+    for match in _SET_OPTIONS.finditer(text):
+        words = match[1].split()
+        for word, following in zip(words, [*words[1:], ""], strict=True):
+            if word[0] in "-+" and ("u" in word or (word.endswith("o") and following == "nounset")):
+                changes.append((match.start(), word[0] == "-"))
+    return changes
+
+
+def _names_at_risk(loop: _Loop, *, ends_script: bool) -> list[str]:
     """Variables that make the loop fail if they are not set."""
-    test = loop["test"]
+    test, more = loop.condition["test"], loop.condition["more"]
     if ends_script:
         names = [one or other for one, other in _EXPANDED.findall(test)]
-    elif loop["word"] == "until" or loop["negated"] or not test.startswith(("[ ", "[\t", "test")):
+    elif loop.word == "until" or loop.condition["negated"] or not test.startswith(("[ ", "[\t", "test")):
         return []  # the loop runs, and an unset variable counts as 0: `[[` and `((` do that too
-    elif "||" in loop["more"] or "||" in test or " -o " in test:
+    elif "||" in more or "||" in test or " -o " in test:
         return []
     else:
         names = [next(filter(None, groups)) for groups in _COMPARED.findall(test)]
@@ -67,9 +113,9 @@ def _names_at_risk(loop: re.Match[str], *, ends_script: bool) -> list[str]:
 def _is_set(name: str, text: str) -> bool:
     word = rf"(?<![\w$]){name}(?!\w)"
     patterns = (
-        rf"(?<![\w$-]){name}(?:\[[^\]\n]*\])?\+?=",
-        rf"\b{_SETTERS}\b[^\n;]*{word}",
-        rf"\(\([^\n]*{word}\s*(?:\+\+|--|[-+*/%]?=(?!=))",
+        rf"(?<![\w$-]){name}(?:\[[^\]\n]{{0,200}}\])?\+?=",
+        rf"\b{_SETTERS}\b{_REST}{word}",
+        rf"\(\([^\n]{{0,200}}?{word}\s*+(?:\+\+|--|[-+*/%]?=(?!=))",
         rf"(?:\+\+|--){word}",
         rf"\$\{{{name}:?=",
     )

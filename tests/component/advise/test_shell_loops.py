@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 import pytest
 
-from argosy.advise.shell_loops import find_unset_counters
+from argosy.advise.shell_loops import MAX_SCRIPT_CHARACTERS, find_unset_counters
+from support.deadlines import HANG_SECONDS
 
 # The loop of a wait Job, in short: it prints a line each time it runs.
 LOOP = """\
@@ -26,6 +28,7 @@ UNSET = {
     "by the command test": LOOP.replace(TEST, "test $ELAPSED -lt $TIMEOUT"),
     "do on a line of its own": LOOP.replace("; do", "\ndo"),
     "set in a comment": "# ELAPSED=0\n" + LOOP,
+    "set in a comment after quotes": "echo 'it # is' \"# not\" # ELAPSED=0\n" + LOOP,
     "a longer name is set": "MAX_ELAPSED=0\n" + LOOP,
     "a loop in the loop": LOOP.replace("  echo waited\n", "  for i in 1 2; do echo waited; done\n"),
     "counted by ((": LOOP.replace("ELAPSED=$((ELAPSED + 1))", "((ELAPSED++))"),
@@ -46,6 +49,11 @@ SET = {
     "read from a text": "read -r ELAPSED <<< 0\n" + LOOP,
     "declared": "declare -i ELAPSED=0\n" + LOOP,
     "set before the function is called": f"wait() {{\n{LOOP.replace('exit 7', '')}}}\nELAPSED=0\nwait\nexit 7\n",
+    "set after a number sign in quotes": 'echo "pod # 1"; ELAPSED=0\n' + LOOP,
+    "set -u is taken back": "set -u; set +u\n" + LOOP.replace("while [ $ELAPSED -lt", "until [ $ELAPSED -ge"),
+    "set -o nounset is taken back": "set -euo pipefail\nset +o nounset\n"
+    + LOOP.replace("while [ $ELAPSED -lt", "until [ $ELAPSED -ge"),
+    "set -u comes after": LOOP.replace("while [ $ELAPSED -lt", "until [ $ELAPSED -ge").replace("exit", "set -u; exit"),
     "counted by the shell": LOOP.replace("ELAPSED", "SECONDS").replace("SECONDS=$((SECONDS + 1))", "SECONDS=9"),
 }
 
@@ -79,3 +87,29 @@ def test_a_shell_that_was_started_with_u_ends_the_script() -> None:
 def test_a_script_that_reads_another_one_is_left_alone() -> None:
     assert list(find_unset_counters(f". /scripts/defaults.sh\n{LOOP}")) == []
     assert list(find_unset_counters(f"source /scripts/defaults.sh\n{LOOP}")) == []
+
+
+HOSTILE = ("while [ ", "while test ", "while [[ ] ", "while ((", "while [ $a -lt 1 ]\t", "while [ $i ] ; do ", "while",
+           "while [ $i -lt 9 ]; do i=1; done ", "while [ $i -lt $j ]; do ((i ", "read x ", "((a ", "set -e ", "set -u",
+           "# ", "'\"", "\\\"", "u", "sh\n-a\n", "source\n", "\n", "do ", "i[", "kubectl -n ")  # fmt: skip
+
+
+def test_a_hostile_script_takes_little_work() -> None:
+    """Nothing here takes a second; quadratic work on one of these takes minutes."""
+    code = (
+        "import sys; from argosy.advise.commands import calls; from argosy.advise.shell_loops import *\n"
+        "for script in sys.stdin.read().split('\\x1f'): list(find_unset_counters(script)); list(calls(script[:2000]))"
+    )
+    scripts = []
+    for part in HOSTILE:
+        for lead in ("", "set -u; while [ $i -lt 3 ]; do i=1 ", "sh\n-"):
+            repeated = lead + part * (MAX_SCRIPT_CHARACTERS // len(part))
+            scripts += [repeated[:MAX_SCRIPT_CHARACTERS], repeated * 20]
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, input="\x1f".join(scripts), text=True, check=True, timeout=HANG_SECONDS)
+
+
+def test_a_script_that_is_too_long_is_left_alone() -> None:
+    room = MAX_SCRIPT_CHARACTERS - len(LOOP)
+    assert len(list(find_unset_counters("\n" * room + LOOP))) == 1
+    assert list(find_unset_counters("\n" * (room + 1) + LOOP)) == []
