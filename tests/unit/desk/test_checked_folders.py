@@ -58,3 +58,25 @@ def test_one_broken_base_is_one_finding_with_all_that_are_built_on_it(tmp_path: 
         (tmp_path / f"{name}.yaml").write_text(APPLICATION.format(name=name))
     found = [each for each in looked(tmp_path).findings if each.rule.id == "AGY102"]
     assert len(found) == 1 and found[0].sight.message.startswith("one, two: ")
+
+
+def test_only_files_for_kubernetes_are_searched_for_keys_that_stand_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    files = {
+        "locales/en.yml": 'title: a\ntitle: b\n"1": x\n1: y\n',
+        "package.json": '{"a": 1,\n "a": 2}',
+        "app/kustomization.yaml": "resources: [cm.yaml]\npatches: [{path: patch.yml, target: {kind: ConfigMap}}]\n",
+        "twice/kustomization.yaml": "commonLabels: {a: b}\nlabels: []\nlabels: []\n",
+        "app/cm.yaml": config_map,
+        "app/patch.yml": "- op: add\n  path: /data\n  value: {}\n  value: {a: b}\n",
+        "chart-values.yaml": "a: 1\na: 2\n",
+        "loose.yaml": config_map + "data: {}\ndata: {}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = [each.place.file for each in check(["."], talk=lambda _: None).findings if each.rule.id == "AGY154"]
+    assert sorted(found) == ["app/patch.yml", "chart-values.yaml", "loose.yaml", "twice/kustomization.yaml"]

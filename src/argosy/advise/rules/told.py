@@ -37,7 +37,8 @@ RULES: Final = (
         Severity.WARNING,
         "A key is written twice",
         "One of the two values is silently lost: Argo CD and Helm use the last one, and Kustomize refuses the file.",
-        "The same mapping of the file has the key on both lines. YAML forbids that.",
+        "The same mapping of the file has the key on both lines. YAML forbids that. The file is a manifest, a"
+        " kustomization or a values file, or a rendering read it.",
         "Keep one of them.",
         _duplicate_keys,
     ),

@@ -44,6 +44,12 @@ class File:
     def is_kustomization(self) -> bool:
         return os.path.basename(self.path) in KUSTOMIZATIONS
 
+    @property
+    def is_for_kubernetes(self) -> bool:
+        """True for manifests, kustomizations and values files; other YAML files may belong to any program."""
+        is_manifest = any({"apiVersion", "kind"} <= document.keys() for document in _flat(self.documents))
+        return is_manifest or self.is_kustomization or self.is_values_by_name
+
     @cached_property
     def documents(self) -> list[Any]:
         try:

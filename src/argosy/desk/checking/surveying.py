@@ -69,7 +69,7 @@ class Survey:
             patches=tuple(item for file in self.files if file.path in self._read and (item := file.patch())),
             values_files=tuple(item for file in self.files if self._is_values(file) and (item := file.values())),
             kubeconfigs=kubeconfigs.items,
-            told=told_by_others(self.files, self._paths),
+            told=told_by_others(self.files, self._paths, self._read),
             has=self._has,
             notes=(*self._notes, *kubeconfigs.notes),
         )

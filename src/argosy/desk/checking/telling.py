@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,10 @@ _NOTEBOOK: Final = ".ipynb"
 _SETTINGS: Final = (b"argocd-cm", b"argosy-cm", b"ArgoCD")
 
 
-def told_by_others(files: Sequence[File], paths: Sequence[str]) -> Mapping[str, tuple[Sight, ...]]:
+def told_by_others(
+    files: Sequence[File], paths: Sequence[str], rendered: Container[str] = ()
+) -> Mapping[str, tuple[Sight, ...]]:
+    """`rendered` are the paths of files that a rendering read."""
     found: dict[str, list[Sight]] = defaultdict(list)
     for remark in _of_settings(files):
         place = Place(remark.file, remark.line)
@@ -37,11 +40,13 @@ def told_by_others(files: Sequence[File], paths: Sequence[str]) -> Mapping[str, 
         found[remark.rule].append(sight)
     for rule, sight in _of_notebooks(paths):
         found[rule].append(sight)
-    found["AGY154"] += _duplicate_keys(files)
+    found["AGY154"] += _duplicate_keys(
+        file for file in files if file.is_for_kubernetes or file.path in rendered
+    )
     return {rule: tuple(sights) for rule, sights in found.items()}
 
 
-def _duplicate_keys(files: Sequence[File]) -> Iterator[Sight]:
+def _duplicate_keys(files: Iterable[File]) -> Iterator[Sight]:
     for file in files:
         if not file.documents:
             continue  # a template, or no YAML
