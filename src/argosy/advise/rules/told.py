@@ -150,6 +150,6 @@ RULES: Final = (
         " Healthy, and the next wave begins too early.",
         "The script reads the status and answers Healthy, and the name observedGeneration is nowhere in it. The bundled"
         " check for the same kind relies on the field, so its operator advances it.",
-        "Answer Progressing while obj.status.observedGeneration is less than obj.metadata.generation.",
+        "Answer Progressing while obj.status.observedGeneration is nil or less than obj.metadata.generation.",
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Final
+from typing import Final, TypeGuard
 
 from argosy.health.bundled import bundled_rules
 from argosy.health.lint.finding import Finding
@@ -34,18 +34,22 @@ def check_generations(script: Block, kind: GroupKind) -> Iterator[Finding]:
             line,
             "never compares status.observedGeneration with metadata.generation, so the result of an older spec counts"
             " as Healthy",
-            "answer Progressing while obj.status.observedGeneration is less than obj.metadata.generation",
+            "answer Progressing while obj.status.observedGeneration is nil or less than obj.metadata.generation",
             "warning",
         )
 
 
 @cache
 def reports_generation(kind: GroupKind) -> bool:
-    """True if the operators of this kind advance observedGeneration: the bundled check for the kind relies on it."""
+    """True if the operators of this kind advance a number in status.observedGeneration.
+
+    The bundled check for the kind then reads `obj.status.observedGeneration`. Kinds of the Gateway API have the field
+    in their conditions only, and that of a Rollout is a string: their checks read it otherwise.
+    """
     rule = bundled_rules().get(kind)
     if kind.group == "apps" and kind.kind in _WORKLOADS:
         return True
-    return rule is not None and _find_line(parse(rule.script), _OBSERVED) is not None
+    return rule is not None and any(map(_is_observed_generation, walk(parse(rule.script))))
 
 
 def _find_line(script: Block, word: str) -> int | None:
@@ -53,11 +57,16 @@ def _find_line(script: Block, word: str) -> int | None:
 
 
 def _reads_status(script: Block) -> bool:
-    return any(
-        isinstance(node, Index)
-        and isinstance(node.base, Name)
-        and node.base.name == "obj"
-        and isinstance(node.key, String)
-        and node.key.value == "status"
-        for node in walk(script)
-    )
+    return any(map(_is_status, walk(script)))
+
+
+def _is_status(node: object) -> bool:
+    return _is_index(node, "status") and isinstance(node.base, Name) and node.base.name == "obj"
+
+
+def _is_observed_generation(node: object) -> bool:
+    return _is_index(node, _OBSERVED) and _is_status(node.base)
+
+
+def _is_index(node: object, field: str) -> TypeGuard[Index]:
+    return isinstance(node, Index) and isinstance(node.key, String) and node.key.value == field
