@@ -92,7 +92,7 @@ def test_a_secret_with_a_value_is_found_and_the_value_is_not_said(said: Said) ->
 
 
 def test_credentials_of_a_cluster_in_git_are_an_error(said: Said) -> None:
-    assert said.of("AGY603")[0].startswith("error: a kubeconfig with token: whoever reads the repository has the clust")
+    assert said.of("AGY603")[0].startswith("error: this file is a kubeconfig with token: anyone who can read ")
 
 
 def test_volumes_of_a_notebook_job_under_spec_are_found_with_their_place(said: Said) -> None:

@@ -150,6 +150,10 @@ def _nobody_knows(url: str, ref: str, path: str) -> bool | None:
     return None
 
 
+def _is_assumed_tracked(path: str) -> bool:
+    return True
+
+
 def _nobody_was_asked(url: str, ref: str) -> str:
     return ""
 
@@ -164,6 +168,7 @@ class Repository:
     patches: tuple[Item, ...] = ()  # files with lists of steps, below `steps`; named by their paths
     values_files: tuple[Item, ...] = ()  # of Helm charts; named by their paths
     kubeconfigs: tuple[Item, ...] = ()  # files that are one by content and are no manifests by name
+    is_tracked: Callable[[str], bool] = _is_assumed_tracked  # whether Git has the file at this path
     told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
     has: Has = _nobody_knows
     absent: Absent = _nobody_was_asked

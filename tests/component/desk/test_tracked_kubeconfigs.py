@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.checking.checking import Checked, check
+from argosy.source.git.history import History
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -98,3 +99,39 @@ def test_what_sops_encrypted_is_no_credential(repository: Path) -> None:
     (repository / "access").write_text(KUBECONFIG.replace("Y29ycmVjdC1ob3JzZQ==", "ENC[AES256_GCM,data:x]"))
     git(repository, "add", "-A")
     assert places(checked()) == []
+
+
+def test_each_repository_is_listed_once_however_many_paths_are_typed(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings: list[History] = []
+    list_tracked = History.tracked
+
+    async def count_listings(history: History) -> list[str]:
+        listings.append(history)
+        return await list_tracked(history)
+
+    monkeypatch.setattr(History, "tracked", count_listings)
+    for name in ("one", "two", "three"):
+        (repository / name).mkdir()
+        (repository / name / "access").write_text(KUBECONFIG)
+    git(repository, "add", "-A")
+    assert places(checked("one", "two", "cm.yaml")) == [("one/access", 9), ("two/access", 9)]
+    assert len(listings) == 1
+
+
+@pytest.mark.parametrize(("name", "rule"), [("access", "AGY604"), ("access.yaml", "AGY603")])
+def test_both_rules_use_the_same_words_and_mention_git_only_for_a_tracked_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rule: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(KUBECONFIG)
+    (finding,) = [each for each in checked().findings if each.rule.id == rule]
+    begin = "this file is a kubeconfig with client-key-data: anyone who can read"
+    assert finding.sight.message == f"{begin} it can use the cluster"
+    assert "Git" not in finding.sight.fix
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "add", "-A")
+    (finding,) = [each for each in checked().findings if each.rule.id == rule]
+    assert finding.sight.message == f"{begin} the repository can use the cluster"
+    assert "remove the file from Git" in finding.sight.fix

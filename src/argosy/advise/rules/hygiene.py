@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.advise.finding import Severity, Sight
+from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.mends import value_at
 from argosy.advise.repository import Item, Repository, Step
 from argosy.advise.rules.rule import Rule
@@ -74,7 +74,7 @@ def _both(repository: Repository) -> Iterator[Sight]:
 def _credentials(repository: Repository) -> Iterator[Sight]:
     for item in _everything(repository):
         if item.kind == ("", "Config") and item.value("users") is not None:
-            yield from _kubeconfig(item)
+            yield from _kubeconfig(item, repository)
         elif item.kind == ("", "ConfigMap"):
             for name, value in item.fields("data").items():
                 if isinstance(value, str) and _holds_credential(value):
@@ -96,15 +96,13 @@ def _is_of_account(claims: str) -> bool:
     return "serviceaccount" in base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)).decode("utf-8", "replace")
 
 
-def _kubeconfig(item: Item) -> Iterator[Sight]:
+def _kubeconfig(item: Item, repository: Repository) -> Iterator[Sight]:
     for number, user in enumerate(item.all("users")):
         held = user.get("user") if isinstance(user, dict) else None
         for name in _KUBECONFIG if isinstance(held, dict) else ():
             value = str((held or {}).get(name) or "")
             if value and not _PLACEHOLDER.match(value):
-                message = f"a kubeconfig with {name}: whoever reads the repository has the cluster"
-                fix = "take the file out of Git, and end the credential: Git remembers it"
-                yield Sight(item.at("users", number, "user", name), message, fix, "kubeconfig", name)
+                yield _kubeconfig_sight(repository, item.at("users", number, "user", name), name)
 
 
 def _kubeconfig_files(repository: Repository) -> Iterator[Sight]:
@@ -115,10 +113,17 @@ def _kubeconfig_files(repository: Repository) -> Iterator[Sight]:
             for path, value in _credentials_of_user(user):
                 if value and not _PLACEHOLDER.match(value) and not value.startswith("ENC["):
                     name = ".".join(map(str, path))
-                    message = f"this file is a kubeconfig with {name}: anyone who can read the repository can use the" \
-                              " cluster"  # fmt: skip
-                    fix = "remove the file from Git and revoke the credential: the history of Git keeps it"
-                    yield Sight(item.at("users", number, "user", *path), message, fix, "kubeconfig", name)
+                    yield _kubeconfig_sight(repository, item.at("users", number, "user", *path), name)
+
+
+def _kubeconfig_sight(repository: Repository, place: Place, name: str) -> Sight:
+    is_tracked = repository.is_tracked(place.file)
+    source = "the repository" if is_tracked else "it"
+    message = f"this file is a kubeconfig with {name}: anyone who can read {source} can use the cluster"
+    fix = "move the file elsewhere, and revoke the credential if others could read it"
+    if is_tracked:
+        fix = "remove the file from Git and revoke the credential: the history of Git keeps it"
+    return Sight(place, message, fix, "kubeconfig", name)
 
 
 def _credentials_of_user(user: Any) -> Iterator[tuple[tuple[Step, ...], str]]:

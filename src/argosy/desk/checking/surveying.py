@@ -15,7 +15,7 @@ from argosy.advise.finding import Place
 from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
 from argosy.desk.checking.building import Builder
 from argosy.desk.checking.files import File, files_of, shown, top_of
-from argosy.desk.checking.kubeconfigs import find_kubeconfigs
+from argosy.desk.checking.kubeconfigs import TrackedFiles, find_kubeconfigs
 from argosy.desk.checking.telling import told_by_others
 from argosy.desk.rendering.bases import root_with_bases
 from argosy.desk.rendering.places import remotes
@@ -57,7 +57,8 @@ class Survey:
         if not renderings:
             renderings, loose = [Rendering(None, ".", tuple(loose))] if loose else [], []
         self._note_charts({each.folder for each in renderings})
-        kubeconfigs = find_kubeconfigs(self._paths, self.files)
+        tracked = TrackedFiles()
+        kubeconfigs = find_kubeconfigs(self._paths, self.files, tracked)
         everything = [*loose, *(item for each in renderings for item in each.items)]
         definitions = [item.manifest for item in everything if item.kind == _DEFINITION]
         return Repository(
@@ -69,6 +70,7 @@ class Survey:
             patches=tuple(item for file in self.files if file.path in self._read and (item := file.patch())),
             values_files=tuple(item for file in self.files if self._is_values(file) and (item := file.values())),
             kubeconfigs=kubeconfigs.items,
+            is_tracked=tracked.is_tracked,
             told=told_by_others(self.files, self._paths, self._read),
             has=self._has,
             notes=(*self._notes, *kubeconfigs.notes),
