@@ -36,6 +36,7 @@ def write(file: Path, *sources: str) -> None:
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Train"), *cells]), file)
 
 
+RUN_FOREVER = "print('begun', flush=True)\nopen('begun', 'w').close()\nwhile True: pass"
 SOURCES = (
     "alpha: float = 0.5  # how fast\nname = 'x'",
     "# fit the model\nprint(f'accuracy {alpha:.3f}')",
@@ -210,11 +211,12 @@ def ended(running: subprocess.Popen[str]) -> Iterator[None]:
 
 
 def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_report(tmp_path: Path) -> None:
-    write(tmp_path / "long.ipynb", "print('first')", "print('begun', flush=True)\nwhile True: pass", "print('never')")
+    write(tmp_path / "long.ipynb", "print('first')", RUN_FOREVER, "print('never')")
     command = [ARGOSY, "notebook", "run", "long.ipynb", "--report", "mine.html"]
     running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with ended(running):
         assert running.stdout.readline().split()[0] == "1/3"
+        wait_until((tmp_path / "begun").exists, "cell 2 runs")
         running.send_signal(signal.SIGINT)
         told, said = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == 130
@@ -237,12 +239,13 @@ def test_a_run_that_is_interrupted_keeps_the_notebook_as_far_as_it_ran_and_its_r
 @pytest.mark.tier("all")
 def test_a_validation_that_is_interrupted_keeps_what_ran_and_begins_no_other(tmp_path: Path) -> None:
     write(tmp_path / "a.ipynb", "x = 1")
-    write(tmp_path / "long.ipynb", "x = 1", "while True: pass")
+    write(tmp_path / "long.ipynb", "x = 1", RUN_FOREVER)
     command = [ARGOSY, "notebook", "validate", "a.ipynb", "long.ipynb", "a.ipynb", "--junit", "j.xml"]
     running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with ended(running):
         while running.stdout.readline().split()[:1] != ["1/2"]:
             assert running.poll() is None
+        wait_until((tmp_path / "begun").exists, "cell 2 runs")
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=HANG_SECONDS)
     assert running.returncode == 130
@@ -254,11 +257,12 @@ def test_a_validation_that_is_interrupted_keeps_what_ran_and_begins_no_other(tmp
 @pytest.mark.tier("all")
 @pytest.mark.parametrize(("asked", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
 def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, asked: str, code: int) -> None:
-    write(tmp_path / "long.ipynb", "x = 1", "while True: pass")
+    write(tmp_path / "long.ipynb", "x = 1", RUN_FOREVER)
     command = [ARGOSY, "notebook", "run", "long.ipynb"]
     running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with ended(running):
         assert running.stdout.readline().split()[0] == "1/2"
+        wait_until((tmp_path / "begun").exists, "cell 2 runs")
         assert _processes_below(tmp_path.resolve())
         running.send_signal(getattr(signal, f"SIG{asked}"))
         _, said = running.communicate(timeout=HANG_SECONDS)
