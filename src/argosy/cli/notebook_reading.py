@@ -54,16 +54,16 @@ def lint(chosen: argparse.Namespace) -> int:
     wanted |= {"requireExplicitExitCodes": chosen.require_exit_codes}
     validation = Validation.of(wanted)
     remarks: list[Remark] = []
-    unread: list[UserError] = []
+    unread: dict[Path, UserError] = {}
     readable: list[Path] = []
     for path in dict.fromkeys(chosen.paths):
         try:
             remarks += linting.lint(str(path), read(path), validation, chosen.param)
             readable.append(path)
         except UserError as error:  # the others are looked at all the same
-            unread.append(error)
+            unread[path] = error
     if not readable:
-        raise unread[0]
+        raise next(iter(unread.values()))
     bad = linting.fails(remarks, chosen.level)
     with answering(CANNOT if unread else NO if bad else DONE) as code:
         if chosen.output == "json":
@@ -71,8 +71,9 @@ def lint(chosen: argparse.Namespace) -> int:
             counts = [
                 {"file": str(path), "remarks": _count(remarks, path), "failing": _count(bad, path)} for path in readable
             ]
+            unreadable = [{"file": str(path), "message": error.message} for path, error in unread.items()]
             data = {"apiVersion": "cli.argosy.dev/v1", "kind": "LintReport", "remarks": items, "notebooks": counts}
-            print_data(data, "json")
+            print_data({**data, "unreadable": unreadable}, "json")
         else:
             screen = Screen(sys.stdout)
             for each in remarks:
@@ -80,7 +81,7 @@ def lint(chosen: argparse.Namespace) -> int:
             for path in readable if len(chosen.paths) > 1 else ():
                 remarked, failing = counted(_count(remarks, path), "remark"), _count(bad, path)
                 print(f"{plain(str(path))}: {remarked}, {failing} that fail")
-            notebooks = counted(len(set(chosen.paths)), "notebook")
+            notebooks = counted(len(readable), "notebook")
             print(f"{notebooks}, {counted(len(remarks), 'remark')}, {len(bad)} that fail")
         if bad:
             sys.stdout.flush()
@@ -88,7 +89,8 @@ def lint(chosen: argparse.Namespace) -> int:
         if unread:
             sys.stdout.flush()
             whole = f"{counted(len(unread), 'notebook')} could not be looked at"
-            say(whole, [plain(str(each)) for each in unread], "mend or leave out these files, and lint again")
+            reasons = [plain(str(error)) for error in unread.values()]
+            say(whole, reasons, "mend or leave out these files, and lint again")
     return code
 
 

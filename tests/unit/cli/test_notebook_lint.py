@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import NO, main
+from argosy.cli import CANNOT, DONE, NO, main
 
 
 def write(folder: Path, name: str, *sources: str) -> str:
@@ -59,3 +59,26 @@ def test_json_has_the_counts_too(names: list[str], capsys: pytest.CaptureFixture
         {"file": "two.ipynb", "remarks": 2, "failing": 2},
         {"file": "good.ipynb", "remarks": 0, "failing": 0},
     ]
+
+
+def test_a_notebook_that_cannot_be_read_is_not_counted_and_is_listed_apart(
+    names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = ["notebook", "lint", "good.ipynb", "missing.ipynb"]
+    assert main(typed) == CANNOT
+    told = capsys.readouterr()
+    assert told.out.splitlines()[-1] == "1 notebook, 0 remarks, 0 that fail"
+    assert told.err.startswith("argosy: 1 notebook could not be looked at\n")
+    assert main([*typed, "-o", "json"]) == CANNOT
+    report = json.loads(capsys.readouterr().out)
+    assert [notebook["file"] for notebook in report["notebooks"]] == ["good.ipynb"]
+    (unreadable,) = report["unreadable"]
+    assert unreadable["file"] == "missing.ipynb"
+    assert "No such file" in unreadable["message"] and "missing.ipynb" not in unreadable["message"]
+
+
+def test_json_of_notebooks_that_all_can_be_read_lists_none_as_unreadable(
+    names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["notebook", "lint", "good.ipynb", "-o", "json"]) == DONE
+    assert json.loads(capsys.readouterr().out)["unreadable"] == []
