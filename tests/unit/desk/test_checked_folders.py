@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,38 @@ def test_only_files_for_kubernetes_are_searched_for_keys_that_stand_twice(
         (tmp_path / name).write_text(text)
     found = [each.place.file for each in check(["."], talk=lambda _: None).findings if each.rule.id == "AGY154"]
     assert sorted(found) == ["app/patch.yml", "chart-values.yaml", "loose.yaml", "twice/kustomization.yaml"]
+
+
+def write_charts(folder: Path, names: list[str]) -> None:
+    for name in names:
+        (folder / name).mkdir()
+        (folder / name / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0\n")
+
+
+def chart_notes(found: Checked) -> list[str]:
+    return [note for note in found.notes if "not rendered" in note]
+
+
+@pytest.mark.parametrize("name", ["my chart", "a;b", "-x", "it's"])
+def test_the_command_that_checks_a_chart_can_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_charts(tmp_path, [name])
+    (note,) = chart_notes(check(["."], talk=lambda _: None))
+    *command, path = shlex.split(note.rpartition(": ")[2])
+    assert command == ["argosy", "check"]
+    assert not path.startswith("-") and Path(path).samefile(tmp_path / name)
+
+
+@pytest.mark.parametrize(("count", "notes"), [(5, 5), (6, 1)])
+def test_notes_about_many_charts_are_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, notes: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [f"chart {number}" for number in range(count)]
+    write_charts(tmp_path, names)
+    told = chart_notes(check(["."], talk=lambda _: None))
+    assert len(told) == notes
+    assert all(name in " ".join(told) for name in names)
+    assert all("argosy check 'chart 0'" in note for note in told[:1])

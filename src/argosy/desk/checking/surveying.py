@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -28,6 +29,7 @@ from argosy.render.detect import CHART_FILE
 _APPLICATION: Final = ("argoproj.io", "Application")
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _PLACEHOLDER: Final = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|\$[A-Z][A-Z0-9_]+|<[\w -]+>")
+_MAX_CHART_NOTES: Final = 5  # more charts share one note
 _REFERENCES: Final = ("resources", "bases", "components")
 
 
@@ -115,12 +117,19 @@ class Survey:
 
     def _note_charts(self, rendered: set[str]) -> None:
         """Charts that nothing rendered; a subchart belongs to its parent."""
+        folders: list[str] = []
         for folder, kind in self._charts.items():
             is_subchart = any(folder.startswith(f"{other}/charts/") for other in self._charts)
             is_rendered = shown(folder) in rendered or os.path.join(folder, CHART_FILE) in self._read
             if kind != "library" and not is_subchart and not is_rendered:
-                self._noted(f"{shown(folder)}: no Application here names this chart, so it was not rendered; to check"
-                            f" it with its own values: argosy check {shown(folder)}")  # fmt: skip
+                folders.append(shown(folder))
+        if len(folders) > _MAX_CHART_NOTES:
+            self._noted(f"{', '.join(folders)}: no Application here names these {len(folders)} charts, so they were not"
+                        f" rendered; to check one with its own values: {_check_command(folders[0])}")  # fmt: skip
+            return
+        for folder in folders:
+            self._noted(f"{folder}: no Application here names this chart, so it was not rendered; to check it with its"
+                        f" own values: {_check_command(folder)}")  # fmt: skip
 
     def _is_values(self, file: File) -> bool:
         return file.is_values_by_name or (file.path in self._read and not file.path.endswith(f"/{CHART_FILE}"))
@@ -229,6 +238,11 @@ class Survey:
     def _noted(self, text: str) -> None:
         if text and text not in self._notes:
             self._notes.append(text)
+
+
+def _check_command(folder: str) -> str:
+    """The command for a shell; `./` keeps a name such as -x from being read as a flag."""
+    return f"argosy check {shlex.quote(f'./{folder}' if folder.startswith('-') else folder)}"
 
 
 def _is_namesake(source: Source, top: str) -> bool:
