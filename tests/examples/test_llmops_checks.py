@@ -168,6 +168,14 @@ def test_a_credential_that_was_found_is_not_printed(copy: Path, programs: dict[s
 
 
 @pytest.mark.tier("all")
+def test_the_address_of_a_clone_is_no_file_of_the_repository(copy: Path, programs: dict[str, str]) -> None:
+    (copy / ".git").mkdir()
+    (copy / ".git" / "config").write_text('[remote "origin"]\n\turl = https://ci-token:abcdef@git.example/a/b.git\n')
+    done = check_all(copy, programs)
+    assert "looks like a password in an address" not in done.stdout
+
+
+@pytest.mark.tier("all")
 def test_a_sealed_secret_that_nobody_filled_is_refused_and_a_filled_one_passes(
     copy: Path, programs: dict[str, str]
 ) -> None:

@@ -250,9 +250,20 @@ async def test_a_sync_that_a_window_denies_is_refused_at_once_and_leaves_no_oper
     assert said.code == code, said.err
     window = "a deny window is open without end: * * * * * for 1h (freeze)"
     assert f"cannot sync: blocked by sync window ({window})" in said.err
+    assert "wait until it ends" not in said.err, "it has no end"
     for name in ("models", "open"):
         app = await desk.app(name)
         assert "operation" not in app and "operationState" not in (app.get("status") or {})
+
+
+async def test_a_window_that_cannot_be_understood_is_named_as_the_fault(desk: Scene) -> None:
+    await desk.project("team", syncWindows=[{**SHUT, "schedule": "garbage"}])
+    await desk.deliver(project="team")
+    said = await desk.argosy("app", "sync", "models")
+    assert said.code == 5
+    assert "cannot sync: a sync window of project 'team' is malformed: the schedule of a sync window" in said.err
+    assert "next: correct it: argosy proj windows list team" in said.err
+    assert "wait until it ends" not in said.err
 
 
 async def test_a_sync_that_a_window_allows_by_hand_is_done(desk: Scene) -> None:

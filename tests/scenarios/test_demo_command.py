@@ -84,6 +84,12 @@ def test_it_says_what_to_type_and_where_things_are(shown: Demo) -> None:
 
 
 @pytest.mark.tier("all")
+def test_a_demo_is_not_stopped_as_a_sandbox(shown: Demo) -> None:
+    told = shown.argosy_said("sandbox", "stop", code=2)
+    assert "a demo runs there, and no sandbox" in told and "argosy demo stop" in told
+    assert shown.argosy("demo", "status")
+
+
 def test_a_push_for_dev_reaches_dev_and_leaves_the_others_as_they_are(shown: Demo, work: Path) -> None:
     before = {name: shown.words(name) for name in ("llmops-staging", "llmops-production")}
     push(shown, work, f"{OVERLAYS}/dev/kustomization.yaml", 'value: "500m"', 'value: "600m"')

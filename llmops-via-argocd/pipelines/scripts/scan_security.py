@@ -26,7 +26,7 @@ CREDENTIALS = {
     "a password in an address": r"://[^/\s:@$<{]+:[^/\s:@$<{]+@",
 }
 SECRET_NAME = re.compile(r"PASSWORD|TOKEN|SECRET|ACCESS_KEY|API_KEY", re.IGNORECASE)
-CACHES = {"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
+NOT_SCANNED = {".git", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 RIGHTS = ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
 
 
@@ -94,7 +94,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rendered", type=Path, help="the folder that render.sh has filled")
     environments = rendered(parser.parse_args().rendered)
-    files = [path for path in sorted(FOLDER.rglob("*")) if path.is_file() and not CACHES & set(path.parts)]
+    files = [path for path in sorted(FOLDER.rglob("*")) if path.is_file() and not NOT_SCANNED & set(path.parts)]
     findings = [finding for path in files for finding in scan_text(path)]
     for environment, manifests in environments.items():
         for manifest in manifests:

@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from argosy.app.folder import DEFAULT_NAME, DataFolder, Run
+from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run
 from argosy.cli.asking import read_line
 from argosy.cli.ports import check_port
 from argosy.model.errors import UserError
@@ -130,6 +130,9 @@ def _folder(chosen: argparse.Namespace) -> DataFolder:
 
 def stop(chosen: argparse.Namespace) -> int:
     folder = _folder(chosen)
+    run = folder.running()
+    if run is not None and run.name == DEMO_NAME:
+        raise UserError("a demo runs there, and no sandbox; end it with: argosy demo stop", where=str(folder.root))
     print("sandbox stopped" if folder.stop() else f"no sandbox runs in {folder.root}", file=sys.stderr)
     return 0
 

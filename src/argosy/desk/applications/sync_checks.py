@@ -26,9 +26,13 @@ def check_window(reader: Reader, app: Application) -> None:
     project = reader.project(app)
     found = verdict(project.windows, reader.rules.clusters.placed(app), clock(), is_manual=True)
     if not found.is_allowed:
-        told = f"cannot sync: blocked by sync window ({found.reason})"  # argo: its words
         windows = f"argosy proj windows list {project.name}"
-        raise PolicyError(f"{told}; wait until it ends, or allow manual syncs in it: {windows}", where=app.name)
+        if found.window is None:  # it cannot be understood
+            fault = f"a sync window of project {project.name!r} is malformed: {found.reason.partition('; ')[0]}"
+            raise PolicyError(f"cannot sync: {fault}; correct it: {windows}", where=app.name)
+        told = f"cannot sync: blocked by sync window ({found.reason})"  # argo: its words
+        wait = "wait until it ends, or " if found.ends is not None else ""
+        raise PolicyError(f"{told}; {wait}allow manual syncs in it: {windows}", where=app.name)
 
 
 async def check_windows(desk: Desk, apps: Sequence[Application]) -> None:
