@@ -89,7 +89,8 @@ def break_it(visitor: Visitor, look: Look) -> None:
     while "✖" not in (text := visitor.type("argosy app list").text):
         assert time.monotonic() < ends, text
     look.seconds = time.monotonic() - began
-    look.shows(text, rf"{STAGING} .*✖ Degraded", r'persistentvolumeclaim "models" not found')
+    look.shows(text, rf"{STAGING} .*✖ Degraded", r'persistentvolumeclaim "models"')
+    look.shows(visitor.type("argosy app list -o wide").text, r'persistentvolumeclaim "models" not found')
     visitor.browser.follows(STAGING, "Degraded.*persistentvolumeclaim")
     cause = visitor.type(f"argosy model get {MODEL} -n {STAGING}").text
     look.wants(cause, way_to_the_notebook_that_should_have_written_it="argosy trace")

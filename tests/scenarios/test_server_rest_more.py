@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from support.rest_api import World, code, denied, rest_world
 
@@ -184,3 +185,25 @@ async def test_badges_are_drawn_only_where_they_are_allowed(world: World) -> Non
     for wrong in ("name=%3Cscript%3E", "name=a&namespace=..", "name=a&revision=perhaps", "project=" + "x" * 300):
         assert (await world.raw("GET", f"/api/badge?{wrong}")).code == 400
     assert (await world.raw("GET", "/api/badge?" + "&".join(["project=a"] * 30))).code == 400
+
+
+async def test_an_update_of_a_set_outlasts_a_controller_that_writes_to_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = ResourceKey("argoproj.io", "ApplicationSet", "argocd", "contended")
+    assert (await world.ask("ann", "POST", SETS, a_set("contended"))).code == 200
+    cluster = world.site.desk.cluster
+    replace_in_peace = cluster.replace
+
+    async def replace_too_late(manifest: Manifest, **options: Any) -> Manifest:
+        if "by-a-controller" not in (manifest["metadata"].get("labels") or {}):
+            await world.cluster.patch(key, {"metadata": {"labels": {"by-a-controller": "yes"}}})
+        return await replace_in_peace(manifest, **options)
+
+    monkeypatch.setattr(cluster, "replace", replace_too_late)
+    got = await world.ask("ann", "POST", f"{SETS}?upsert=true", a_set("contended", server="https://elsewhere"))
+    assert got.code == 200, got
+    found = await world.cluster.get(key)
+    assert found and found["metadata"]["labels"] == {"by-a-controller": "yes"}
+    assert "https://elsewhere" in json.dumps(found["spec"])
+    await world.cluster.delete(key)

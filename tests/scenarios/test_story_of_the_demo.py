@@ -93,7 +93,7 @@ def test_staging_waits_with_a_change_of_its_own_and_the_diff_says_where_it_is_wr
     shown.until(lambda: shown.words("llmops-staging") == DRIFTED)
     assert cpus(shown, "staging") == "3"
     lines = (work / overlay("staging")).read_text().splitlines()
-    number = lines.index('        value: "5"') - 1  # where the operation begins, two lines before
+    number = lines.index('        value: "5"') + 1
     told = shown.argosy("app", "diff", "llmops-staging", code=1)
     assert told.count("→") == 1
     [changed] = [line.split() for line in told.splitlines() if "→" in line]

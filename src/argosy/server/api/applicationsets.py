@@ -26,6 +26,7 @@ EVENT: Final = GroupKind("", "Event")
 TAG: Final = "applicationsets"
 SET: Final = schema.fields(metadata=schema.METADATA, spec=schema.ANY, status=schema.ANY)
 MARKS: Final = ("labels", "annotations", "finalizers")
+MAX_ATTEMPTS: Final = 8  # to write what a controller writes, too
 
 
 def _thing(asked: Asked, manifest: Manifest) -> str:
@@ -101,23 +102,31 @@ async def created(asked: Asked) -> Json:
     manifest, cluster = asked.subject, asked.site.desk.cluster
     if asked.query.flag("dryRun"):
         return Json(await cluster.create(manifest, dry_run=True))
+    for _ in range(MAX_ATTEMPTS):
+        try:
+            return Json(await _create_or_update(asked, manifest))
+        except Conflict:  # a controller may have written its conditions
+            continue
+    raise UserError(f"gave up after {MAX_ATTEMPTS} write conflicts; try again")
+
+
+async def _create_or_update(asked: Asked, manifest: Manifest) -> Manifest:
+    """Raises Conflict if it was changed or created meanwhile."""
+    cluster = asked.site.desk.cluster
     key = ResourceKey(*SETS, manifest["metadata"]["namespace"], manifest["metadata"]["name"])
     before = await cluster.get(key)
     if before is None:
-        return Json(await cluster.create(manifest))
+        return await cluster.create(manifest)
     asked.require("applicationsets", "get", _thing(asked, before))
     marks = {name: manifest["metadata"][name] for name in MARKS if manifest["metadata"].get(name)}
     metadata = {**before["metadata"], **{name: _joined(before["metadata"].get(name), marks[name]) for name in marks}}
     if before.get("spec") == manifest["spec"] and metadata == before["metadata"]:
-        return Json(before)
+        return before
     if not asked.query.flag("upsert"):
         raise UserError("existing ApplicationSet spec is different; use upsert flag to force update")
     for each in (before, manifest):
         asked.require("applicationsets", "update", _thing(asked, each))
-    try:
-        return Json(await cluster.replace({**before, "metadata": metadata, "spec": manifest["spec"]}))
-    except Conflict:
-        raise UserError("somebody else changed it at the same time; try again") from None
+    return await cluster.replace({**before, "metadata": metadata, "spec": manifest["spec"]})
 
 
 async def deleted(asked: Asked) -> Json:
