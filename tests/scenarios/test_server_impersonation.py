@@ -190,9 +190,16 @@ async def standing(world: World) -> list[Any]:
 
 
 async def restore(world: World) -> None:
-    """What a test has deleted is there again for the next one."""
-    await world.until(lambda: world.lookout.cache.get(ResourceKey(*MAP, "ml", "settings")) is None)
-    await world.until(lambda: world.lookout.cache.get(ResourceKey("", "Pod", "ml", "one")) is None)
-    await put(world, MAP, "settings")
+    """After all CHANGES: the cluster is as it was, so that the next test changes it again."""
+    deleted = [ResourceKey(*MAP, "ml", "settings"), ResourceKey("", "Pod", "ml", "one")]
+    changed = [ResourceKey(*JOB, "ml", "train")]
+    changed += [ResourceKey(*DEPLOYMENT, "ml", name) for name in ("web", "iris-predictor")]
+    for key in changed:
+        await world.cluster.delete(key)
+    await world.until(lambda: not any(world.lookout.cache.get(key) for key in (*deleted, *changed)))
+    for kind, name in ((MAP, "settings"), (JOB, "train"), (DEPLOYMENT, "web")):
+        await put(world, kind, name)
+        await world.seen(*kind, name, "ml")
+    await world.cluster.create(predictor("iris"))
+    await world.seen(*DEPLOYMENT, "iris-predictor", "ml")
     await put_pod(world)
-    await world.seen(*MAP, "settings", "ml")
