@@ -84,10 +84,10 @@ demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a m
 .bytecode: install
 	@$(BIN)/python -m compileall -q src  # else each of the thousands of commands compiles what was edited
 
-test: .bytecode  ## after a change, and on CI: the tests of every part, under 8 minutes on 2 cores; most proofs in short
+test: .bytecode  ## after a change, and on CI: the tests of every part, under 8 minutes on 2 cores; proofs in short
 	$(PYTEST) --tier test $(PARALLEL) $(HANGS) $(ARGS)
 
-test-all: .bytecode  ## before a release: all browsers, guides, Ansible, both kubectls too; most proofs in short
+test-all: .bytecode  ## before a release: all browsers, guides, Ansible, both kubectls too; proofs in short
 	$(PYTEST) --tier all $(PARALLEL) $(HANGS) $(ARGS)
 
 # Subprocesses count too, but for confined ones, which cannot write their figures anywhere.

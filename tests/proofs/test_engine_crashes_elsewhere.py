@@ -19,7 +19,7 @@ from support.engine_histories import SCENES
 from support.engine_kills import forget_marks, rehearsed, wrongs
 from support.real_server import FEW, WipedServer, wiped_server
 
-pytestmark = [pytest.mark.anyio, pytest.mark.tier("prove")]  # test_engine_crashes.py has its short form
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
 POINTS = 200
 
 
@@ -40,7 +40,7 @@ async def test_an_engine_killed_over_the_wire_repeats_nothing_and_forgets_nothin
     size: Callable[[int], int], rng: random.Random, tmp_path: Path
 ) -> None:
     certificates(tmp_path)  # the same for all servers
-    await killed_at(size(POINTS), rng, partial(wire, tmp_path), at_once=4)
+    await killed_at(size(POINTS, test=2), rng, partial(wire, tmp_path), at_once=4)
 
 
 async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out_over_the_wire(

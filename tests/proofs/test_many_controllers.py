@@ -14,15 +14,17 @@ import statistics
 import time
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from argosy.runtime.member_leases import SharedTerms
+from support import forked_commands
 from support.deadlines import HANG_SECONDS
 from support.proof_scale import is_full
-from support.sharded_controllers import APPS, LEASES, Change, Proxy, SharedWork, shared_work
+from support.sharded_controllers import APPS, LEASES, Change, Controller, Proxy, SharedWork, shared_work
 
 APPLICATIONS, KILLS, NAPS = 1000, 50, 4
 TROUBLE = 0.02  # of all requests
@@ -117,7 +119,7 @@ def check_handovers(stopped: list[float], killed: list[float]) -> None:
     assert share < MOST_OF_A_KILL, f"a stop takes {share:.0%} of the time that a kill takes"
 
 
-@pytest.mark.tier("all", "prove")
+@pytest.mark.tier("test", "prove")
 def test_many_controllers_many_kills(
     size: Callable[[int], int], rng: random.Random, memory_path: Path
 ) -> None:
@@ -148,6 +150,41 @@ def test_many_controllers_many_kills(
         print(f"oldest Lease that something was changed on: {oldest:.1f} s; {time.monotonic() - began:.0f} s in all")
         if is_full():
             check_handovers(last_times(ends, signal.SIGTERM), last_times(ends, signal.SIGKILL))
+
+
+class Forgetful(Controller):
+    """One that renews its Lease only as long as the members do not agree, and believes that it always does."""
+
+    def _started(self, words: Sequence[object], env: Mapping[str, str], errors: int, source: str) -> Any:
+        return forked_commands.start(words, env=env, stderr=errors, bug=NEVER_RENEWED)
+
+
+NEVER_RENEWED = """
+from argosy.runtime.members import Members
+renew = Members._renew
+
+async def pretend(self):
+    if not self._is_settled or not self._established:
+        return await renew(self)
+    self._renewed_at = self._clock.monotonic()
+
+Members._renew = pretend
+"""
+
+
+@pytest.mark.tier("test", "prove")
+def test_controllers_that_do_not_renew_their_leases_are_found_out(memory_path: Path) -> None:
+    longest = SharedTerms().lease - SharedTerms().request
+    with shared_work(memory_path, 4, controllers=2, made_by=Forgetful) as work:
+
+        def is_changed_too_late() -> bool:
+            for app in work.apps:
+                work.sync(app)
+            return oldest_lease(list(work.proxy.changes)) > longest
+
+        work.until(HANG_SECONDS, is_changed_too_late, "something is changed on an old Lease")
+        with pytest.raises(AssertionError, match=r"changed on a Lease of|changed by two"):
+            check_changes(work)
 
 
 LEASE, APP, JOB = f"{LEASES}/c0", f"{APPS}/app-1", "/apis/batch/v1/namespaces/ml/jobs/hook-app-1"

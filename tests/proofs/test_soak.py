@@ -48,8 +48,12 @@ class Counted(Controller):
         self.told = Path(env["HOME"]) / "tasks"
         self.told.touch()
         command = [sys.executable, str(Path(__file__).parents[1] / "support" / "task_counter.py"), *map(str, words)]
-        env = {**env, "ARGOSY_TASKS": str(self.told)}
+        env = {**env, "ARGOSY_TASKS": str(self.told), "ARGOSY_LEAKED_TASKS": str(self.leaked_tasks())}
         return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+
+    def leaked_tasks(self) -> int:
+        """How many more tasks there are after each request: a bug that is put in on purpose."""
+        return 0
 
     def sample(self) -> Sample:
         proc = Path(f"/proc/{self.process.pid}")
@@ -175,6 +179,22 @@ def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_p
             print(f"the API server: {work.running.memory() / 1e6:.0f} MB")
         head = work.push("last")
         work.until(HANG_SECONDS + applications, lambda: work.are_synced(head), "every application converges")
+
+
+class OneLeaks(Counted):
+    """Of two controllers, the second never ends what it begins with each request."""
+
+    def leaked_tasks(self) -> int:
+        return 10 if self.name == "c1" else 0
+
+
+@pytest.mark.tier("test")
+def test_of_two_controllers_at_work_the_one_that_leaks_is_found(rng: random.Random, memory_path: Path) -> None:
+    with shared_work(memory_path, FEW_APPLICATIONS, controllers=2, made_by=OneLeaks) as work:
+        work.proxy.trouble = TROUBLE
+        found = {name: list(grown(samples)) for name, samples in soak(work, rng, 0.0).items()}
+    assert not found["c0"]
+    assert [finding.split()[0] for finding in found["c1"]] == ["tasks"]
 
 
 CALM = Sample(memory=100e6, descriptors=30, threads=12, tasks=40)
