@@ -12,6 +12,7 @@ import argparse
 import gzip
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,9 @@ def main(cache: Path, version: str, into: Path) -> None:
     for path in PACKAGES:
         module = "/".join(path.split("/")[:2])
         folders[path] = cache / f"{module}@v0.{version}" / path.removeprefix(module + "/")
+    missing = sorted(str(folder) for folder in folders.values() if not folder.is_dir())
+    if missing:
+        sys.exit(f"make_types: Go modules are missing: {', '.join(missing)}; run: sh tests/realcluster/build.sh")
     packages = {path: read_package(path, folder) for path, folder in folders.items()}
     generated = cache / f"k8s.io/kubernetes@v1.{version}/pkg/generated/openapi/zz_generated.openapi.go"
     constants = {
