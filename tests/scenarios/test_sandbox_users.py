@@ -30,7 +30,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 def add(where: Sandbox, name: str, *groups: str) -> str:
     flags = [word for group in groups for word in ("--group", group)]
     done = argosy("sandbox", "user", "add", name, *flags, "--data-dir", where.folder, home=where.folder.parent)
-    assert done.code == 0 and done.err == "", done.err
+    assert done.code == 0 and done.err.startswith(f"target: the sandbox in {where.folder} (https://"), done.err
+    assert done.err.count("\n") == 1, done.err
     return done.out
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
 from argosy.cli.log_flags import add_log_flags, say
 from argosy.cli.ports import check_port
+from argosy.cli.target_flags import named_path
 from argosy.model.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -51,14 +52,15 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_start_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="keep everything in this folder, and go on there")
+    about = "keep everything in this folder, and go on there"
+    parser.add_argument("--data-dir", type=named_path, metavar="DIR", help=about)
     about = "llmops: three environments of a model; stages: eight applications, most OutOfSync (default: llmops)"
     parser.add_argument("--example", choices=EXAMPLES_SHOWN, help=about)
     about = "port of the web page (0: any free one; default: 8484, or any where that is taken)"
     parser.add_argument("--port", type=int, metavar="N", help=about)
     about = "port of the Kubernetes API (0: any free one; default: the last one)"
     parser.add_argument("--api-port", type=int, metavar="N", help=about)
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write or add the kubeconfig")
+    parser.add_argument("--kubeconfig", type=named_path, metavar="FILE", help="where to write or add the kubeconfig")
     about = "openshift: with the operator; plain: an Argo CD without one (default: as the folder has, or openshift)"
     parser.add_argument("--argocd", choices=["openshift", "plain"], help=about)
     about = "without argosy's engine, as beside an Argo CD: Applications get no status"
@@ -77,7 +79,7 @@ def _add_part(
         epilog="Examples:\n" + "".join(f"  {line}\n" for line in shown),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the demo's folder, where one was named")
+    parser.add_argument("--data-dir", type=named_path, metavar="DIR", help="the demo's folder, where one was named")
     parser.set_defaults(run=run)
     return parser
 

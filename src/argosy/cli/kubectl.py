@@ -110,15 +110,17 @@ def _choose(verb: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
     environment = dict(os.environ)
     flags = words[: words.index("--")] if "--" in words else words  # what follows is for another program
     names = {flag.partition("=")[0] for flag in flags}
-    if names & CHOOSES_CLUSTER:
+    if _names_cluster(flags):
         return "", environment
     from argosy.app.choosing import chosen_folder
+    from argosy.app.target import naming_variable
     from argosy.cluster.kubeconfig import check_context, contexts, environment_paths
 
     asks_cluster = verb not in NO_CLUSTER and not names & OFFLINE and "--dry-run=client" not in flags
     if context := environment.get("ARGOSY_CONTEXT", ""):
         if asks_cluster:
-            check_context(context)
+            with naming_variable(context):
+                check_context(context)
         return context, environment
     if not environment_paths() and (run := chosen_folder(None).running()):
         if run.context and asks_cluster:
@@ -129,6 +131,15 @@ def _choose(verb: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
     elif environment_paths() and asks_cluster:
         contexts()  # raises if no file exists: kubectl would try http://localhost:8080
     return "", environment
+
+
+def _names_cluster(flags: Sequence[str]) -> bool:
+    """Whether a flag chooses the cluster. k8s: one with an empty value is as good as none."""
+    for place, word in enumerate(flags):
+        name, has_value, value = word.partition("=")
+        if name in CHOOSES_CLUSTER and (value if has_value else "".join(flags[place + 1 : place + 2])):
+            return True
+    return False
 
 
 def _answered(name: str, verb: str, words: Sequence[str]) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from argosy.cli.ports import check_port
+from argosy.cli.target_flags import named_path
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\
@@ -27,7 +27,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of the demo to open")
+    parser.add_argument("--data-dir", type=named_path, metavar="DIR", help="folder of the demo to open")
     about = "the page on this port (default: that of the demo, else the one that began last)"
     parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")

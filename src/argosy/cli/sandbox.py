@@ -11,6 +11,7 @@ from pathlib import Path
 from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run
 from argosy.cli.asking import read_line
 from argosy.cli.ports import check_port
+from argosy.cli.target_flags import named_path
 from argosy.model.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -71,7 +72,7 @@ def _add_simple(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     usual = "$XDG_STATE_HOME/argosy/sandbox, or ~/.local/state/argosy/sandbox"
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help=f"the sandbox's folder (default: {usual})")
+    parser.add_argument("--data-dir", type=named_path, metavar="DIR", help=f"the sandbox's folder (default: {usual})")
     parser.set_defaults(run=run)
     return parser
 
@@ -81,7 +82,7 @@ def _add_start(parts: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--port", type=int, metavar="N", help="port of the API (0: any free one; default: the last one)"
     )
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write or add the kubeconfig")
+    parser.add_argument("--kubeconfig", type=named_path, metavar="FILE", help="where to write or add the kubeconfig")
     parser.add_argument("--ephemeral", action="store_true", help="keep everything in memory, forget it at the end")
     parser.add_argument(
         "--addons", default="", metavar="NAME[=VARIANT],…", help="controllers to run in it, such as argocd_operator"
@@ -178,14 +179,35 @@ def show_kubeconfig(chosen: argparse.Namespace) -> int:
         raise UserError(
             "no sandbox was ever started here; start one with: argosy sandbox start", where=str(folder.root)
         )
+    _tell_folder(folder)
     print(folder.kubeconfig.read_text(), end="")
     return 0
+
+
+def _tell_folder(folder: DataFolder) -> None:
+    """Say on stderr whose kubeconfig it is, and which other cluster the environment leads to."""
+    from argosy.app.target import describe_other_target, name_of_run
+
+    run = folder.running()
+    where = name_of_run(folder, run) if run else f"the sandbox in {folder.root}, which does not run"
+    print(f"target: {where}", file=sys.stderr, flush=True)
+    if other := describe_other_target(folder):
+        print(f"note: {other}", file=sys.stderr, flush=True)
+
+
+def _running_sandbox(chosen: argparse.Namespace) -> DataFolder:
+    """Return the folder of the sandbox to act on, and say on stderr which it is."""
+    from argosy.app.target import find_sandbox, name_of_run
+
+    folder, run = find_sandbox(chosen.data_dir)
+    print(f"target: {name_of_run(folder, run)}", file=sys.stderr, flush=True)
+    return folder
 
 
 def load(chosen: argparse.Namespace) -> int:
     from argosy.app.loading import load_manifests
 
-    for line in load_manifests(_folder(chosen), [Path(name) for name in chosen.filename]):
+    for line in load_manifests(_running_sandbox(chosen), [Path(name) for name in chosen.filename]):
         print(line, flush=True)
     return 0
 
@@ -193,5 +215,5 @@ def load(chosen: argparse.Namespace) -> int:
 def add_user(chosen: argparse.Namespace) -> int:
     from argosy.app.users import add
 
-    print(add(_folder(chosen), chosen.name, chosen.group), end="")
+    print(add(_running_sandbox(chosen), chosen.name, chosen.group), end="")
     return 0

@@ -27,7 +27,7 @@ Entry = Mapping[str, Any]
 def load_kubeconfig(paths: Sequence[str | Path] | None = None, context: str | None = None) -> Connection:
     """`paths` or $KUBECONFIG or ~/.kube/config; `context` or the current one."""
     merged = _merge(_readable(paths))
-    name = _chosen_context(merged, context)
+    name = _chosen_context(merged, context, paths)
     chosen = merged["contexts"][name]
     cluster = _referred(merged["clusters"], chosen.get("cluster"), "cluster", name)
     user = _referred(merged["users"], chosen["user"], "user", name) if chosen.get("user") else {}
@@ -42,7 +42,7 @@ def contexts(paths: Sequence[str | Path] | None = None) -> tuple[list[str], str]
 
 def check_context(context: str = "", paths: Sequence[str | Path] | None = None) -> None:
     """Raise a UserError if this context does not exist; an empty name means the current one."""
-    _chosen_context(_merge(_readable(paths)), context)
+    _chosen_context(_merge(_readable(paths)), context, paths)
 
 
 def environment_paths() -> list[Path]:
@@ -68,9 +68,9 @@ def _readable(paths: Sequence[str | Path] | None) -> list[Path]:
 
 
 def _is_there(path: Path) -> bool:
-    """True for a file, and for one that this user may not look at: to read it then says why."""
+    """True for a file, a folder, and a file that this user may not look at: to read it then says why."""
     try:
-        return path.is_file()
+        return path.exists()
     except OSError:
         return True
 
@@ -90,6 +90,8 @@ def _merge(paths: Sequence[Path]) -> dict[str, Any]:
 def _read(path: Path) -> Entry:
     try:
         text = path.read_bytes()
+    except IsADirectoryError as error:
+        raise UserError("is a folder, and no kubeconfig; name a file in it", where=str(path)) from error
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
     config = load(text, where=str(path)) if text.strip() else {}
@@ -111,14 +113,18 @@ def _resolved(entry: Entry, folder: Path) -> Entry:
     return copy
 
 
-def _chosen_context(merged: Mapping[str, Any], context: str | None) -> str:
+def _chosen_context(
+    merged: Mapping[str, Any], context: str | None, paths: Sequence[str | Path] | None
+) -> str:
     name: str = context or merged["current-context"]
-    known = _names(merged["contexts"])
-    if not name:
-        raise UserError(f"no current-context is set; choose one of: {known}", where="kubeconfig")
-    if name not in merged["contexts"]:
-        raise UserError(f'context "{name}" does not exist; choose one of: {known}', where="kubeconfig")
-    return name
+    if name in merged["contexts"]:
+        return name
+    problem = f'context "{name}" does not exist' if name else "no current-context is set"
+    if not merged["contexts"]:
+        files = ", ".join(map(str, _readable(paths)))
+        advice = "choose another file with --kubeconfig or KUBECONFIG, or log in to a cluster, such as with oc login"
+        raise UserError(f"{problem}: there are no contexts in {files}; {advice}", where="kubeconfig")
+    raise UserError(f"{problem}; choose one of: {_names(merged['contexts'])}", where="kubeconfig")
 
 
 def _referred(entries: Mapping[str, Entry], name: Any, what: str, context: str) -> Entry:
@@ -128,7 +134,7 @@ def _referred(entries: Mapping[str, Entry], name: Any, what: str, context: str) 
 
 
 def _names(entries: Mapping[str, Entry]) -> str:
-    return ", ".join(sorted(entries)) or "(there are none)"
+    return ", ".join(sorted(entries))
 
 
 def _connection(name: str, cluster: Entry, user: Entry, namespace: str) -> Connection:

@@ -100,7 +100,10 @@ def test_a_context_that_does_not_exist_is_an_error_and_written_nowhere(
     for line in ("oc project models", "kubectl get pods"):
         said = typed(line, environment, KUBECONFIG=str(mine), ARGOSY_CONTEXT="nope")
         assert (said.code, said.out) == (1, "")
-        assert said.err == 'error: kubeconfig: context "nope" does not exist; choose one of: dev, prod\n'
+        assert said.err == (
+            "error: kubeconfig: context \"nope\" does not exist (ARGOSY_CONTEXT is set to 'nope'); "
+            "correct or unset ARGOSY_CONTEXT, or choose one of: dev, prod\n"
+        )
     with running_sandbox(str(mine), "argosy-sandbox"):
         said = typed("oc project models", environment)
         assert (said.code, said.out) == (1, "") and 'context "argosy-sandbox" does not exist' in said.err
@@ -169,7 +172,7 @@ def test_what_asks_no_cluster_needs_no_kubeconfig(environment: dict[str, str]) -
 def test_the_small_kubectl_goes_by_argosy_context(environment: dict[str, str], tmp_path: Path) -> None:
     more = {"KUBECONFIG": str(kubeconfig(tmp_path / "mine", "mine")), "ARGOSY_CONTEXT": "gone"}
     said = typed("kubectl get pods", environment, ARGOSY_KUBECTL="none", **more)
-    assert said.code == 1 and 'context "gone" does not exist; choose one of: mine' in said.err
+    assert said.code == 1 and "context \"gone\" does not exist (ARGOSY_CONTEXT is set to 'gone')" in said.err
 
 
 def test_the_small_kubectl_ignores_argosy_context_if_a_flag_names_the_file(
@@ -178,3 +181,11 @@ def test_the_small_kubectl_ignores_argosy_context_if_a_flag_names_the_file(
     mine = kubeconfig(tmp_path / "mine", "mine")
     said = typed(f"oc --kubeconfig {mine} project", environment, ARGOSY_KUBECTL="none", ARGOSY_CONTEXT="gone")
     assert said.out == 'Using project "default" on server "https://mine.example.com".\n'
+
+
+@pytest.mark.parametrize("flag", [["--context", ""], ["--kubeconfig="], ["--context="], ["--kubeconfig", ""]], ids=str)
+def test_an_empty_flag_leads_to_no_other_cluster_than_none(environment: dict[str, str], flag: list[str]) -> None:
+    """kubectl takes it as none: then the running sandbox is meant, not ~/.kube/config."""
+    with running_sandbox():
+        finished = run(["kubectl", "get", "pods", *flag], env=environment, input="", timeout=HANG_SECONDS)
+    assert Finished(*finished, 0.0).out.split()[0] == "/sandbox/kubeconfig"

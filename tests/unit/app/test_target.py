@@ -190,6 +190,50 @@ def test_without_any_cluster_the_error_says_what_to_do() -> None:
         find_target(TargetOptions())
 
 
+def test_argosy_context_is_named_where_there_is_no_kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGOSY_CONTEXT", "prod")
+    with running_sandbox(), pytest.raises(UserError) as raised:
+        find_target(TargetOptions())
+    assert str(raised.value) == (
+        "kubeconfig: no kubeconfig at ~/.kube/config (ARGOSY_CONTEXT is set to 'prod'); "
+        "correct or unset ARGOSY_CONTEXT, or set KUBECONFIG, or start a cluster with: argosy sandbox start"
+    )
+
+
+def test_argosy_context_is_named_where_there_is_no_such_context(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubeconfig(home / ".kube" / "config", "usual")
+    monkeypatch.setenv("ARGOSY_CONTEXT", "gone")
+    with pytest.raises(UserError) as raised:
+        find_target(TargetOptions())
+    assert str(raised.value) == (
+        "kubeconfig: context \"gone\" does not exist (ARGOSY_CONTEXT is set to 'gone'); "
+        "correct or unset ARGOSY_CONTEXT, or choose one of: usual"
+    )
+
+
+def test_a_kubeconfig_that_is_a_folder_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(home))
+    for options in (TargetOptions(), TargetOptions(kubeconfig=home)):
+        with running_sandbox(), pytest.raises(UserError) as raised:
+            find_target(options)
+        assert str(raised.value) == f"{home}: is a folder, and no kubeconfig; name a file in it"
+
+
+def test_a_kubeconfig_without_contexts_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = home / "empty.yaml"
+    file.write_text("apiVersion: v1\nkind: Config\n")
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    advice = "choose another file with --kubeconfig or KUBECONFIG, or log in to a cluster, such as with oc login"
+    for options, problem in (
+        (TargetOptions(), "no current-context is set"),
+        (TargetOptions(context="x"), 'context "x" does not exist'),
+        (TargetOptions(kubeconfig=file), "no current-context is set"),
+    ):
+        with pytest.raises(UserError) as raised:
+            find_target(options)
+        assert str(raised.value) == f"kubeconfig: {problem}: there are no contexts in {file}; {advice}"
+
+
 def test_whose_demo_is_over_learns_how_to_start_it_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(home / "state" / "argosy" / "demo" / "kubeconfig"))
     with pytest.raises(UserError, match=r"or start a cluster with: argosy demo$"):

@@ -47,3 +47,29 @@ def test_a_word_too_many_is_still_told(line: str, why: str, capsys: pytest.Captu
     with pytest.raises(SystemExit):
         main(line.split())
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["app", "list", "--context", ""],
+        ["app", "list", "--context="],
+        ["app", "list", "--kubeconfig", ""],
+        ["doctor", "--data-dir", ""],
+        ["sandbox", "reset", "-y", "--data-dir", ""],
+        ["demo", "stop", "--data-dir", ""],
+        ["open", "--data-dir", ""],
+    ],
+    ids=" ".join,
+)
+def test_a_flag_that_chooses_a_target_may_not_be_empty(
+    line: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a script it is mostly a variable that is not set; kubectl would go to another cluster in silence."""
+    monkeypatch.setattr("sys.argv", ["argosy", *line])
+    with pytest.raises(SystemExit) as ended:
+        main(line)
+    flag = next(word for word in line if word.startswith("--")).rstrip("=")
+    assert ended.value.code == 2
+    why = f"why: argument {flag}: the value is empty; give one, or leave the flag out for the default\n"
+    assert why in capsys.readouterr().err

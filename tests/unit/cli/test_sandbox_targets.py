@@ -1,0 +1,130 @@
+"""`argosy sandbox load`, `user add` and `kubeconfig` say on which sandbox they act, and never ignore another target."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.app.folder import DataFolder, Run, state_home
+from argosy.cli import CANNOT, main
+from argosy.model.manifest import dump
+
+API = "https://127.0.0.1:1"
+ACTING = [["sandbox", "load", "-f", "manifests.yaml"], ["sandbox", "user", "add", "ann"]]
+
+
+def write_kubeconfig(file: Path, server: str) -> Path:
+    document = {
+        "current-context": "prod",
+        "contexts": [{"name": "prod", "context": {"cluster": "prod"}}],
+        "clusters": [{"name": "prod", "cluster": {"server": server}}],
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(dump(document))
+    return file
+
+
+@contextlib.contextmanager
+def running_demo() -> Iterator[DataFolder]:
+    folder = DataFolder(state_home() / "demo")
+    with folder.owned():
+        write_kubeconfig(folder.kubeconfig, API)
+        folder.write_run(Run(os.getpid(), API, str(folder.kubeconfig), str(folder.root), name="demo"))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def acted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Which folder was acted on; nothing is sent to a cluster."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found: list[Path] = []
+
+    def note(folder: DataFolder, *_: object) -> str:
+        found.append(folder.root)
+        return ""
+
+    monkeypatch.setattr("argosy.app.loading.load_manifests", note)
+    monkeypatch.setattr("argosy.app.users.add", note)
+    return found
+
+
+@pytest.mark.parametrize("words", ACTING, ids=" ".join)
+def test_a_command_that_acts_on_a_sandbox_says_on_which(
+    words: list[str], acted_on: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running_demo() as folder:
+        assert main(words) == 0
+    assert acted_on == [folder.root]
+    assert capsys.readouterr().err == f"target: the demo ({API})\n"
+
+
+@pytest.mark.parametrize("words", ACTING, ids=" ".join)
+@pytest.mark.parametrize("variable", ["KUBECONFIG", "ARGOSY_CONTEXT"])
+def test_a_variable_that_leads_to_another_cluster_is_refused(
+    words: list[str],
+    variable: str,
+    acted_on: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_kubeconfig(tmp_path / ".kube" / "config", "https://prod.example.com")
+    monkeypatch.setenv(variable, {"KUBECONFIG": str(tmp_path / ".kube" / "config"), "ARGOSY_CONTEXT": "prod"}[variable])
+    with running_demo():
+        assert main(words) == CANNOT
+    assert acted_on == []
+    assert capsys.readouterr().err == (
+        f"argosy: {variable} leads to context prod (https://prod.example.com), which is no sandbox that runs here\n"
+        f"next: name the sandbox by its folder with --data-dir, or unset {variable}\n"
+    )
+
+
+def test_a_folder_that_is_named_goes_before_variables(
+    acted_on: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
+    with running_demo() as folder:
+        assert main(["sandbox", "load", "-f", "x", "--data-dir", str(folder.root)]) == 0
+        assert acted_on == [folder.root]
+        assert main(["sandbox", "load", "-f", "x"]) == CANNOT
+    assert acted_on == [folder.root]
+
+
+def test_a_kubeconfig_of_the_demo_chooses_the_demo_beside_a_sandbox(
+    acted_on: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = DataFolder()
+    with running_demo() as demo, usual.owned():
+        usual.write_run(Run(os.getpid(), "https://127.0.0.1:2", str(usual.kubeconfig), str(usual.root)))
+        main(["sandbox", "load", "-f", "x"])
+        monkeypatch.setenv("KUBECONFIG", str(demo.kubeconfig))
+        main(["sandbox", "load", "-f", "x"])
+    assert acted_on == [usual.root, demo.root]
+
+
+def test_the_kubeconfig_is_printed_with_a_word_about_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running_demo() as folder:
+        assert main(["sandbox", "kubeconfig"]) == 0
+        printed = capsys.readouterr()
+        assert (printed.out, printed.err) == (folder.kubeconfig.read_text(), f"target: the demo ({API})\n")
+        monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "prod", "https://prod.example.com")))
+        assert main(["sandbox", "kubeconfig"]) == 0
+        assert capsys.readouterr().err == (
+            f"target: the demo ({API})\n"
+            "note: KUBECONFIG leads elsewhere, to context prod (https://prod.example.com)\n"
+        )
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
+        assert main(["sandbox", "kubeconfig"]) == 0  # it may be about to be written
+        assert capsys.readouterr().err.splitlines()[1] == (
+            f"note: KUBECONFIG leads nowhere: kubeconfig: no kubeconfig at {tmp_path / 'gone'}, which KUBECONFIG names"
+        )
+    monkeypatch.delenv("KUBECONFIG")
+    assert main(["sandbox", "kubeconfig", "--data-dir", str(folder.root)]) == 0
+    assert capsys.readouterr().err == f"target: the sandbox in {folder.root}, which does not run\n"
