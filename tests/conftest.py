@@ -59,7 +59,8 @@ def _leave_home(config: pytest.Config) -> None:
     home = tempfile.TemporaryDirectory(prefix="argosy-test-home-")
     config.add_cleanup(home.cleanup)
     os.environ["HOME"] = home.name
-    for name in ("KUBECONFIG", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "ARGOSY_CONTEXT", "ARGOCD_OPTS", "ARGOCD_SERVER"):
+    for name in ("KUBECONFIG", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "ARGOSY_CONTEXT", "ARGOCD_OPTS", "ARGOCD_SERVER",
+                 "ARGOCD_CONFIG_DIR"):  # fmt: skip
         os.environ.pop(name, None)
 
 

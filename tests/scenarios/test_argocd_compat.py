@@ -184,6 +184,59 @@ async def test_a_server_of_another_installation_is_refused_wherever_it_is_named(
     assert "whose servers are https://prod.example\n" in (await argocd("login dev.example")).err
 
 
+CONFIG = """\
+contexts:
+- {name: prod, server: prod.example, user: prod}
+- {name: core, server: kubernetes, user: kubernetes}
+- {name: here, server: here.example, user: here}
+current-context: prod
+servers:
+- {server: prod.example}
+- {server: kubernetes, core: true}
+users:
+- {name: prod, auth-token: hidden-token}
+"""
+
+
+@pytest.mark.anyio
+async def test_a_server_that_argo_cds_own_configuration_names_is_refused(
+    desk: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.repository.push({"app/settings.yaml": config_map(a="one")})
+    await desk.deliver()
+    before = await desk.app()
+    (tmp_path / "config").write_text(CONFIG)
+
+    async def argocd(line: str) -> Said:
+        return await desk.argosy(*line.split(), program="argocd")
+
+    said = await argocd(f"app delete models -y --config {tmp_path / 'config'}")
+    assert said.code == 20 and "hidden-token" not in said.err
+    assert f"prod.example, which the context in {tmp_path / 'config'} names, is not a server of context" in said.err
+    assert "next: add --core to go on there, choose another cluster with --kube-context" in said.err
+    monkeypatch.setenv("ARGOCD_CONFIG_DIR", str(tmp_path))
+    for line in ("app get models", "app delete models -y", "proj list", "app list --argocd-context here"):
+        assert (await argocd(line)).code == 20, line
+    assert (await desk.app())["metadata"]["uid"] == before["metadata"]["uid"]
+    for line in ("app get models --core", "app get models --argocd-context core", "logout prod.example", "context"):
+        assert (await argocd(line)).code == 0, line
+
+    await desk.cluster.patch(ARGOCD_CM, {"data": {"url": "https://here.example"}})
+    for line in ("login here.example", "app get models --argocd-context here", "app get models --server here.example"):
+        assert (await argocd(line)).code == 0, line
+    (tmp_path / "config").write_text("[]")
+    assert "is not a configuration of argocd" in (await argocd("app list")).err
+
+
+@pytest.mark.anyio
+async def test_a_write_after_a_refused_login_names_its_target(desk: Scene) -> None:
+    desk.repository.push({"app/settings.yaml": config_map(a="one")})
+    await desk.deliver()
+    assert (await desk.argosy("login", "prod.example", program="argocd")).code == 20
+    said = await desk.argosy("app", "set", "models", "--revision", "main", program="argocd")
+    assert said.code == 0 and said.err.startswith("target: context plane (https://127.0.0.1:"), said.err
+
+
 def test_flags_that_choose_a_server_are_passed_over_wherever_they_stand() -> None:
     line = "--server a.example --core --kube-context dev apps get models --header x=y -H z --out json --insecure=true"
     assert understood(line.split()) == ["app", "get", "models", "--output", "json", "--context", "dev"]

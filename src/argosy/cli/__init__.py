@@ -16,7 +16,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from argosy import __version__
 from argosy.model.errors import (
@@ -29,6 +29,9 @@ from argosy.model.errors import (
     Unreachable,
     UserError,
 )
+
+if TYPE_CHECKING:
+    from argosy.cli.argocd_server import NamedServer
 
 # Exit codes; docs/reference/exit-codes.md says when
 DONE, NO, CANNOT, UNREACHABLE, TIMED_OUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
@@ -232,8 +235,8 @@ def _silence() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _answer(arguments: list[str], *, is_compat: bool = False, server: str | None = "") -> int:
-    """`server` is the one that `argocd --server` names; None: flags say that the cluster is asked directly."""
+def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServer | None = None) -> int:
+    """`server` is the one that `argocd --server` names; None: the cluster is asked directly."""
     if not arguments or arguments in (["help"], ["--help"], ["-h"]):
         print(OVERVIEW, end="")
         return DONE
@@ -269,7 +272,7 @@ def command_line(*names: str, typed: str = "") -> Parser:
     return parser
 
 
-def _run(arguments: list[str], *, is_compat: bool, server: str | None = "") -> int:
+def _run(arguments: list[str], *, is_compat: bool, server: NamedServer | None = None) -> int:
     parser = command_line(*_modules(arguments[0], is_compat), typed="".join(arguments[1:2]))
     if arguments[0] in ("app", "proj"):
         from argosy.cli.app_flags import spelled
@@ -281,7 +284,7 @@ def _run(arguments: list[str], *, is_compat: bool, server: str | None = "") -> i
 
         parser.error(f"unrecognized arguments: {' '.join(left)}{meant(parser, arguments, left)}")
     chosen.compat, chosen.is_direct = is_compat, server is None
-    if server:
+    if server is not None and server.address and arguments[0] != "logout":
         from argosy.cli.argocd_server import check_server  # late: it is for those who type argocd --server
 
         check_server(chosen, server)

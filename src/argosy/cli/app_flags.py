@@ -156,7 +156,7 @@ def at_desk(chosen: argparse.Namespace, work: Callable[[Desk], Awaitable[int]], 
 
     async def run() -> int:
         async with open_desk(target_options(chosen), chosen.app_namespace) as desk:
-            if writes and not is_compat(chosen):
+            if writes:
                 talk(f"target: {desk.where}")
             return await work(desk)
 

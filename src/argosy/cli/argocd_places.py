@@ -142,8 +142,8 @@ def run_context(chosen: argparse.Namespace) -> int:
 def run_login(chosen: argparse.Namespace) -> int:
     """Refuse another server than this installation's: later commands would not go to it."""
     if chosen.command == "login" and chosen.asked and not chosen.is_direct:
-        from argosy.cli.argocd_server import check_server
+        from argosy.cli.argocd_server import NamedServer, check_server
 
-        check_server(chosen, chosen.asked[0])
+        check_server(chosen, NamedServer(chosen.asked[0]))
     talk(f"argosy: {NO_SERVER}")
     return 0

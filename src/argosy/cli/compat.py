@@ -72,7 +72,10 @@ def answer(arguments: Sequence[str], run: Callable[..., int]) -> int:
     if command not in MODULES:
         return _unknown(command)
     try:
-        code = run(words, is_compat=True, server="" if command == "logout" else named_server(arguments))
+        code = run(words, is_compat=True, server=named_server(command, arguments))
+    except UserError as error:  # of argocd's own configuration
+        print(f"Error: {error}", file=sys.stderr)
+        return FAILED
     except SystemExit as ended:
         said = str(getattr(ended, "said", ""))
         # argo: a form of output that it does not know is found out late, all other mistakes at once

@@ -1,0 +1,56 @@
+"""The server that Argo CD's own configuration file names: `argocd login` wrote it there.
+
+In: the path of the file, or the environment; the name of a context. Out: an address. Never: writes the file; reads a
+token or a password in it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from argosy.model.errors import UserError
+from argosy.model.manifest import load
+
+
+class ConfiguredServer(NamedTuple):
+    """A server of the file; with `is_core` there is none, and commands go to the cluster of the kubeconfig."""
+
+    address: str
+    is_core: bool = False
+
+
+def find_config_file() -> Path:
+    """argo: ARGOCD_CONFIG_DIR, else ~/.argocd where that exists, else the folder of XDG_CONFIG_HOME or ~/.config."""
+    if folder := os.environ.get("ARGOCD_CONFIG_DIR"):
+        return Path(folder) / "config"
+    legacy = Path.home() / ".argocd"
+    if legacy.is_dir():
+        return legacy / "config"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "argocd" / "config"
+
+
+def load_server(file: Path, context: str = "") -> ConfiguredServer | None:
+    """Load the server of a context, by default the current one; None where the file or the context does not exist."""
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror or error}", where=str(file)) from error
+    config = load(text, where=str(file)) if text.strip() else {}
+    if not isinstance(config, dict):
+        raise UserError("is not a configuration of argocd: the top is not a mapping", where=str(file))
+    name = context or config.get("current-context")
+    chosen = _find(config, "contexts", "name", name)
+    if chosen is None or not chosen.get("server"):
+        return None
+    server = _find(config, "servers", "server", chosen["server"]) or {}
+    return ConfiguredServer(str(chosen["server"]), is_core=server.get("core") is True)
+
+
+def _find(config: dict[str, Any], section: str, field: str, value: Any) -> dict[str, Any] | None:
+    entries = config.get(section)
+    found = (entry for entry in entries if isinstance(entry, dict)) if isinstance(entries, list) else ()
+    return next((entry for entry in found if value and entry.get(field) == value), None)
