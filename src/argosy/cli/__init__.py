@@ -160,7 +160,7 @@ class Parser(argparse.ArgumentParser):
             wrong, _, known = message.partition("invalid choice: ")[2].partition(" (choose from ")
             names = [name.strip(" ')") for name in known.split(",")]
             near = difflib.get_close_matches(wrong.strip("'\""), names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else _verb_of(wrong.strip("'\""))
+            hint = f"; did you mean {near[0]!r}?" if near else _hint(wrong.strip("'\""))
         command = _command(self.prog)
         what = command.removeprefix("argosy").strip() or "the command"
         called = command.replace("argosy", ARGOCD, 1) if _is_argocd() else command  # some groups are there only
@@ -180,10 +180,12 @@ def _command(prog: str) -> str:
     return " ".join(["argosy", *words]) if prog == "argosy" and words and words[0] in GROUPS else prog
 
 
-def _verb_of(word: str) -> str:
-    """Where a word that is no command is a verb of the large group: people leave `app` out."""
+def _hint(word: str) -> str:
+    """Where a word that is no command is argocd, or a verb of the large group: people leave `app` out."""
     if sys.argv[1:2] != [word]:
         return ""
+    if word == ARGOCD:
+        return f"; its commands are typed as: argosy {COMPAT} {' '.join(sys.argv[2:]) or 'app list'}"
     from argosy.cli.app import MODULES  # late: it is for mistakes
 
     return f"; did you mean 'argosy {LARGE} {word}'?" if any(word in verbs for verbs in MODULES.values()) else ""
@@ -241,6 +243,10 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
         print(OVERVIEW, end="")
         return DONE
     try:
+        if arguments[0].startswith("-") and not is_compat:
+            from argosy.cli.leading_flags import move_leading_flags  # late: most commands begin with their name
+
+            arguments = move_leading_flags(arguments)
         if arguments[0] in PASSED_ON and not is_compat and arguments[1:2] not in (["--help"], ["-h"]):
             from argosy.cli import kubectl  # late: it is for those who type it
 

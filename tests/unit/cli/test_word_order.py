@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pytest
 
 from argosy.cli import command_line, main
+from argosy.cli.leading_flags import move_leading_flags
+from argosy.model.errors import UserError
 
 
 def chosen(line: str) -> argparse.Namespace:
@@ -73,3 +76,53 @@ def test_a_flag_that_chooses_a_target_may_not_be_empty(
     assert ended.value.code == 2
     why = f"why: argument {flag}: the value is empty; give one, or leave the flag out for the default\n"
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--kubeconfig x app list", "app list --kubeconfig x"),
+        ("--context=prod app sync one -- two", "app sync one --context=prod -- two"),
+        ("-n ml --context prod trace isvc/fraud", "trace isvc/fraud -n ml --context prod"),
+        ("--context prod kubectl get pods", "kubectl --context prod get pods"),
+        ("-n ml oc get pods", "oc -n ml get pods"),
+        ("--data-dir d sandbox status", "sandbox status --data-dir d"),
+        ("--version", "--version"),
+        ("app list --context prod", "app list --context prod"),
+    ],
+)
+def test_flags_that_choose_a_target_may_stand_before_the_command(typed: str, meant: str) -> None:
+    assert move_leading_flags(typed.split()) == meant.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("--kubeconfig x", "--kubeconfig x is given, and no command; add one, such as: argosy app list"),
+        ("--kubeconfig", "--kubeconfig is given, and no command; add one, such as: argosy app list"),
+        ("--prune app sync one", "--prune stands before the command; put it behind the command and its verb"),
+        ("--kubeconfig x sandbox start", "--kubeconfig before the command chooses a cluster, and argosy sandbox needs"),
+        ("--kubeconfig=x demo", "--kubeconfig before the command chooses a cluster, and argosy demo needs none; "),
+    ],
+)
+def test_a_flag_that_may_not_stand_before_the_command_is_told(typed: str, why: str) -> None:
+    with pytest.raises(UserError) as raised:
+        move_leading_flags(typed.split())
+    assert str(raised.value).startswith(why)
+
+
+def test_a_cluster_that_is_chosen_before_the_command_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--kubeconfig", str(tmp_path / "gone"), "app", "list"]) == 2
+    assert f"why: {tmp_path / 'gone'}: cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "line"), [([], "app list"), (["proj", "list"], "proj list")])
+def test_argocd_as_a_command_is_told_how_to_be_typed(
+    words: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["argosy", "argocd", *words])
+    with pytest.raises(SystemExit):
+        main()
+    assert f"; its commands are typed as: argosy --argocd-compat {line}\n" in capsys.readouterr().err

@@ -1,0 +1,49 @@
+"""Flags before the command, as kubectl takes them: `argosy --context prod app list`.
+
+In: words that begin with a flag. Out: the same words with the command first. Never: moves a flag that would mean
+something else behind the command.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from argosy.model.errors import UserError
+
+WITH_VALUE: Final = frozenset({"--context", "--kubeconfig", "--data-dir", "-n", "--namespace"})
+WRITES_KUBECONFIG: Final = ("sandbox", "demo")  # where --kubeconfig is a file to write, not the one that chooses
+PASSED_ON: Final = ("kubectl", "oc")
+OWN: Final = ("-h", "--help", "--version")
+
+
+def move_leading_flags(words: Sequence[str]) -> list[str]:
+    """Put the flags that choose a cluster or a namespace behind the command; a UserError says which may not lead."""
+    flags, rest = _split(words)
+    if not flags:
+        return list(words)
+    if not rest:
+        raise UserError(f"{shlex.join(flags)} is given, and no command; add one, such as: argosy app list")
+    command, names = rest[0], [flag.partition("=")[0] for flag in flags]
+    if command in WRITES_KUBECONFIG and "--kubeconfig" in names:
+        own = "put the flag behind the command if this file is to be written, else leave it out"
+        raise UserError(f"--kubeconfig before the command chooses a cluster, and argosy {command} needs none; {own}")
+    if command in PASSED_ON:
+        return [command, *flags, *rest[1:]]
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [*rest[:end], *flags, *rest[end:]]
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the leading flags with their values, and the words from the command on."""
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        name, has_value, _ = words[place].partition("=")
+        if name in OWN:
+            break
+        if name not in WITH_VALUE:
+            advice = "put it behind the command and its verb, such as: argosy app list --help"
+            raise UserError(f"{name} stands before the command; {advice}")
+        place += 1 if has_value else 2
+    return list(words[:place]), list(words[place:])
