@@ -19,6 +19,7 @@ from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.policy.engines import Engines
+from argosy.report.history import deployments
 from argosy.report.holds import read_hold, told
 from argosy.report.rollbacks import Rollback, rollback_of
 from argosy.report.wire import mapping, mappings
@@ -106,6 +107,15 @@ class LiveApp:
     def rollback(self) -> Rollback | None:
         """The one that is in force, while Git asks for something else."""
         return rollback_of(self.app.status, self.app.sources[0].ref or "HEAD") if self.app.sources else None
+
+    @property
+    def has_earlier_deployment(self) -> bool:
+        """Whether `argosy app rollback` has something to go back to."""
+        entries = [(entry.revisions, tuple(entry.sources)) for entry in deployments(self.app.status)]
+        state = self.app.state
+        if state is not None and not state.progress.is_over and state.has_result:
+            entries.append((state.revisions or (state.revision,), tuple(state.sources)))  # what is being deployed
+        return any(entry != entries[-1] for entry in entries)
 
     @property
     def is_automated(self) -> bool:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.cli import INTERRUPTED, NO, TIMED_OUT, say
+from argosy.cli import INTERRUPTED, NO, REFUSED, TIMED_OUT, say
 from argosy.cli.app_flags import (
     Commands,
     asked,
@@ -257,6 +257,7 @@ async def _compared(desk: Desk, app: Application, see: Callable[[Application], N
 
 async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
     from argosy.desk.applications.following import Ending, is_taken_up, unheard
+    from argosy.desk.applications.stuck import NOT_STARTING, stuck_pods
 
     app = ended.app
     if app is None:
@@ -269,7 +270,8 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
         blocker = app.state.message if app.state is not None and is_begun else await unheard(desk, app)
         wait, end = (f"argosy app {each}" for each in (f"wait {app.name} --operation", f"terminate-op {app.name}"))
         advice = f"it {'goes on' if is_begun else 'waits'}; {wait}, or: {end}"
-        say(f"{app.name}: {what} is not over after {chosen.timeout:g} s", blocker, advice)
+        stuck = (await stuck_pods(desk, app) or await stuck_pods(desk, app, NOT_STARTING)) if is_begun else []
+        say(f"{app.name}: {what} is not over after {chosen.timeout:g} s", [blocker, *stuck[:MOST]], advice)
         return TIMED_OUT
     if is_compat(chosen) and what == "sync" and not (chosen.resource or chosen.label) and (left := _to_prune(app)):
         say(f"{app.name}: {left} resources require pruning", "", f"argocd app sync {app.name} --prune")
@@ -331,11 +333,20 @@ def verdict(app: Application, what: str) -> int:
     named = facts.failures(app)[:MOST]
     advice = _advice(app, state.message)
     say(f"{app.name}: {what} {state.progress.value.lower()}", [state.message, *named], advice)
-    return NO
+    return REFUSED if facts.is_refused_by_project(app) else NO
 
 
 def _advice(app: Application, message: str) -> str:
+    from argosy.desk.applications.facts import is_refused_by_project
+    from argosy.schema.syntax import dns_label
+
+    if is_refused_by_project(app):
+        elsewhere = f"move the Application: argosy app set {app.name} --project NAME"
+        return f"see what the project permits: argosy proj get {app.project}, and change it, or {elsewhere}"
     namespace = app.destination.namespace
     if namespace and f'namespaces "{namespace}" not found' in message:
+        if wrong := dns_label(namespace):
+            right = f"correct it: argosy app set {app.name} --dest-namespace NAME"
+            return f"{namespace!r} cannot be the name of a namespace ({wrong[0].partition(' (e.g.')[0]}); {right}"
         return f"argosy app set {app.name} --sync-option CreateNamespace=true, then: argosy app sync {app.name}"
     return f"argosy app get {app.name} --show-operation"

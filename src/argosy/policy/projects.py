@@ -6,6 +6,7 @@ In: a project, an application, a key. Out: sentences that name the rule; none wh
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from argosy.language.cluster_globs import denies_cluster, matches_cluster
 from argosy.language.globs import matches
@@ -14,6 +15,18 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import DestinationPattern, KindPattern, Project
 from argosy.policy.clusters import Clusters
 from argosy.policy.repository_patterns import Address, allows, denies, is_selected, read_address
+
+# Parts of the sentences below: an operation's status has only text to say who refused it.
+_REFUSALS: Final = (
+    "is not permitted in project",
+    "is not permitted to use project",
+    "do not match any of the allowed destinations in project",
+)
+
+
+def is_refusal(message: str) -> bool:
+    """Whether a message says that a project forbids something."""
+    return any(refusal in message for refusal in _REFUSALS)
 
 
 def violations(

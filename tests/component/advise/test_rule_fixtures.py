@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from argosy.advise.finding import Severity
 from argosy.advise.rules import CATALOGUE
 from argosy.desk.checking.checking import Checked, Manner, check
 from argosy.source.git.refs import Refs
@@ -78,3 +79,18 @@ def test_a_rule_leaves_its_good_fixture_alone(rule: str, tmp_path: Path, monkeyp
 def test_every_finding_says_what_to_do(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = bad_fixture(rule, tmp_path, monkeypatch)
     assert all(each.sight.fix and each.sight.message and each.rule.why_sure for each in found.findings)
+
+
+@pytest.mark.parametrize("option", ["", "  syncPolicy: {syncOptions: [CreateNamespace=true]}\n"])
+def test_a_name_that_no_namespace_can_have_is_an_error_and_not_proposed(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(FIXTURES / "AGY107" / "bad", tmp_path / "invalid" / "bad")
+    file = tmp_path / "invalid" / "bad" / "application.yaml"
+    file.write_text(file.read_text().replace("namespace: fraud-dev", "namespace: Fraud_Dev") + option)
+    found = checked(tmp_path / "invalid" / "bad", tmp_path, monkeypatch)
+    (finding,) = [each for each in found.findings if each.rule.id == "AGY107"]
+    message = "fraud-dev goes to the namespace 'Fraud_Dev', which no cluster can have: a lowercase RFC 1123"
+    assert finding.sight.message.startswith(message), finding.sight.message
+    assert (finding.sight.severity, finding.sight.mend) == (Severity.ERROR, None)
+    assert "CreateNamespace" not in finding.sight.fix

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cli import TIMED_OUT
+from argosy.cli.app_syncing import _told
 from argosy.desk.applications.desk import Desk
+from argosy.desk.applications.following import Ended, Ending
 from argosy.desk.applications.stuck import UNSCHEDULED, find_stuck_reason, stuck_pods
 from argosy.model.application import Application, read_application
 from argosy.model.manifest import Manifest, key_of
@@ -112,3 +116,13 @@ async def test_an_image_that_the_template_does_not_have_any_more_is_no_reason(de
     assert await find_stuck_reason(desk, syncing(web="Running")) == ""
     waits_for_room = await stuck_pods(desk, syncing(web="Running"), frozenset({UNSCHEDULED}))
     assert waits_for_room == ["Pod/web-1 -n ml: Unschedulable: no room"]
+
+
+async def test_a_sync_that_is_not_over_in_time_names_the_pod_that_does_not_start(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await create_pod(desk, await create_workload(desk, "web:1"), "web:1")
+    chosen = argparse.Namespace(timeout=3.0, output="", compat=False)
+    assert await _told(desk, Ended(Ending.TOO_LATE, syncing(web="Running")), chosen, "sync") == TIMED_OUT
+    said = capsys.readouterr().err
+    assert said.startswith("argosy: models: sync is not over after 3 s\n") and STUCK in said

@@ -593,16 +593,23 @@ def test_advice_about_a_sync_that_hangs_names_the_commands_that_help() -> None:
     running, row_of_pod = operation("Running", "waiting for healthy state of apps/Deployment/web"), row("Pod")
     end, back = "argosy app terminate-op models", "argosy app rollback models"
     unpulled = pod("ImagePullBackOff", "manifest unknown")
-    (fix,) = fixes("AGY504", view(app(status=running, rows=(row_of_pod,)), live=(unpulled,)))
+    earlier = {"history": [{"id": 0, "revision": "a" * 40}]}
+    (fix,) = fixes("AGY504", view(app(status={**running, **earlier}, rows=(row_of_pod,)), live=(unpulled,)))
     assert end in fix and back in fix
+    for nothing in ({}, {"history": [{"id": 0, "revision": "4c1d2e3f"}]}):
+        (fix,) = fixes("AGY504", view(app(status={**running, **nothing}, rows=(row_of_pod,)), live=(unpulled,)))
+        assert end in fix and back not in fix
     (fix,) = fixes("AGY504", view(app(rows=(row_of_pod,)), live=(unpulled,)))
     assert end not in fix and back not in fix
     (fix,) = fixes("AGY502", view(app(status={**running, "history": history(50, 60, 70, 80, 300)})))
     assert end in fix
     (fix,) = fixes("AGY502", view(app(status=running, is_removed=True)))
     assert fix == f"end it: {end}"
-    (fix,) = fixes("AGY507", view(app(status=operation("Running", "no. Retrying attempt #4 at 3PM.", retryCount=3))))
+    retried = operation("Running", "no. Retrying attempt #4 at 3PM.", retryCount=3)
+    (fix,) = fixes("AGY507", view(app(status={**retried, **earlier})))
     assert end in fix and back in fix
+    (fix,) = fixes("AGY507", view(app(status=retried)))
+    assert end in fix and back not in fix
 
 
 @pytest.mark.parametrize("rule", LIVE)

@@ -15,6 +15,7 @@ from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository
 from argosy.advise.rules.rule import Rule
 from argosy.advise.schemas import Schemas
 from argosy.model.names import ResourceKey
+from argosy.schema.syntax import dns_label
 
 _ARGOCD: Final = ("argoproj.io", "ArgoCD")
 _WORK: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")
@@ -134,6 +135,13 @@ def _automated(repository: Repository) -> Iterator[Sight]:
 
 
 def _no_namespace(repository: Repository) -> Iterator[Sight]:
+    for written in (rendering.written for rendering in repository.renderings):
+        namespace = written.app.destination.namespace if written else ""
+        if written is not None and namespace and (wrong := dns_label(namespace)):
+            why = wrong[0].partition(" (e.g.")[0]
+            message = f"{written.name} goes to the namespace {namespace!r}, which no cluster can have: {why}"
+            at = written.at("spec", "destination", "namespace")
+            yield Sight(at, message, "correct the name", written.item.name, severity=Severity.ERROR)
     made = {item.key.name for _, item in repository.objects() if item.kind == ("", "Namespace")}
     made |= {item.key.name for item in repository.loose if item.kind == ("", "Namespace")}
     made |= {plan.namespace for plan in repository.planned} | {"default"}
@@ -142,7 +150,7 @@ def _no_namespace(repository: Repository) -> Iterator[Sight]:
         if written is None or "CreateNamespace=true" in written.app.policy.options or rendering.fault:
             continue
         namespace = written.app.destination.namespace
-        if not namespace or namespace in made or namespace.startswith(("kube-", "openshift")):
+        if not namespace or dns_label(namespace) or namespace in made or namespace.startswith(("kube-", "openshift")):
             continue
         if namespace == written.app.namespace or not rendering.items:
             continue
@@ -228,7 +236,8 @@ RULES: Final = (
         "The first sync fails: namespaces \"…\" not found.",
         "No manifest, no environment of argosy.yaml and no sync option of the Application makes it. A namespace that"
         " is made outside of this repository cannot be seen, so this is only for your information.",
-        "Add CreateNamespace=true to the sync options, or keep the Namespace in Git.",
+        "Add CreateNamespace=true to the sync options, or keep the Namespace in Git. A name that no namespace can have"
+        " is an error: correct it.",
         _no_namespace,
         "by the sync option",
     ),

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.model.application import Application, OperationState
 from argosy.model.names import ResourceKey
+from argosy.policy.projects import is_refusal
 from argosy.report.conditions import ConditionType
 from argosy.report.holds import read_hold
 from argosy.report.rollbacks import Rollback, rollback_of
@@ -263,6 +264,12 @@ def failures(app: Application) -> list[str]:
         if word in ("SyncFailed", "Failed", "Error"):
             found.append(f"wave {waves.get(each.key, 0)}: {each.key.kind}/{each.key.name}  {word}: {each.message}")
     return found
+
+
+def is_refused_by_project(app: Application) -> bool:
+    """Whether the last operation failed because the project forbids a source, a destination or an object."""
+    state = app.state
+    return state is not None and any(map(is_refusal, [state.message, *(result.message for result in state.results)]))
 
 
 def age(since: str, now: datetime) -> str:

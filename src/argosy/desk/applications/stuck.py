@@ -20,6 +20,11 @@ from argosy.sync.retry import is_resting
 
 POD: Final = GroupKind("", "Pod")
 UNSCHEDULED: Final = "Unschedulable"  # k8s: not hopeless: somebody may add a node, or end another Pod
+# Reasons for which a sync that is not over may never be: those that pass by themselves at times, too.
+NOT_STARTING: Final = IMAGE_FAILURES | {
+    "ErrImagePull", "CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+    UNSCHEDULED,
+}  # fmt: skip
 STARTING: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 DEEPEST: Final = 8  # owners above a Pod
 

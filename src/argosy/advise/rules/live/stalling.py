@@ -97,8 +97,8 @@ def _retries(app: LiveApp) -> Iterator[Sight]:
     revision = state.revision or state.request.sync.revision
     text = f"the sync of {revision[:7] or 'the same revision'} was tried {state.retries + 1} times: {said}"
     is_on = not state.progress.is_over
-    fix = f"correct it in Git; newer commits wait until this ends: argosy app terminate-op {app.name},"
-    fix += f" or go back: argosy app rollback {app.name}"
+    fix = f"correct it in Git; newer commits wait until this ends: argosy app terminate-op {app.name}"
+    fix += f", or go back: argosy app rollback {app.name}" if app.has_earlier_deployment else ""
     yield app.sight(text, fix if is_on else f"correct it in Git, then: argosy app sync {app.name}")
 
 

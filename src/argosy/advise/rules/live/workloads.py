@@ -98,7 +98,8 @@ def _ways_out(app: LiveApp | None) -> str:
     """Which commands end a sync that waits for the Pod; empty where none runs."""
     if app is None or not app.is_busy:
         return ""
-    return f"; a sync runs: end it: argosy app terminate-op {app.name}, or go back: argosy app rollback {app.name}"
+    back = f", or go back: argosy app rollback {app.name}" if app.has_earlier_deployment else ""
+    return f"; a sync runs: end it: argosy app terminate-op {app.name}{back}"
 
 
 def _unpulled(pod: Manifest) -> Iterator[tuple[str, str]]:
