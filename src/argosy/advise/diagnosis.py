@@ -34,6 +34,7 @@ INVALID: Final = Remedy("spec or project")
 # What helps where nobody proposes something better, by rule.
 USUAL: Final[Mapping[str, Remedy]] = {
     **dict.fromkeys(("AGY401", "AGY402", "AGY403", "AGY407", "AGY408", "AGY409"), Remedy("correct the script")),
+    "AGY118": Remedy("correct the pattern"),
     "AGY405": Remedy("use the CR"),
     "AGY406": Remedy("correct the key"),
     "AGY501": Remedy("ignore rule", False),
@@ -56,6 +57,8 @@ USUAL: Final[Mapping[str, Remedy]] = {
     "AGY518": Remedy("look at it"),
     "AGY519": Remedy("cluster"),
     "AGY520": Remedy("controller"),
+    "AGY521": Remedy("correct the window"),
+    "AGY522": Remedy("wait"),
 }
 
 

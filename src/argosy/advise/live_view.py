@@ -18,6 +18,8 @@ from argosy.compare import readable
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.project import Project
+from argosy.policy.clusters import Clusters
 from argosy.policy.engines import Engines
 from argosy.report.history import deployments
 from argosy.report.holds import read_hold, told
@@ -211,6 +213,8 @@ class LiveView:
     repositories: tuple[RepositorySecret, ...] | None = None  # None: Secrets may not be read
     models: tuple[ModelView, ...] = ()
     told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
+    projects: Mapping[str, Project] = field(default_factory=dict)  # by name, with what they inherit
+    clusters: Clusters = field(default_factory=Clusters)  # which addresses destinations have
     notes: tuple[str, ...] = ()  # what could not be looked at, and why
 
     def of(self, kind: GroupKind, namespace: str = "") -> list[Manifest]:

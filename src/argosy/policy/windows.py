@@ -150,6 +150,15 @@ def _selects_cluster(pattern: str, place: Destination) -> bool:
     return at_server or (bool(place.name) and matches(pattern, place.name))
 
 
+def find_window_fault(window: SyncWindow, now: datetime) -> str:
+    """Say what in a window cannot be understood; empty where all can."""
+    try:
+        is_active(window, now)
+    except WindowError as error:
+        return str(error)
+    return ""
+
+
 def is_active(window: SyncWindow, now: datetime) -> bool:
     """Raises WindowError."""
     return _start(window, now) is not None

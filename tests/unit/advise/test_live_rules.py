@@ -20,6 +20,7 @@ from argosy.advise.rules import CATALOGUE
 from argosy.advise.rules.live.judging import NOTEBOOK, NOTEBOOK_KEY
 from argosy.advise.rules.live.workloads import CLASS, MODEL
 from argosy.model.manifest import Manifest
+from argosy.model.project import Project, read_project
 from support.installation_facts import ago, app, differs, manifest, row, told, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
@@ -103,6 +104,17 @@ def deployment(generation: int, observed: int, written: float) -> Manifest:
 
 def operated(changed: float = 300, **more: Any) -> SettingsView:
     return SettingsView("openshift-gitops", "openshift-gitops", {}, changed=ago(changed), **more)
+
+
+def window(**fields: Any) -> dict[str, Any]:
+    """Open from 11 to 13 o'clock."""
+    usual = {"kind": "deny", "schedule": "0 11 * * *", "duration": "2h", "applications": ["*"], "description": "rest"}
+    return {**usual, **fields}
+
+
+def projects(*windows: dict[str, Any]) -> dict[str, Project]:
+    spec = {"sourceRepos": ["*"], "syncWindows": list(windows)}
+    return {"default": read_project({"metadata": {"name": "default"}, "spec": spec})}
 
 
 IMMUTABLE = 'Deployment.apps "one" is invalid: spec.selector: Invalid value: {…}: field is immutable'
@@ -557,6 +569,49 @@ CASES: Mapping[str, Case] = {
         ],
         [view(settings=operated()), view(app())],
     ),
+    "AGY521": Case(
+        bad=[
+            (
+                view(app(), projects=projects(window(**fields))),
+                f"AppProject/default: sync window 0 is malformed: {word}; until then models cannot sync",
+            )
+            for fields, word in (
+                ({"schedule": "61 * * * *"}, "the schedule of a sync window cannot be read: '61' is no minute"),
+                ({"duration": "an hour"}, "the duration of a sync window cannot be read: 'an hour' is no duration"),
+                ({"timeZone": "Mars/Olympus"}, "the time zone of a sync window is not known here: 'Mars/Olympus'"),
+                ({"kind": "forbid"}, "the sync window '0 11 * * *' is neither allow nor deny but 'forbid'"),
+            )
+        ],
+        good=[view(app(), projects=projects(window())), view(app(), projects=projects())],
+    ),
+    "AGY522": Case(
+        bad=[
+            (
+                view(app(sync="OutOfSync", spec=AUTOMATED), projects=projects(window())),
+                "its automated sync waits for a sync window: a deny window is open until 2026-11-15 13:00 UTC: "
+                "0 11 * * * for 2h (rest)",
+            ),
+            (
+                view(app(status=operation("Running")), projects=projects(window())),
+                "its operation waits for a sync window: a deny window is open until 2026-11-15 13:00 UTC",
+            ),
+            (
+                view(
+                    app(sync="OutOfSync", spec=AUTOMATED),
+                    projects=projects(window(kind="allow", schedule="0 20 * * *")),
+                ),
+                "no allow window is open until 2026-11-15 20:00 UTC",
+            ),
+        ],
+        good=[
+            view(app(spec=AUTOMATED), projects=projects(window())),
+            view(app(sync="OutOfSync"), projects=projects(window())),
+            view(app(sync="OutOfSync", spec=AUTOMATED), projects=projects(window(schedule="0 20 * * *"))),
+            view(app(sync="OutOfSync", spec=AUTOMATED), projects=projects(window(applications=["other"]))),
+            view(app(sync="OutOfSync", spec=AUTOMATED), projects=projects(window(duration="an hour"))),
+            view(app(status=operation("Running")), projects=projects(window(manualSync=True))),
+        ],
+    ),
 }
 LIVE = [number for number, rule in CATALOGUE.items() if rule.is_live]
 
@@ -610,6 +665,18 @@ def test_advice_about_a_sync_that_hangs_names_the_commands_that_help() -> None:
     assert end in fix and back in fix
     (fix,) = fixes("AGY507", view(app(status=retried)))
     assert end in fix and back not in fix
+
+
+def test_advice_about_a_window_names_what_may_be_typed() -> None:
+    waits = {"sync": "OutOfSync", "spec": AUTOMATED}
+    (fix,) = fixes("AGY522", view(app(**waits), projects=projects(window())))
+    assert fix == "wait until then, or change the window; see the windows: argosy proj windows list default"
+    (fix,) = fixes("AGY522", view(app(**waits), projects=projects(window(manualSync=True))))
+    assert "sync it by hand, which the window allows: argosy app sync models" in fix
+    (fix,) = fixes("AGY522", view(app(status=operation("Running")), projects=projects(window())))
+    assert "end the operation: argosy app terminate-op models" in fix
+    (fix,) = fixes("AGY521", view(app(), projects=projects(window(), window(duration="x"))))
+    assert fix.startswith("correct it: argosy proj windows update default 1 with --schedule, --duration or --time-zone")
 
 
 @pytest.mark.parametrize("rule", LIVE)

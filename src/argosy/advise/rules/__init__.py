@@ -21,6 +21,7 @@ from argosy.advise.rules import (
     ordering,
     patches,
     profiles,
+    projects,
     quotas,
     schemas,
     serving,
@@ -28,13 +29,22 @@ from argosy.advise.rules import (
     values_files,
     waiting,
 )
-from argosy.advise.rules.live import application_sets, destinations, drifting, judging, sources, stalling, workloads
+from argosy.advise.rules.live import (
+    application_sets,
+    destinations,
+    drifting,
+    judging,
+    sources,
+    stalling,
+    windows,
+    workloads,
+)
 from argosy.advise.rules.rule import Rule
 
 _FAMILIES: Final = (
     *(applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, quotas, patches),
-    *(notebooks, values_files, told, hygiene),
-    *(drifting, stalling, sources, workloads, judging, destinations, application_sets),
+    *(notebooks, values_files, told, hygiene, projects),
+    *(drifting, stalling, sources, workloads, judging, destinations, application_sets, windows),
 )
 CATALOGUE: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)

@@ -19,6 +19,7 @@ from argosy.advise.live_view import EVENT, Answer, LiveApp, LiveView, ModelView,
 from argosy.advise.rules import diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_ready
+from argosy.advise.rules.projects import SHALLOW, find_live_denials
 from argosy.advise.waves import Wait, wait_of
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.applications.reader import Reader, open_reader
@@ -119,7 +120,10 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     shown = settings.view
     if not shown.is_engine and any(each.health == "Progressing" for each in live if each.name in seen):
         shown = replace(shown, errors=await controller_errors(asking, shown.namespace))
-    view = LiveView(now, live, objects, frozenset(asking.unread), shown, secrets, models, settings.told)
+    projects, clusters = reader.rules.projects, reader.rules.clusters
+    told = {**settings.told, SHALLOW: find_live_denials(projects, live)}
+    unread = frozenset(asking.unread)
+    view = LiveView(now, live, objects, unread, shown, secrets, models, told, projects, clusters)
     mine = tuple(each for each in live if each.name in chosen)
     waits = tuple(wait for each in mine if (wait := wait_of(each, view)))
     compared = [each for each in mine if each.name in seen]

@@ -1,0 +1,101 @@
+"""Live rules about sync windows: Applications that wait for one, and windows that cannot be understood.
+
+In: a live view. Out: sights. Never: says that an Application waits if it has nothing to sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from argosy.advise.finding import Place, Severity, Sight
+from argosy.advise.live_view import LiveApp, LiveView, moment
+from argosy.advise.rules.rule import live_rule
+from argosy.model.project import Project, SyncWindow, read_project
+from argosy.policy.windows import Verdict, find_window_fault, is_for, verdict
+from argosy.report.holds import read_hold
+
+NAMED_APPS: Final = 3
+
+
+def _find_malformed(view: LiveView) -> Iterator[Sight]:
+    for project in view.projects.values():
+        for number, window in enumerate(read_project(project.wire).windows if project.wire else project.windows):
+            fault = find_window_fault(window, view.now)
+            if not fault:
+                continue
+            apps = [app.name for app in _apps_of(view, project) if is_for(window, view.clusters.placed(app.app))]
+            named = ", ".join(apps[:NAMED_APPS]) + (" and more" if len(apps) > NAMED_APPS else "")
+            blocked = f"; until then {named} cannot sync" if apps else ""
+            place = f"AppProject/{project.name}"
+            text = f"{place}: sync window {number} is malformed: {fault.partition('; ')[0]}{blocked}"
+            yield Sight(Place(place), text, _correction(project, number, window), place, "spec.syncWindows")
+
+
+def _correction(project: Project, number: int, window: SyncWindow) -> str:
+    if window.kind not in ("allow", "deny"):
+        command = f"argosy proj windows delete {project.name} {number}"
+        return f"take it away, and add it with a kind that is allow or deny: {command}"
+    return f"correct it: argosy proj windows update {project.name} {number} with --schedule, --duration or --time-zone"
+
+
+def _apps_of(view: LiveView, project: Project) -> list[LiveApp]:
+    return [app for app in view.apps if app.app.project == project.name]
+
+
+def _find_waiting(view: LiveView) -> Iterator[Sight]:
+    for project in view.projects.values():
+        for app in _apps_of(view, project) if project.windows else ():
+            found = _find_blocking(view, project, app)
+            if found is not None and found.window is not None:
+                what = "its operation" if app.is_busy else "its automated sync"
+                yield app.sight(f"{what} waits for a sync window: {found.reason}", _way_out(view, project, app, found))
+
+
+def _find_blocking(view: LiveView, project: Project, app: LiveApp) -> Verdict | None:
+    """Return the verdict that keeps the Application from syncing now; None where it need not or may."""
+    placed, state = view.clusters.placed(app.app), app.app.state
+    if app.is_busy:
+        is_running = state is not None and not state.progress.is_over
+        request = app.app.operation or (state.request if state else None)
+        is_manual = request is None or not request.is_automated
+        started = moment(state.started) if state is not None and is_running else None
+        found = verdict(project.windows, placed, view.now, is_manual=is_manual, started=started)
+    elif app.sync == "OutOfSync" and app.is_automated and read_hold(app.app.annotations) is None:
+        found = verdict(project.windows, placed, view.now, is_manual=False)
+    else:
+        return None
+    return None if found.is_allowed else found
+
+
+def _way_out(view: LiveView, project: Project, app: LiveApp, found: Verdict) -> str:
+    wait = "wait until then, or " if found.ends is not None else ""
+    windows = f"see the windows: argosy proj windows list {project.name}"
+    if app.is_busy:
+        return f"{wait}end the operation: argosy app terminate-op {app.name}; {windows}"
+    if verdict(project.windows, view.clusters.placed(app.app), view.now, is_manual=True).is_allowed:
+        return f"{wait}sync it by hand, which the window allows: argosy app sync {app.name}; {windows}"
+    return f"{wait}change the window; {windows}"
+
+
+RULES: Final = (
+    live_rule(
+        "AGY521",
+        Severity.ERROR,
+        "A sync window that cannot be understood",
+        "Every Application that the window selects cannot sync, neither by itself nor by hand, until it is corrected.",
+        "The schedule, the duration, the time zone or the kind of the window was read as the engine reads it.",
+        "Correct the window: argosy proj windows update PROJECT ID, or take it away: argosy proj windows delete.",
+        _find_malformed,
+    ),
+    live_rule(
+        "AGY522",
+        Severity.WARNING,
+        "An Application waits for a sync window",
+        "What is in Git is not delivered before the window ends, or before one that allows syncs opens.",
+        "The Application is OutOfSync and syncs by itself, or has an operation, and the windows of its project do not"
+        " let it begin now, as the engine judges them.",
+        "Wait until the time that is named, sync by hand where the window allows that, or change the window.",
+        _find_waiting,
+    ),
+)
