@@ -304,3 +304,28 @@ async def test_a_name_that_is_not_there_and_a_flag_that_means_nothing_are_told(d
     assert said.code == 2 and "there is no Application 'nobody'" in said.err
     assert (await desk.argosy("doctor", "-y")).code == 2
     assert (await desk.argosy("doctor", "--match", "(")).code == 2
+
+
+async def test_windows_and_denials_of_a_project_are_found(desk: Scene) -> None:
+    malformed = {"kind": "deny", "schedule": "0 8 * * *", "duration": "an hour", "clusters": ["nowhere"]}
+    always = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["models"]}
+    spec = {
+        "sourceRepos": ["*", "!https://github.com/*"],
+        "destinations": [{"server": "*", "namespace": "*"}],
+        "syncWindows": [always, malformed],
+    }
+    metadata = {"name": "team", "namespace": CONTROL}
+    await desk.cluster.create(
+        {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec}
+    )
+    key = ResourceKey(*APPLICATION, CONTROL, "models")
+    await desk.cluster.patch(key, {"spec": {"project": "team"}, "operation": {"sync": {}}})
+    await desk.until(lambda status: "blocked by sync window" in str((status.get("operationState") or {}).get("message")))
+    found = {each["rule"]: each for each in (await diagnosed(desk, code=1))["findings"] if "rule" in each}
+    assert found["AGY522"]["application"] == "models"
+    assert found["AGY522"]["cause"] == (
+        "its operation waits for a sync window: a deny window is open without end: * * * * * for 1h"
+    )
+    assert "argosy app terminate-op models" in found["AGY522"]["fix"]
+    assert "AppProject/team: sync window 1 is malformed" in found["AGY521"]["cause"]
+    assert "'!https://github.com/**'" in found["AGY118"]["fix"]
