@@ -320,7 +320,7 @@ async def test_windows_and_denials_of_a_project_are_found(desk: Scene) -> None:
     )
     key = ResourceKey(*APPLICATION, CONTROL, "models")
     await desk.cluster.patch(key, {"spec": {"project": "team"}, "operation": {"sync": {}}})
-    await desk.until(lambda status: "blocked by sync window" in str((status.get("operationState") or {}).get("message")))
+    await desk.until(lambda status: "blocked by sync window" in str(status.get("operationState")))
     found = {each["rule"]: each for each in (await diagnosed(desk, code=1))["findings"] if "rule" in each}
     assert found["AGY522"]["application"] == "models"
     assert found["AGY522"]["cause"] == (

@@ -187,6 +187,7 @@ class SettingsView:
     has_stopped: bool = False  # a controller of argosy gave its Lease back, and none holds one now
     sees_leases: bool = True  # False: whether a controller of argosy runs may not be read
     renewed: str = ""  # when an engine of argosy last said that it delivers, RFC 3339
+    lease_seconds: float = 0.0  # after which a Lease of such an engine that is not renewed ends
 
 
 class Answer(NamedTuple):

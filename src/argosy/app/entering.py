@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from argosy.app.choosing import chosen_folder, find_run
 from argosy.app.folder import state_home, write_text
+from argosy.app.target import TargetOptions, find_target, target_variable
 from argosy.desk.accounts.codes import Codes
 from argosy.model.errors import UserError
 
@@ -38,10 +39,29 @@ def entrance_here(data_dir: Path | None = None, port: int = 0) -> tuple[str, Pat
     """The address, and the folder that only its owner may read."""
     running = (*_demos(data_dir), *(served() if data_dir is None else ()))
     found = [each for each in running if not port or each.port == port]
+    if data_dir is None and not port:
+        found = _pages_of_target(found)
     if not found:
         where = f" on port {port}" if port else ""
         raise UserError(f"no page runs here{where}; start one: argosy demo, or argosy serve")
     return entrance(found[0].url, found[0].folder), found[0].folder
+
+
+def _pages_of_target(pages: list[Running]) -> list[Running]:
+    """Keep the pages of the cluster that ARGOSY_CONTEXT or KUBECONFIG leads to; all where neither is set.
+
+    Raises UserError if pages run, and none shows that cluster.
+    """
+    variable = target_variable()
+    if not variable or not pages:
+        return pages
+    target = find_target(TargetOptions())
+    urls = pages_of(target.connection.server)
+    found = [page for page in pages if page.url in urls]
+    if not found:
+        advice = f"start one: argosy serve, or open that of another cluster: argosy open --port {pages[0].port}"
+        raise UserError(f"{variable} leads to {target.where}, and no page that runs here shows it; {advice}")
+    return found
 
 
 def entrance(url: str, folder: Path) -> str:

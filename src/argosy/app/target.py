@@ -76,7 +76,7 @@ def naming_variable(context: str) -> Iterator[None]:
 
 def find_sandbox(data_dir: Path | None = None) -> tuple[DataFolder, Run]:
     """Choose the sandbox or demo to act on; refuse if ARGOSY_CONTEXT or KUBECONFIG leads to another cluster."""
-    if data_dir is None and (variable := _target_variable()):
+    if data_dir is None and (variable := target_variable()):
         target = find_target(TargetOptions())
         if found := find_run(target.connection.server):
             return found
@@ -88,7 +88,7 @@ def find_sandbox(data_dir: Path | None = None) -> tuple[DataFolder, Run]:
 
 def describe_other_target(folder: DataFolder) -> str:
     """Say which cluster ARGOSY_CONTEXT or KUBECONFIG leads to, if it is not the one of this folder."""
-    variable = _target_variable()
+    variable = target_variable()
     if not variable:
         return ""
     try:
@@ -99,7 +99,7 @@ def describe_other_target(folder: DataFolder) -> str:
     return "" if found and found[0].root == folder.root else f"{variable} leads elsewhere, to {target.where}"
 
 
-def _target_variable() -> str:
+def target_variable() -> str:
     """Return the variable of the environment that chooses a cluster, if one is set."""
     if os.environ.get(CONTEXT_VARIABLE):
         return CONTEXT_VARIABLE

@@ -22,6 +22,7 @@ from argosy.report.wire import mapping, mappings
 GAP: Final = "  "
 UNDER: Final = "  └ "
 SHORTEST: Final = 20
+MAX_WHY_LENGTH: Final = 300  # characters of WHY in a list, however wide the output is
 MOST_REASONS: Final = 5  # objects that say why they are not healthy
 WIDE: Final = (
     "NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS", "REPO", "PATH", "TARGET",
@@ -81,7 +82,8 @@ def list_lines(
 ) -> list[str]:
     """A glance: what each is, and why it is not as it should be; who delivers it, where an Argo CD does, too.
 
-    On a terminal WHY is cut to its width, so that each Application has one row; `wide_lines` have it whole.
+    On a terminal WHY is cut to its width, so that each Application has one row, elsewhere to MAX_WHY_LENGTH characters;
+    `wide_lines` have it whole.
     """
     if engines is not None and not any(engines.over(app.namespace) for app in apps):
         engines = None
@@ -95,7 +97,7 @@ def list_lines(
                 name,
                 screen.mark(facts.sync_word(app)),
                 screen.mark(facts.health_word(app)),
-                facts.why(app, (found or {}).get(app.key, "")),
+                cut(plain(facts.why(app, (found or {}).get(app.key, ""))), MAX_WHY_LENGTH),
                 ",".join(map(facts.short, facts.revisions(app))) or "-",
                 f"{facts.policy_word(app)}{' (held)' if hold else ''}",
                 facts.age(facts.created(app), now),

@@ -73,8 +73,9 @@ def run(chosen: argparse.Namespace) -> int:
             writes = chosen.write_baseline
             found = check(paths, baseline=chosen.baseline, is_writing=writes, manner=manner, talk=_talk)
     if found.is_empty:
-        message = "holds no Application, no kustomization, no manifest and no notebook; correct the path"
-        raise UserError(message, where=", ".join(paths))
+        message = "holds no Application, no kustomization, no manifest and no notebook"
+        here = "name a folder: argosy check FOLDER, or begin a repository: argosy init FOLDER"
+        raise UserError(f"{message}; {'correct the path' if chosen.paths else here}", where=", ".join(paths))
     least = Severity(chosen.fail_on).weight
     is_bad = any(each.severity.weight >= least for each in found.findings)
     with answering(NO if is_bad else DONE) as code:

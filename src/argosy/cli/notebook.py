@@ -143,7 +143,7 @@ def _add_lint(parts: Commands[argparse.ArgumentParser]) -> None:
     about = "look for faults in notebooks without running them"
     shown = ["lint train.ipynb", "lint notebooks/*.ipynb --level production -o json"]
     parser = _add(parts, "lint", about, shown, ("text", "json"))
-    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE.ipynb", help="notebooks")
+    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE.ipynb|DIR", help="notebooks, or folders")
     about = "a parameter that shall be set; repeatable"
     parser.add_argument("-p", "--param", action="append", default=[], metavar="NAME", help=about)
     about = "which severity fails: learning error, development and staging warning (default), production info"

@@ -48,7 +48,7 @@ def comparison(chosen: argparse.Namespace) -> Comparison:
 def lint(chosen: argparse.Namespace) -> int:
     from argosy.addons.notebooks.runner.order import Validation
     from argosy.desk.notebooks import linting
-    from argosy.desk.notebooks.files import read
+    from argosy.desk.notebooks.files import list_notebooks, read
 
     wanted = {"level": chosen.level, "verifyAssertions": chosen.verify_assertions}
     wanted |= {"requireExplicitExitCodes": chosen.require_exit_codes}
@@ -56,7 +56,13 @@ def lint(chosen: argparse.Namespace) -> int:
     remarks: list[Remark] = []
     unread: dict[Path, UserError] = {}
     readable: list[Path] = []
-    for path in dict.fromkeys(chosen.paths):
+    paths: list[Path] = []
+    for path in chosen.paths:
+        try:
+            paths += list_notebooks(path) if path.is_dir() else [path]
+        except UserError as error:
+            unread[path] = error
+    for path in dict.fromkeys(paths):
         try:
             remarks += linting.lint(str(path), read(path), validation, chosen.param)
             readable.append(path)
@@ -78,7 +84,7 @@ def lint(chosen: argparse.Namespace) -> int:
             screen = Screen(sys.stdout)
             for each in remarks:
                 print(_remark_line(each, screen, is_bad=each in bad))
-            for path in readable if len(chosen.paths) > 1 else ():
+            for path in readable if len(paths) > 1 else ():
                 remarked, failing = counted(_count(remarks, path), "remark"), _count(bad, path)
                 print(f"{plain(str(path))}: {remarked}, {failing} that fail")
             notebooks = counted(len(readable), "notebook")

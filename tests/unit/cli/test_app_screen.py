@@ -220,6 +220,14 @@ def test_a_cause_that_has_no_room_in_its_row_is_one_line_below_it_and_cut() -> N
     assert len(below) == 80 and all(len(line) <= 80 for line in (head, row))
 
 
+def test_a_long_cause_is_cut_where_there_is_no_terminal() -> None:
+    screen, now = Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
+    long = "why " * 200
+    _, row = app_screen.list_lines([application(message=long)], screen, now, "argocd")  # type: ignore[list-item]
+    assert f"{long[:299]}… " in row and "4c1d2e3" in row
+    assert app_screen.wide_lines([application(message=long)], {})[1].endswith(long.strip())  # type: ignore[list-item]
+
+
 def test_a_wide_list_has_the_whole_cause_last() -> None:
     app = application(message=CAUSE)
     head, row = app_screen.wide_lines([app], {})  # type: ignore[list-item]

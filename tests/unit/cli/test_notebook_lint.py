@@ -82,3 +82,27 @@ def test_json_of_notebooks_that_all_can_be_read_lists_none_as_unreadable(
 ) -> None:
     assert main(["notebook", "lint", "good.ipynb", "-o", "json"]) == DONE
     assert json.loads(capsys.readouterr().out)["unreadable"] == []
+
+
+def test_a_folder_stands_for_the_notebooks_below_it(
+    names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sub" / ".ipynb_checkpoints").mkdir(parents=True)
+    write(tmp_path / "sub", "three.ipynb", "x = 3")
+    write(tmp_path / "sub" / ".ipynb_checkpoints", "three-checkpoint.ipynb", "x = (")
+    assert main(["notebook", "lint", "sub"]) == DONE
+    assert capsys.readouterr().out.splitlines()[-1] == "1 notebook, 0 remarks, 0 that fail"
+    assert main(["notebook", "lint", ".", "one.ipynb"]) == NO
+    assert capsys.readouterr().out.splitlines()[-1] == "4 notebooks, 3 remarks, 3 that fail"
+
+
+def test_a_folder_without_notebooks_is_told(
+    names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "none").mkdir()
+    assert main(["notebook", "lint", "none"]) == CANNOT
+    assert capsys.readouterr().err == (
+        "argosy: none: holds no notebook\nnext: name a file that ends in .ipynb, or another folder\n"
+    )
+    assert main(["notebook", "lint", "none", "good.ipynb"]) == CANNOT
+    assert "1 notebook, 0 remarks" in capsys.readouterr().out

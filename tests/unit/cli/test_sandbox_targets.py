@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from argosy.app.entering import told
 from argosy.app.folder import DataFolder, Run, state_home
 from argosy.cli import CANNOT, main
 from argosy.model.manifest import dump
@@ -128,3 +129,29 @@ def test_the_kubeconfig_is_printed_with_a_word_about_whose_it_is(
     monkeypatch.delenv("KUBECONFIG")
     assert main(["sandbox", "kubeconfig", "--data-dir", str(folder.root)]) == 0
     assert capsys.readouterr().err == f"target: the sandbox in {folder.root}, which does not run\n"
+
+
+def test_open_does_not_open_the_page_of_another_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = "http://127.0.0.1:9000"
+    with running_demo() as demo:
+        demo.write_run(Run(os.getpid(), API, str(demo.kubeconfig), str(demo.root), name="demo", url=page))
+        for file in (None, demo.kubeconfig):
+            monkeypatch.setenv("KUBECONFIG", str(file or ""))
+            assert main(["open", "--no-browser"]) == 0
+            assert capsys.readouterr().out.startswith(f"{page}/enter?code=")
+        monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "prod", "https://prod.example.com")))
+        assert main(["open", "--no-browser"]) == CANNOT
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err == (
+            "argosy: KUBECONFIG leads to context prod (https://prod.example.com), and no page that runs here shows it\n"
+            "next: start one: argosy serve, or open that of another cluster: argosy open --port 9000\n"
+        )
+        assert main(["open", "--no-browser", "--port", "9000"]) == 0
+        served = "http://127.0.0.1:9001"
+        with told(state_home() / "page", served, "context prod (https://prod.example.com)"):
+            capsys.readouterr()
+            assert main(["open", "--no-browser"]) == 0
+            assert capsys.readouterr().out.startswith(f"{served}/enter?code=")

@@ -35,6 +35,18 @@ def test_a_folder_without_anything_is_an_error(tmp_path: Path, capsys: pytest.Ca
     assert "holds no Application, no kustomization, no manifest and no notebook" in capsys.readouterr().err
 
 
+def test_an_empty_folder_that_nobody_typed_is_told_with_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words, advice in (
+        ([], "name a folder: argosy check FOLDER, or begin a repository: argosy init FOLDER"),
+        (["."], "correct the path"),
+    ):
+        assert main(["check", *words]) == 2
+        assert capsys.readouterr().err.splitlines()[-1] == f"next: {advice}"
+
+
 def test_a_folder_with_a_manifest_or_a_notebook_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "a.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
     assert not looked(tmp_path).is_empty

@@ -125,6 +125,15 @@ async def test_a_controller_that_was_killed_says_how_to_start_it_again(cluster: 
     )  # fmt: skip
 
 
+async def test_a_controller_that_missed_its_renewals_is_not_said_to_deliver(cluster: Cluster) -> None:
+    await create_lease(cluster, "killed", 25)
+    found = await controllers(cluster)
+    assert found.mark is Mark.UNKNOWN
+    assert found.text == (
+        "no sign of life from argosy's controller for 25s: does it run? Else start argosy controller"
+    )
+
+
 @pytest.mark.parametrize("is_simulated", [True, False])
 async def test_a_controller_that_holds_its_lease_delivers_beside_a_stand_in(
     cluster: Cluster, is_simulated: bool

@@ -122,6 +122,9 @@ def _alive(
         if quiet > SILENT:
             text = f"argosy's controller gave its last sign {span(quiet)} ago: {START}"
             return HeadCheck("controllers", Mark.BAD, text)
+        if quiet > (view.lease_seconds or SILENT):  # it renews its Lease several times in that time
+            text = f"no sign of life from argosy's controller for {span(quiet)}: does it run? Else {START}"
+            return HeadCheck("controllers", Mark.UNKNOWN, text)
         return HeadCheck("controllers", Mark.OK, "argosy delivers")
     if any(CONTROLLER in each["metadata"]["name"] and not is_simulated(each) for each in workloads):
         version = _argo_version(workloads)

@@ -83,6 +83,7 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         has_stopped=lease is not None and not leases,
         sees_leases=LEASES not in asking.unread,
         renewed=max((str(mapping(each["spec"]).get("renewTime") or "") for each in leases), default=""),
+        lease_seconds=max((_lease_seconds(each) for each in leases), default=0.0),
     )
     view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _owner(config))
     if resource is not None and config is not None:
@@ -93,6 +94,10 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         edits = await find_hand_edits(asking, view, known)
         told |= {DISAGREES: (*told.get(DISAGREES, ()), *edits)} if edits else {}
     return Settings(view, told, resource, config)
+
+
+def _lease_seconds(lease: Manifest) -> float:
+    return float(mapping(lease["spec"]).get("leaseDurationSeconds") or 0)
 
 
 async def _find_unexpanded(asking: Asking, control: str) -> tuple[str, ...]:

@@ -41,6 +41,18 @@ def read(path: Path) -> Notebook:
     return found
 
 
+def list_notebooks(folder: Path) -> list[Path]:
+    """List the notebooks below a folder, without the copies that Jupyter keeps and without hidden folders."""
+    found = sorted(
+        file
+        for file in folder.rglob("*.ipynb")
+        if not any(part.startswith(".") for part in file.relative_to(folder).parts) and file.is_file()
+    )
+    if not found:
+        raise UserError("holds no notebook; name a file that ends in .ipynb, or another folder", where=str(folder))
+    return found
+
+
 def _upgraded(path: Path) -> Notebook:
     """A notebook of version 3, as the runner reads it."""
     from argosy.addons.notebooks.runner import running
