@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 
+from support import syscall_attacks
+
 
 def echo(payload):
     return payload
@@ -202,3 +204,8 @@ def twice(payload):
 
 
 answer = 42
+
+
+def make_call(payload):
+    """The error number of a system call of syscall_attacks."""
+    return syscall_attacks.make_call(payload)

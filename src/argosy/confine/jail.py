@@ -12,7 +12,7 @@ import signal
 import struct
 import sys
 
-from argosy.confine import landlock, room
+from argosy.confine import landlock, room, seccomp, syscalls
 
 TYPE_CHECKING = False  # as in __init__: programs wait for the imports here
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _ADDRESSES = 4 << 30
 _WRITE_FACTOR, _WRITE_ROOM = 16, 4 << 20  # set aside for writing the answer: what orjson asks for, twice
 _PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS = 1, 4, 38, 39
 _CAPABILITIES_V3 = 0x20080522
+_JOIN_SESSION_KEYRING = 1
 _NEW_IPC, _NEW_NET = 0x08000000, 0x40000000
 
 
@@ -67,7 +68,8 @@ def enter(
         "NPROC": 0,
         "NOFILE": _OPEN_FILES,
     }
-    return _enter(parent, wanted, rules=rules, abi=abi, offline=offline, missing=missing)
+    filter_for = {"sockets": seccomp.NO_SOCKETS, "shares_ipc": True, "is_worker": True}
+    return _enter(parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, missing=missing)
 
 
 def enter_as_program(
@@ -77,12 +79,15 @@ def enter_as_program(
     rules: int | None,
     abi: int,
     offline: bool,
+    has_ports: bool,
+    shares_ipc: bool,
     users: int | None,
     missing: list[str],
 ) -> dict[str, Any]:
     """The same for a process that is about to become a program; it may start others, and write to its scratch.
 
-    `users` is of room.make_users, if the program gets a namespace of users that it is not in yet.
+    `users` is of room.make_users, if the program gets a namespace of users that it is not in yet. `has_ports`: it may
+    call ports of the machine's network. `shares_ipc`: it has no namespace of System V IPC of its own.
     """
     wanted: dict[str, int | tuple[int, int]] = {
         # Programs in Go set aside far more addresses than they use; what they really write to is in DATA.
@@ -93,12 +98,15 @@ def enter_as_program(
         "NPROC": needs["processes"] + needs["tasks"],
         "NOFILE": _OPEN_FILES_OF_A_PROGRAM,
     }
-    return _enter(parent, wanted, rules=rules, abi=abi, offline=offline, users=users, missing=missing)
+    sockets = seccomp.INTERNET_SOCKETS if offline or has_ports else seccomp.UNIX_SOCKETS
+    filter_for = {"sockets": sockets, "shares_ipc": shares_ipc}
+    return _enter(parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, users=users, missing=missing)
 
 
 def _enter(
     parent: int,
     wanted: Mapping[str, int | tuple[int, int]],
+    filter_for: Mapping[str, Any],
     *,
     rules: int | None,
     abi: int,
@@ -111,6 +119,7 @@ def _enter(
     # Before the user changes (no_new_privs) and before Landlock (reads /proc).
     _prctl(_SET_NO_NEW_PRIVS, 1)
     rlimits = _set_rlimits({**wanted, "CORE": 0, "MEMLOCK": 0}, missing)
+    has_own_keyring = leave_keyrings()  # while root, whose quota of keys is not the one that confined users share
     if users is not None:
         room.enter_users(users)  # after the limits, which only root of the machine may raise
     _become_nobody(missing)
@@ -118,18 +127,50 @@ def _enter(
     _prctl(_SET_DUMPABLE, 0)
     die_with(parent)
     version = _enter_landlock(rules, abi, missing)
+    is_filtered = _enter_seccomp(filter_for, missing)  # last: what is done above is refused from here on
+    network = _judge_network(offline, version, is_filtered and filter_for["sockets"] != seccomp.INTERNET_SOCKETS)
     if not offline:
-        missing.append(f"network: not an empty one of its own; {'only TCP' if version >= 4 else 'nothing'} is refused")
+        refused = {"no-sockets": "every socket but Unix ones", "no-tcp": "only TCP", "open": "nothing"}[network]
+        missing.append(f"network: not an empty one of its own; {refused} is refused")
     return {
         "started": True,
         "uid": os.getuid(),
         "gid": os.getgid(),
         "landlock": version,
-        "network": "none" if offline else "no-tcp" if version >= 4 else "open",
+        "network": network,
+        "seccomp": is_filtered,
+        "session_keyring": has_own_keyring,
         "no_new_privs": _prctl(_GET_NO_NEW_PRIVS) == 1,
         "rlimits": rlimits,
         "missing": missing,
     }
+
+
+def _judge_network(offline: bool, landlock_version: int, has_no_sockets: bool) -> str:
+    if offline:
+        return "none"
+    return "no-sockets" if has_no_sockets else "no-tcp" if landlock_version >= 4 else "open"
+
+
+def leave_keyrings() -> bool:
+    """Give this process an empty session keyring, so that keys of its parent and of other runs are not its own."""
+    machine = syscalls.MACHINES.get(os.uname().machine) if sys.platform == "linux" else None
+    if machine is None:
+        return False
+    number = syscalls.NUMBERS["keyctl"][machine[0]]
+    return int(ctypes.CDLL(None).syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)) >= 0
+
+
+def _enter_seccomp(filter_for: Mapping[str, Any], missing: list[str]) -> bool:
+    if not seccomp.is_supported():
+        missing.append(f"seccomp: there is no filter for {sys.platform} on {os.uname().machine}")
+        return False
+    try:
+        seccomp.install(seccomp.build_filter(**filter_for))
+    except OSError as problem:
+        missing.append(f"seccomp: {problem}")
+        return False
+    return True
 
 
 def _prctl(option: int, value: int = 0) -> int:

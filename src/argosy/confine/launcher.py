@@ -133,8 +133,8 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
         abi = landlock.abi()
         rules = _rules(order, abi)
         force = jail.enter_as_program(
-            os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline, users=order["users"],
-            missing=missing,
+            os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline,
+            has_ports=bool(order.get("ports")), shares_ipc=order["shares_ipc"], users=order["users"], missing=missing,
         )  # fmt: skip
         os.chdir(order["folder"])
         _say(report, "confinement", force)
@@ -152,7 +152,8 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
 def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
     """Whether this process has an empty network now. Who can have one can have a root folder of its own too."""
     offline = order["offline"] or (not order.get("ports") and jail.leave_network())
-    if offline or (os.geteuid() == 0 and room.leave(room.NEW_IPC)):
+    order["shares_ipc"] = not (offline or order["apart"] or (os.geteuid() == 0 and room.leave(room.NEW_IPC)))
+    if not order["shares_ipc"]:
         jail.close_shared_memory()
     mounts, extras = order.get("mounts") or [], order.get("extras") or []
     if offline or order["apart"] or os.geteuid() == 0:

@@ -54,7 +54,9 @@ class Confinement:
     uid: int = -1
     gid: int = -1
     landlock: int = 0  # the kernel's ABI that the rules were written for; 0: none in force
-    network: str = "open"  # "none": an empty network; "no-tcp": TCP is refused; "open": not confined
+    network: str = "open"  # "none": an empty network; "no-sockets", "no-tcp": refused; "open": not confined
+    seccomp: bool = False  # our own filter of system calls
+    session_keyring: bool = False  # an empty one of its own
     no_new_privs: bool = False
     rlimits: Mapping[str, int] = field(default_factory=dict)
     missing: tuple[str, ...] = ("no worker was started yet",)
