@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.app.confinement import ConfinementCheck
 from argosy.app.grounds import Grounds
 from argosy.app.measuring import Measures
 from argosy.app.outpost import Outpost
@@ -137,6 +138,7 @@ class Engine:
         self._prints: dict[str, Footprint | None] = {}
         self._local_until = 0.0
         self._local: dict[str, list[ResourceKey]] | None = None  # to be found out
+        self.confinement = ConfinementCheck()
         self.filled_at: float | None = None  # when the cache was whole for the first time
 
     def _knows(self, kind: GroupKind) -> bool:
@@ -230,6 +232,7 @@ class Engine:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(_for_ever(self.everything.run), name="everything")
                 tasks.create_task(_for_ever(self.beside.run), name="beside")
+                tasks.create_task(self.confinement.run(), name="confinement check")
                 await self.everything.synced()
                 await self.beside.synced()
                 self.filled_at = self.clock.monotonic()

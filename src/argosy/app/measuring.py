@@ -38,6 +38,7 @@ from argosy.runtime import Cache
 from argosy.runtime.everything import Everything
 
 if TYPE_CHECKING:
+    from argosy.app.confinement import ConfinementCheck
     from argosy.app.engine import Engine
 
 RECONCILING: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: its own
@@ -117,6 +118,7 @@ def of_engine(engine: Engine) -> Iterator[Family]:
     yield from engine.measures.families()
     yield from _of_clusters(engine)
     yield from _of_queue(engine)
+    yield from of_confinement(engine.confinement)
     every = len(engine.cache.keys(APPLICATION))
     yield one("argosy_applications", "gauge", "Applications that there are.", every)
     yield one("argosy_shard_applications", "gauge", "Those of them that this controller has.", len(ours))
@@ -125,6 +127,13 @@ def of_engine(engine: Engine) -> Iterator[Family]:
         about = "Whether the Lease of this controller is valid, which shares the work with others."
         yield one("argosy_member", "gauge", about, int(members.is_valid()), member=members.identity)
         yield one("argosy_members", "gauge", "Controllers that share the work.", len(members.roster))
+
+
+def of_confinement(check: ConfinementCheck) -> Iterator[Family]:
+    about = "Whether untrusted code is refused where it cannot be confined."
+    yield one("argosy_confinement_required", "gauge", about, int(check.is_required))
+    samples = [Sample({"protection": name}, int(holds)) for name, holds in check.protections().items()]
+    yield Family("argosy_confinement", "gauge", "Whether a protection of untrusted code is in force.", samples)
 
 
 def _ours(engine: Engine) -> list[Manifest]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from argosy import __version__
 from argosy.app import entering
+from argosy.app.confinement import ConfinementCheck
 from argosy.app.controlling import target_here
 from argosy.app.folder import state_home
 from argosy.app.listening import Certificate, bind, listening
@@ -172,12 +173,15 @@ async def serving(
         told = _serve_options(options, port, certificate)
         async with opened_site(cluster, where, told, options.place, namespace, repositories, crew) as site:
             entry = build(site)
+            confinement = ConfinementCheck()
+            checking = asyncio.create_task(confinement.run(), name="confinement check")
+            sockets.callback(checking.cancel)
             with _audit_kept(options.place), masked(entry.mask):
                 async with (
                     listening(entry, listeners, certificate=certificate, closing=entry.close),
                     probed(
                         options.metrics_port,
-                        _signs(site, entry),
+                        _signs(site, entry, confinement),
                         listen=LOOPBACK[0] if told.is_loopback else EVERYWHERE[1],
                         flag="--metrics-port",
                     ),
@@ -188,14 +192,17 @@ async def serving(
                         yield found
 
 
-def _signs(site: Site, entry: Entry) -> Signs:
+def _signs(site: Site, entry: Entry, confinement: ConfinementCheck) -> Signs:
     """Who answers is ready: everything was listed before. A cluster that is away comes back, and pages say so."""
     from argosy.server.api.metrics import measured
 
     def ended() -> Sequence[str]:
         return [ENDED] if site.lookout.has_ended else ()
 
-    return Signs([lambda: measured(site, entry)], ended, ended, ended)
+    def troubles() -> Sequence[str]:
+        return [*ended(), *confinement.troubles()]
+
+    return Signs([lambda: measured(site, entry)], troubles, ended, ended)
 
 
 def _listeners(options: PageOptions) -> list[socket.socket]:

@@ -73,7 +73,8 @@ class Vitals:
         return self._was_joined
 
     def troubles(self) -> list[str]:
-        return [*self._of_lease(), *self._of_silence(), *self.stuck(), *self._overlong(is_away=True)]
+        confinement = [] if self.engine is None else self.engine.confinement.troubles()
+        return [*self._of_lease(), *self._of_silence(), *self.stuck(), *self._overlong(is_away=True), *confinement]
 
     def stuck(self) -> list[str]:
         """Those of them that a new process would mend: it could do no more while a cluster is away, or slow."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from argosy.confine.crew import Crew
     from argosy.confine.limits import Confinement, Limits, ProgramLimits
     from argosy.confine.pool import Pool
-    from argosy.confine.refusals import ConfinedError, CrashError, OverLimit, RefusedError
+    from argosy.confine.refusals import ConfinedError, CrashError, NotConfinedError, OverLimit, RefusedError
 
 __all__ = [
     "ConfinedError",
@@ -22,6 +22,7 @@ __all__ = [
     "CrashError",
     "Crew",
     "Limits",
+    "NotConfinedError",
     "OverLimit",
     "Pool",
     "ProgramLimits",
@@ -36,6 +37,7 @@ _HOMES = {
     "ProgramLimits": "limits",
     "ConfinedError": "refusals",
     "CrashError": "refusals",
+    "NotConfinedError": "refusals",
     "OverLimit": "refusals",
     "RefusedError": "refusals",
 }

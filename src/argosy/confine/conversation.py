@@ -16,7 +16,7 @@ import orjson
 
 from argosy.confine import wire
 from argosy.confine.limits import Limits
-from argosy.confine.refusals import ConfinedError, RefusedError, over_limit
+from argosy.confine.refusals import ConfinedError, NotConfinedError, RefusedError, over_limit
 from argosy.model.errors import UserError
 
 _WINDOW = 256 << 10  # bytes of calls on the way to a worker: enough to keep it busy
@@ -130,7 +130,10 @@ class Worker:
         return self._busy > self._most_busy
 
     async def ready(self, seconds: float) -> dict[str, Any] | None:
-        """The worker's own report of what is in force; None if it ended or took too long."""
+        """The worker's own report of what is in force; None if it ended or took too long.
+
+        NotConfinedError if it must not work, because it could not be confined as required.
+        """
         self._begin()
         timer = self._loop.call_later(seconds, self._end, Ending.LATE)
         try:
@@ -139,7 +142,10 @@ class Worker:
         finally:
             timer.cancel()
             self._ending = None
-        return None if self._report is None else orjson.loads(self._report)
+        report: dict[str, Any] | None = None if self._report is None else orjson.loads(self._report)
+        if report is not None and "refused" in report:
+            raise NotConfinedError(report["refused"])
+        return report
 
     async def converse(self, batch: Batch) -> Ending:
         """Send the calls of the batch and record their answers."""

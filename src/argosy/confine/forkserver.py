@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from argosy.confine import jail, landlock, wire, worker
+from argosy.confine import jail, landlock, requirement, wire, worker
 
 _CONTROL_LIMIT = 1 << 20
 # What the standard library loads late, in the middle of ordinary calls: a worker may be unable to read it by then.
@@ -31,8 +31,8 @@ _SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/
 class ForkServer:
     """The loop of the process. Its only state: which workers live, and which directories they may read."""
 
-    def __init__(self, control: socket.socket) -> None:
-        self._control = control
+    def __init__(self, control: socket.socket, *, is_confinement_required: bool) -> None:
+        self._control, self._is_confinement_required = control, is_confinement_required
         self._inbox = wire.Inbox(_CONTROL_LIMIT)
         self._workers: dict[int, int] = {}  # the parent's number of a worker → its pid
         self._readable = set(_SHARED) | _own_directories()
@@ -105,6 +105,8 @@ class ForkServer:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             report = jail.enter(server, needs=order["needs"], rules=self._rules, abi=self._abi, offline=self._offline)
             _close_all_but(channel.fileno())
+            if self._is_confinement_required and (lacking := requirement.find_lacking(report)):
+                worker.refuse(channel, requirement.render_refusal(lacking))
             worker.serve(channel, report)
         finally:
             os._exit(70)
@@ -174,4 +176,4 @@ def main(descriptor: int) -> None:
     sys.path[:] = hello["path"]
     for name in _STANDARD:
         import_module(name)
-    ForkServer(control).serve()
+    ForkServer(control, is_confinement_required=hello.get("required", True)).serve()

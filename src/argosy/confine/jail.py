@@ -140,6 +140,7 @@ def _enter(
         "network": network,
         "seccomp": is_filtered,
         "session_keyring": has_own_keyring,
+        "own_root": False,  # the launcher's to say
         "no_new_privs": _prctl(_GET_NO_NEW_PRIVS) == 1,
         "rlimits": rlimits,
         "missing": missing,

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from argosy.confine import descendants, jail, landlock, room
+from argosy.confine import descendants, jail, landlock, requirement, room
 
 TYPE_CHECKING = False  # as in __init__
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ _LOOK = 0.1  # seconds between two looks at what the program uses
 _MOST_FILES = 100_000
 _EXITING = 4  # the kernel's PF_EXITING
 _OURS = 2  # processes beside the program in an ordinary user's namespace: this one, and the first of the numbering
+
+
+class _NotConfined(Exception):
+    """What is required for confinement is not in force."""
 
 
 def main(control: int) -> NoReturn:
@@ -136,11 +140,16 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
             os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline,
             has_ports=bool(order.get("ports")), shares_ipc=order["shares_ipc"], users=order["users"], missing=missing,
         )  # fmt: skip
+        force["own_root"] = order["own_root"]
+        if order.get("required", True) and (lacking := requirement.find_lacking(force)):
+            raise _NotConfined(requirement.render_refusal(lacking))
         os.chdir(order["folder"])
         _say(report, "confinement", force)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs inherit that
             signal.signal(number, signal.SIG_DFL)
         os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606
+    except _NotConfined as problem:
+        _say(report, "unconfined", str(problem))
     except OSError as problem:
         _say(report, "refused", f"{problem.strerror}: {problem.filename or order['argv'][0]}")
     except BaseException as problem:
@@ -155,7 +164,7 @@ def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
     order["shares_ipc"] = not (offline or order["apart"] or (os.geteuid() == 0 and room.leave(room.NEW_IPC)))
     if not order["shares_ipc"]:
         jail.close_shared_memory()
-    mounts, extras = order.get("mounts") or [], order.get("extras") or []
+    mounts, extras, order["own_root"] = order.get("mounts") or [], order.get("extras") or [], False
     if offline or order["apart"] or os.geteuid() == 0:
         try:
             if not room.leave(room.NEW_NAMES):
@@ -164,6 +173,7 @@ def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
             for _, name, read_only in (*mounts, *extras):
                 which = "readable" if read_only else "writable"
                 order[which] = [*order[which], name]
+            order["own_root"] = True
             return offline
         except OSError as problem:
             missing.append(f"files: no root folder of its own ({problem})")

@@ -57,6 +57,10 @@ class Confinement:
     network: str = "open"  # "none": an empty network; "no-sockets", "no-tcp": refused; "open": not confined
     seccomp: bool = False  # our own filter of system calls
     session_keyring: bool = False  # an empty one of its own
+    own_root: bool = False  # a root folder of its own, with nothing but the places that it may see
+    cgroup: bool = False  # a cgroup of its own limits memory and processes
+    scratch_tmpfs: bool = False  # its scratch folder is a tmpfs of limited size
     no_new_privs: bool = False
     rlimits: Mapping[str, int] = field(default_factory=dict)
     missing: tuple[str, ...] = ("no worker was started yet",)
+    optional_missing: tuple[str, ...] = ()  # the same for what is good to have, and is often not there

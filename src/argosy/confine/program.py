@@ -26,7 +26,8 @@ from typing import IO, Any
 import argosy
 from argosy.confine.jail import NOBODY
 from argosy.confine.limits import Confinement, ProgramLimits
-from argosy.confine.refusals import LimitName, RefusedError, program_over
+from argosy.confine.refusals import LimitName, NotConfinedError, RefusedError, program_over
+from argosy.confine.requirement import is_required
 from argosy.model.errors import TransientError
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -74,13 +75,26 @@ def run(
     """Run a program in `folder`, which it may read, as it may `readable` and the system's own programs and libraries.
 
     It may write to `scratch` alone, which is its HOME too. Folders that are `disposable` are removed if we are killed
-    meanwhile and cannot do it. Raises OverLimit; RefusedError if it cannot be started.
+    meanwhile and cannot do it. Raises OverLimit; RefusedError if it cannot be started; NotConfinedError if confinement
+    is required and cannot be had.
     """
     with workshop(scratch) as (place, room):
         order = order_for(argv, folder, readable, place, room, env or {}, limits)
         order["leftovers"] += map(os.path.abspath, disposable)
         with _Running(order, stdin, limits, argv[0]) as running:
             return running.result()
+
+
+def probe() -> Confinement:
+    """Start a program that does nothing, to find out what can be put in force here, be it required or not.
+
+    That it can be started is not needed: another user may not be allowed to.
+    """
+    command, limits = (sys.executable, "-I", "-S", "-c", ""), ProgramLimits()
+    with workshop(None) as (place, room):
+        order = order_for(command, Path(place), python_places(), place, room, {}, limits)
+        with _Running({**order, "required": False}, b"", limits, command[0]) as running:
+            return running.confinement()
 
 
 def order_for(
@@ -101,6 +115,7 @@ def order_for(
         "readable": _READABLE,
         "runnable": [*_RUNNABLE, program, os.path.abspath(folder), *map(os.path.abspath, readable)],
         "writable": [*_WRITABLE, place],
+        "required": is_required(),
         "scratch": place,
         "room": room,
         "parent": os.getpid(),
@@ -185,19 +200,30 @@ class _Running:
             self._process.wait()
         self._control.close()
 
-    def result(self) -> Finished:
+    def confinement(self) -> Confinement:
+        """What was put in force before the program was started, even if that failed."""
+        report = self._finish()
+        if "confinement" not in report:
+            raise RefusedError(f"{self._name}: cannot be confined: {report.get('refused', 'it was ended')}")
+        return _read_confinement(report["confinement"])
+
+    def _finish(self) -> dict[str, Any]:
         with selectors.DefaultSelector() as selector:
             self._serve(selector)
-        stdout, stderr = b"".join(self._stdout), bytes(self._stderr[-_KEPT_STDERR:])
         if not self._report:
             raise TransientError(f"{self._name}: the process that should start it ended; try again")
-        report = marshal.loads(self._report)  # noqa: S302  # our own launcher's
+        return dict(marshal.loads(self._report))  # noqa: S302  # our own launcher's
+
+    def result(self) -> Finished:
+        report = self._finish()
+        stdout, stderr = b"".join(self._stdout), bytes(self._stderr[-_KEPT_STDERR:])
+        if "unconfined" in report:
+            raise NotConfinedError(report["unconfined"], where=self._name)
         if "refused" in report:
             raise RefusedError(f"{self._name}: cannot be started: {report['refused']}")
         if limit := self._limit_of(report, stderr):
             raise program_over(limit, self._limits, self._name)
-        force = report["confinement"]
-        return Finished(report["code"], stdout, stderr, Confinement(**{**force, "missing": tuple(force["missing"])}))
+        return Finished(report["code"], stdout, stderr, _read_confinement(report["confinement"]))
 
     def _limit_of(self, report: Mapping[str, Any], stderr: bytes) -> LimitName | None:
         if report["limit"] in ("memory", "scratch"):
@@ -264,6 +290,11 @@ class _Running:
             return False
         self._report += data
         return bool(data)
+
+
+def _read_confinement(force: Mapping[str, Any]) -> Confinement:
+    sentences = {name: tuple(force.get(name, ())) for name in ("missing", "optional_missing")}
+    return Confinement(**{**force, **sentences})
 
 
 def _is(code: int, number: signal.Signals) -> bool:

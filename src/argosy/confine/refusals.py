@@ -34,6 +34,10 @@ class RefusedError(ArgosyError):
     """This function may not be run confined, or its module cannot be loaded."""
 
 
+class NotConfinedError(UserError, RefusedError):
+    """Confinement is required (see requirement.py), and this machine cannot confine the call or program."""
+
+
 def over_limit(limit: LimitName, limits: Limits, where: str) -> OverLimit:
     """The error for `limit`, with the limit's value in the text."""
     text = {

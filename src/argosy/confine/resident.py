@@ -106,7 +106,7 @@ class Resident:
             return Ended(1, refused="the process that should start it ended")
         found = marshal.loads(bytes(report))  # noqa: S302  # our own launcher's
         limit = str(found.get("limit") or "")
-        return Ended(int(found.get("code", 1)), "" if limit == "gone" else limit, str(found.get("refused") or ""))
+        return Ended(int(found.get("code", 1)), "" if limit == "gone" else limit, _refusal(found))
 
     async def _hear(self, pipe: object) -> None:
         loop = asyncio.get_running_loop()
@@ -125,6 +125,10 @@ class Resident:
                 del self._said[: -2 * KEPT]
         finally:
             transport.close()
+
+
+def _refusal(report: Mapping[str, object]) -> str:
+    return str(report.get("unconfined") or report.get("refused") or "")
 
 
 @dataclass(frozen=True, slots=True)

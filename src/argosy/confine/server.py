@@ -19,6 +19,7 @@ import orjson
 import argosy
 from argosy.confine import wire
 from argosy.confine.refusals import RefusedError
+from argosy.confine.requirement import is_required
 from argosy.model.errors import TransientError
 
 _BOOT = "import sys; sys.path.append(sys.argv[2]); from argosy.confine.forkserver import main; main(int(sys.argv[1]))"
@@ -46,7 +47,8 @@ class Server:
         self.loaded: dict[str, int] = {}
         self.generation = 0
         loop.add_reader(self._control.fileno(), self._read)
-        self._write({"parent": os.getpid(), "path": [os.path.abspath(entry) for entry in sys.path]})
+        path = [os.path.abspath(entry) for entry in sys.path]
+        self._write({"parent": os.getpid(), "path": path, "required": is_required()})
 
     async def load(self, modules: Sequence[str]) -> None:
         """Load modules for all workers to come; RefusedError if one cannot be loaded."""

@@ -24,6 +24,12 @@ Function = Callable[[Any], Any]
 _LARGE = 1 << 20
 
 
+def refuse(channel: socket.socket, sentence: str) -> NoReturn:
+    """Say why no call is answered here. Ends the process."""
+    channel.sendall(wire.pack_answer(wire.READY, 0, orjson.dumps({"refused": sentence})))
+    os._exit(0)
+
+
 def serve(channel: socket.socket, report: dict[str, Any]) -> NoReturn:
     """Say what is in force, then answer calls. Ends the process."""
     sys.dont_write_bytecode = True

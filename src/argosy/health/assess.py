@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.confine import NotConfinedError
 from argosy.health import builtin, fallback
 from argosy.health.bundled import Origin, Rule
 from argosy.health.lua import (
@@ -112,6 +113,12 @@ class _ConfinedJudge:
         until, why = self._resting.get(rule.script, (0.0, ""))
         if until > self._now():
             return [(_spared(rule, why), False)] * len(manifests)
+        try:
+            return await self._judge(rule, manifests, facts)
+        except NotConfinedError as problem:
+            return [(failed(f"the script was not run: {problem}", rule=rule.name), False)] * len(manifests)
+
+    async def _judge(self, rule: Rule, manifests: Sequence[Manifest], facts: Facts) -> list[tuple[Assessment, bool]]:
         fields = await self._fields_read(rule.script)
         judged: list[tuple[Assessment, bool]] = []
         failures, step = 0, PATIENCE  # the first few go alone: a check that hangs must not cost a second an object

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.confine import CrashError, OverLimit
+from argosy.confine import CrashError, NotConfinedError, OverLimit
 from argosy.health.assess import REST, Assessor
 from argosy.health.facts import facts_from
 from argosy.health.lua import EVALUATE, FIELDS_READ, PATIENCE
@@ -274,3 +274,18 @@ def test_facts_tell_the_modes_of_storage_classes_and_the_default_one() -> None:
         "storageClasses": {"slow": "Immediate", "fast": "WaitForFirstConsumer"},
         "defaultStorageClass": "slow",
     }
+
+
+async def test_a_check_that_cannot_be_confined_as_required_is_not_run_and_says_so() -> None:
+    class Unconfined(Bench):
+        async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]:
+            raise NotConfinedError("confinement is required, and this machine cannot confine files")
+
+    settings = from_config_maps(check("example.io_Thing", SAYS_NAME), {})
+    judge = Assessor(Rulebook(settings), Unconfined(), now=lambda: 0.0)
+    ours = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}, "status": {"phase": "Active"}}
+    first, second, other = await judge.assess_all([thing("a"), thing("b"), ours])
+    for assessment in (first, second):
+        assert assessment is not None and assessment.health is Health.UNKNOWN
+        assert "confinement is required" in assessment.fault
+    assert other is None or not other.fault

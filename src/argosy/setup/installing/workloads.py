@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from argosy.confine.requirement import REQUIRED, VARIABLE
 from argosy.model.manifest import Manifest
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.words import CONTROLLER, SERVER, labels, selector
@@ -105,7 +106,8 @@ def _container(part: str, options: InstallOptions) -> dict[str, Any]:
         "name": part.removeprefix("argosy-"),
         "image": options.image,
         "command": ["argosy", *(_controls(options) if part == CONTROLLER else _serves(options))],
-        "env": [{"name": "HOME", "value": HOME}],
+        # The default in a Pod; here because this is where a cluster whose nodes cannot confine would change it.
+        "env": [{"name": "HOME", "value": HOME}, {"name": VARIABLE, "value": REQUIRED}],
         "ports": ports,
         # Before it is ready it has listed what lives in the cluster.
         "startupProbe": _asked("/readyz", periodSeconds=2, failureThreshold=300),

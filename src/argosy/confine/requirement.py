@@ -1,0 +1,56 @@
+"""Whether untrusted code may run where it cannot be confined, and which protections that takes.
+
+In: the variable ARGOSY_CONFINE, and a report of what is in force. Out: what is lacking, in sentences. Never: starts or
+confines anything; counts what is good to have (namespaces, cgroups, a tmpfs) as required.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # as in __init__
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+VARIABLE = "ARGOSY_CONFINE"
+REQUIRED, BEST_EFFORT = "required", "best-effort"
+MODES = (REQUIRED, BEST_EFFORT)
+POD_VARIABLE = "KUBERNETES_SERVICE_HOST"  # k8s: set in every Pod
+ADVICE = (
+    "run argosy on Linux 5.13 or later with Landlock and seccomp, on x86_64 or aarch64, "
+    f"or set {VARIABLE}={BEST_EFFORT} to run such code with the protections that are there"
+)
+
+
+def read_mode(environment: Mapping[str, str] | None = None) -> str:
+    """Return the mode in force: the variable's; without one, `required` in a Pod and `best-effort` elsewhere.
+
+    A value that is neither counts as `required`: a typing error must not open what it was to close.
+    """
+    values = os.environ if environment is None else environment
+    chosen = values.get(VARIABLE, "").strip().lower()
+    if chosen:
+        return chosen if chosen in MODES else REQUIRED
+    return REQUIRED if values.get(POD_VARIABLE) else BEST_EFFORT
+
+
+def is_required() -> bool:
+    return read_mode() == REQUIRED
+
+
+def find_lacking(report: Mapping[str, Any]) -> list[str]:
+    """Name each required protection that is not in force; `report` has the fields of limits.Confinement."""
+    lacking = []
+    if not report["landlock"] and not report["own_root"]:
+        lacking.append("files (neither Landlock nor a root folder of its own)")
+    if report["network"] == "open":
+        lacking.append("network (neither a network namespace nor a seccomp filter nor Landlock of Linux 6.7 or later)")
+    if not report["seccomp"]:
+        lacking.append("system calls (no seccomp filter)")
+    return lacking
+
+
+def render_refusal(lacking: list[str]) -> str:
+    """One sentence for the person who wonders why nothing runs: what is lacking, and what to do."""
+    return f"confinement is required, and this machine cannot confine {'; '.join(lacking)}: {ADVICE}"
