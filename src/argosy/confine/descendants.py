@@ -14,6 +14,7 @@ import time
 
 _SET_CHILD_SUBREAPER = 36
 _PATIENCE = 5.0
+_FREE_SOCKETS = 256  # that one process may have: see jail.py
 
 
 def adopt_orphans() -> None:
@@ -56,18 +57,64 @@ def detached() -> int:
     return total
 
 
-def nameless(pids: list[int]) -> int:
-    """The bytes of files that these processes hold open and that no folder holds: removed ones, or those in memory."""
+def nameless(pids: list[int], counted_device: int = -1) -> int:
+    """The bytes of files that these processes hold open and that no folder holds: removed ones, or those in memory.
+
+    Those of `counted_device` are left out: it is known how full that is.
+    """
     sizes: dict[tuple[int, int], int] = {}
     for pid in pids:
         try:
             for number in os.listdir(f"/proc/{pid}/fd"):
                 facts = os.stat(f"/proc/{pid}/fd/{number}")
-                if stat.S_ISREG(facts.st_mode) and not facts.st_nlink:
+                if stat.S_ISREG(facts.st_mode) and not facts.st_nlink and facts.st_dev != counted_device:
                     sizes[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
         except OSError:
             continue  # it ended meanwhile, or is not ours to look into
     return sum(sizes.values())
+
+
+def socket_buffers(pids: list[int]) -> int:
+    """The bytes that the buffers of these processes' sockets may hold at most, beyond those of one process.
+
+    The kernel counts them as nobody's memory where there is no cgroup.
+    """
+    sockets: set[tuple[int, int]] = set()
+    for pid in pids:
+        try:
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                facts = os.stat(f"/proc/{pid}/fd/{number}")
+                if stat.S_ISSOCK(facts.st_mode):
+                    sockets.add((facts.st_dev, facts.st_ino))
+        except OSError:
+            continue  # it ended meanwhile, or is not ours to look into
+    return max(0, len(sockets) - _FREE_SOCKETS) * _largest_buffer()
+
+
+def _largest_buffer() -> int:
+    try:
+        with open("/proc/sys/net/core/wmem_max", "rb") as setting:
+            return 2 * int(setting.read())  # the kernel doubles what a program asks for
+    except (OSError, ValueError):
+        return 1 << 19
+
+
+def memory_folder(pids: list[int], path: str) -> tuple[int, int, bool]:
+    """The device of the tmpfs that these processes see at `path`, its bytes in use, and whether it has no room for one
+    more file. A device of -1: none is seen."""
+    try:
+        outside = os.stat(path).st_dev
+    except OSError:
+        outside = -1
+    for pid in pids:
+        try:
+            inside = f"/proc/{pid}/root{path}"
+            device, facts = os.stat(inside).st_dev, os.statvfs(inside)
+        except OSError:
+            continue  # it ended meanwhile, or has another root
+        if device != outside:
+            return device, (facts.f_blocks - facts.f_bfree) * facts.f_frsize, not facts.f_ffree
+    return -1, 0, False
 
 
 def end_all(first: int) -> None:

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from argosy.confine import descendants, jail, landlock, requirement, room
+from argosy.confine import cgroup, descendants, jail, landlock, requirement, room
 
 TYPE_CHECKING = False  # as in __init__
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _LENGTH = 8
 _LOOK = 0.1  # seconds between two looks at what the program uses
 _MOST_FILES = 100_000
 _EXITING = 4  # the kernel's PF_EXITING
+_BEYOND = 1 << 16  # bytes of a scratch folder in memory above its limit
 _OURS = 2  # processes beside the program in an ordinary user's namespace: this one, and the first of the numbering
 
 
@@ -39,9 +40,11 @@ def main(control: int) -> NoReturn:
     order["needs"]["tasks"] = jail.count_tasks() if users is None else 0
     order["before"] = sum(map(_written, order.get("counted") or ()))
     descendants.adopt_orphans()
+    _make_cgroup(order)
     alone = order["alone"] = _leave_processes(order)
     child = os.fork()
     if child == 0:
+        _enter_cgroup(order)
         os.close(control)
         os.close(ours)
         _be_first(order, theirs) if alone else _become_program(order, theirs)
@@ -51,6 +54,9 @@ def main(control: int) -> NoReturn:
     limit = _watch(order, control, child)
     ended = {} if limit else _wait_for(child)
     descendants.end_all(child)
+    limit = limit or _find_late_excess(order)
+    if order["cgroup"]:
+        cgroup.remove(order["cgroup"])
     if os.getppid() != order["parent"] or _is_ending(order["parent"]):
         _remove(order["leftovers"])
     report = {"limit": limit, **ended}
@@ -83,6 +89,33 @@ def _remove(folders: list[str]) -> None:
 
     for folder in folders:
         rmtree(folder, ignore_errors=True)
+
+
+def _make_cgroup(order: dict[str, Any]) -> None:
+    """Before this process leaves its users: another user may not write there."""
+    order["cgroup"] = ""
+    if order.get("cgroup_parent"):
+        try:
+            order["cgroup"] = cgroup.make(order["cgroup_parent"], order["needs"], order.get("memory_folder") or 0)
+        except OSError:
+            pass  # rlimits hold; the report says that it has none
+
+
+def _enter_cgroup(order: dict[str, Any]) -> None:
+    order["is_in_cgroup"] = False
+    if order["cgroup"]:
+        try:
+            cgroup.enter(order["cgroup"])
+            order["is_in_cgroup"] = True
+        except OSError:
+            pass
+
+
+def _find_late_excess(order: dict[str, Any]) -> str:
+    """What a program did between the last look and its end."""
+    if order["cgroup"] and cgroup.was_out_of_memory(order["cgroup"]):
+        return "memory"
+    return "scratch" if _written_by(order) > order["needs"]["scratch"] else ""
 
 
 def _leave_processes(order: dict[str, Any]) -> bool:
@@ -140,7 +173,8 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
             os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline,
             has_ports=bool(order.get("ports")), shares_ipc=order["shares_ipc"], users=order["users"], missing=missing,
         )  # fmt: skip
-        force["own_root"] = order["own_root"]
+        force.update(own_root=order["own_root"], cgroup=order["is_in_cgroup"], scratch_tmpfs=order["has_memory_folder"])
+        force["optional_missing"] = _find_optional_missing(order)
         if order.get("required", True) and (lacking := requirement.find_lacking(force)):
             raise _NotConfined(requirement.render_refusal(lacking))
         os.chdir(order["folder"])
@@ -164,12 +198,15 @@ def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
     order["shares_ipc"] = not (offline or order["apart"] or (os.geteuid() == 0 and room.leave(room.NEW_IPC)))
     if not order["shares_ipc"]:
         jail.close_shared_memory()
-    mounts, extras, order["own_root"] = order.get("mounts") or [], order.get("extras") or [], False
+    mounts, extras = order.get("mounts") or [], order.get("extras") or []
+    order["own_root"] = order["has_memory_folder"] = False
     if offline or order["apart"] or os.geteuid() == 0:
         try:
             if not room.leave(room.NEW_NAMES):
                 raise PermissionError("not allowed")
-            room.move_in(order["room"], [*order["readable"], *order["runnable"]], order["writable"], [*mounts, *extras])
+            seen, shown = [*order["readable"], *order["runnable"]], [*mounts, *extras]
+            options = _memory_folder(order)
+            order["has_memory_folder"] = room.move_in(order["room"], seen, order["writable"], shown, options)
             for _, name, read_only in (*mounts, *extras):
                 which = "readable" if read_only else "writable"
                 order[which] = [*order[which], name]
@@ -180,6 +217,25 @@ def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
     if mounts:
         raise PermissionError(1, f"no folder can be mounted on this machine ({'; '.join(missing)})", mounts[0][1])
     return offline
+
+
+def _memory_folder(order: dict[str, Any]) -> tuple[str, str] | None:
+    """The scratch folder, and the options of a tmpfs for it; None where it is a folder that somebody else made."""
+    if not order.get("memory_folder"):
+        return None
+    user, group = (jail.NOBODY, jail.NOBODY) if os.geteuid() == 0 else (os.getuid(), os.getgid())
+    # A little more than the limit, so that a run that reached it is seen to have gone beyond.
+    size = order["memory_folder"] + _BEYOND
+    return order["scratch"], f"size={size},nr_inodes={_MOST_FILES},mode=700,uid={user},gid={group}"
+
+
+def _find_optional_missing(order: dict[str, Any]) -> list[str]:
+    missing = []
+    if not order["is_in_cgroup"]:
+        missing.append("cgroup: none can be made here, so that rlimits and looks at /proc limit memory and processes")
+    if order.get("memory_folder") and not order["has_memory_folder"]:
+        missing.append("scratch: no tmpfs can be mounted here, so that looks at its folder limit it")
+    return missing
 
 
 def _rules(order: dict[str, Any], abi: int) -> int | None:
@@ -236,12 +292,21 @@ def _ask_to_end(child: int, alone: bool) -> None:
 def _excess(order: dict[str, Any]) -> str:
     ours = descendants.of(os.getpid())
     loose = descendants.detached() if order["apart"] else 0  # root has closed it: see jail.close_shared_memory
+    if not order["cgroup"]:
+        loose += descendants.socket_buffers(ours)
     if descendants.memory(ours) + loose > order["needs"]["memory"]:
         return "memory"
-    added = sum(map(_written, order.get("counted") or ())) - order["before"]
-    if _written(order["scratch"]) + added + descendants.nameless(ours) > order["needs"]["scratch"]:
+    device, used, is_full = -1, 0, False
+    if order.get("memory_folder"):
+        device, used, is_full = descendants.memory_folder(ours, order["scratch"])
+    if is_full or _written_by(order) + used + descendants.nameless(ours, device) > order["needs"]["scratch"]:
         return "scratch"
     return ""
+
+
+def _written_by(order: dict[str, Any]) -> int:
+    added = sum(map(_written, order.get("counted") or ())) - order["before"]
+    return _written(order["scratch"]) + added
 
 
 def _written(folder: str) -> int:

@@ -20,10 +20,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 import argosy
+from argosy.confine.cgroup import find_parent
 from argosy.confine.jail import NOBODY
 from argosy.confine.limits import Confinement, ProgramLimits
 from argosy.confine.refusals import LimitName, NotConfinedError, RefusedError, program_over
@@ -48,6 +50,7 @@ _HOME = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
 _CHUNK = 1 << 16
 _KEPT_STDERR = 64 << 10
 _PATIENCE = 10.0  # seconds for the launcher to end what it started
+_NO_SPACE = b"No space left on device"
 _OUT_OF_MEMORY = (b"runtime: out of memory", b"runtime: cannot allocate memory", b"\nMemoryError", b"std::bad_alloc")
 
 
@@ -117,11 +120,19 @@ def order_for(
         "writable": [*_WRITABLE, place],
         "required": is_required(),
         "scratch": place,
+        # Only what was made for this run: what is written to another folder is wanted afterwards.
+        "memory_folder": int(limits.scratch) if os.path.dirname(place) == os.path.dirname(room) else 0,
+        "cgroup_parent": _find_cgroup_parent(),
         "room": room,
         "parent": os.getpid(),
         "leftovers": [os.path.dirname(room)],
         "needs": {name: int(getattr(limits, name)) or 1 for name in ("memory", "cpu", "scratch", "processes")},
     }
+
+
+@cache
+def _find_cgroup_parent() -> str:
+    return find_parent()
 
 
 def find(name: str) -> str:
@@ -232,6 +243,9 @@ class _Running:
         if _is(code, signal.SIGXCPU) or (_is(code, signal.SIGKILL) and report["cpu"] >= self._limits.cpu * 0.9):
             return "cpu"
         if _is(code, signal.SIGXFSZ):
+            return "scratch"
+        is_in_memory = report.get("confinement", {}).get("scratch_tmpfs")
+        if code != 0 and is_in_memory and _NO_SPACE in stderr:
             return "scratch"
         if code != 0 and any(words in stderr for words in _OUT_OF_MEMORY):
             return "memory"

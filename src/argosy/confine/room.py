@@ -95,10 +95,17 @@ def enter_users(users: int) -> None:
 
 
 def move_in(
-    place: str, seen: Iterable[str], written: Iterable[str], mounts: Iterable[tuple[str, str, bool]] = ()
-) -> None:
+    place: str,
+    seen: Iterable[str],
+    written: Iterable[str],
+    mounts: Iterable[tuple[str, str, bool]] = (),
+    memory_folder: tuple[str, str] | None = None,
+) -> bool:
     """Make `place`, an empty folder, the root, with what is `seen` and `written` under its own name, and each of the
-    `mounts` (what, under which name, read-only) under another. Raises OSError."""
+    `mounts` (what, under which name, read-only) under another. Raises OSError.
+
+    `memory_folder`: one of `written`, and the options of a tmpfs that is to be mounted there; returns whether it is.
+    """
     os.umask(0o022)  # who moves in must be able to pass the folders that are made here
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
     _mount("tmpfs", place, "tmpfs", _NO_SUID | _NO_DEVICES, "mode=755,size=1m")
@@ -110,11 +117,13 @@ def move_in(
         root.show(path, read_only=True)
     for path in written:
         root.show(path, read_only=False)
+    has_memory_folder = memory_folder is not None and root.cover(*memory_folder)
     for source, name, read_only in above:
         root.mount(source, name, read_only=read_only)
     _mount(None, place, None, _REMOUNT | _READ_ONLY | _NO_SUID | _NO_DEVICES)
     os.chroot(place)
     os.chdir("/")
+    return has_memory_folder
 
 
 _Mounts = list[tuple[str, str, bool]]
@@ -147,6 +156,14 @@ class _Root:
                 return
         if os.path.exists(at) and not self._is_shown(at, read_only):
             self._bind(at, read_only)
+
+    def cover(self, path: str, options: str) -> bool:
+        """Mount a tmpfs over a folder that is shown already; False where that is not allowed."""
+        try:
+            _mount("tmpfs", self._place + os.path.realpath(path), "tmpfs", _NO_SUID | _NO_DEVICES, options)
+        except OSError:
+            return False
+        return True
 
     def mount(self, source: str, name: str, *, read_only: bool) -> None:
         """What is there already is covered; nothing is made in a folder that is not ours."""
