@@ -305,8 +305,8 @@ def _excess(order: dict[str, Any]) -> str:
 
 
 def _written_by(order: dict[str, Any]) -> int:
-    added = sum(map(_written, order.get("counted") or ())) - order["before"]
-    return _written(order["scratch"]) + added
+    before: int = order["before"]
+    return _written(order["scratch"]) + sum(map(_written, order.get("counted") or ())) - before
 
 
 def _written(folder: str) -> int:

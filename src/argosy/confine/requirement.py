@@ -17,6 +17,7 @@ VARIABLE = "ARGOSY_CONFINE"
 REQUIRED, BEST_EFFORT = "required", "best-effort"
 MODES = (REQUIRED, BEST_EFFORT)
 POD_VARIABLE = "KUBERNETES_SERVICE_HOST"  # k8s: set in every Pod
+REFUSAL = "confinement is required, and this machine cannot confine"
 ADVICE = (
     "run argosy on Linux 5.13 or later with Landlock and seccomp, on x86_64 or aarch64, "
     f"or set {VARIABLE}={BEST_EFFORT} to run such code with the protections that are there"
@@ -53,4 +54,4 @@ def find_lacking(report: Mapping[str, Any]) -> list[str]:
 
 def render_refusal(lacking: list[str]) -> str:
     """One sentence for the person who wonders why nothing runs: what is lacking, and what to do."""
-    return f"confinement is required, and this machine cannot confine {'; '.join(lacking)}: {ADVICE}"
+    return f"{REFUSAL} {'; '.join(lacking)}: {ADVICE}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Cluster
+from argosy.confine.requirement import render_refusal
 from argosy.desk.control import LEASE
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.head import HeadCheck, Mark, head_checks
@@ -157,3 +159,26 @@ async def test_a_status_that_somebody_wrote_just_now_is_a_sign_of_a_controller_t
 ) -> None:
     found = await controllers(cluster, application(40))
     assert (found.mark, found.text) == (Mark.OK, "a controller runs (last sign 40s ago)")
+
+
+SAID = f"chart: Helm cannot be run: {render_refusal(['files'])}"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [{"type": "ComparisonError", "message": SAID}]},
+        {"resources": [{"health": {"status": "Unknown", "message": SAID}}]},
+    ],
+)
+async def test_a_controller_that_cannot_confine_is_ill_and_the_head_says_what_to_set(
+    cluster: Cluster, status: dict[str, Any]
+) -> None:
+    well = application(10.0)
+    asking = Asking(cluster)
+    view = (await read_installation(asking, CONTROL)).view
+    assert not [check for check in await head_checks(asking, view, NOW, [well]) if check.name == "confinement"]
+    ill = replace(well, status={**well.status, **status})
+    (check,) = [check for check in await head_checks(asking, view, NOW, [ill]) if check.name == "confinement"]
+    assert check.mark is Mark.BAD and check.text.startswith("argosy's controller refuses untrusted code of models: ")
+    assert "cannot confine files" in check.text and "ARGOSY_CONFINE=best-effort" in check.text

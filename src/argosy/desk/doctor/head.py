@@ -15,6 +15,7 @@ from typing import Final
 
 from argosy.advise.live_view import SettingsView, moment, span
 from argosy.cluster import Versioned
+from argosy.confine.requirement import REFUSAL
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.installation import CONTROLLER, STATEFUL_SET
 from argosy.model.application import Application
@@ -62,6 +63,7 @@ async def head_checks(
         _owner(view, workloads),
         _alive(view, workloads, product, now, apps),
         *_beside(view, apps),
+        *_find_unconfined(apps),
     ]
 
 
@@ -184,6 +186,22 @@ def _beside(view: SettingsView, apps: Sequence[Application]) -> list[HeadCheck]:
         names = ", ".join(app.name for app, each in zip(apps, found) if each is Deliverer.BOTH)
         return [HeadCheck("beside", Mark.BAD, f"{told}; both deliver {names}: argosy app adopt, or hand-back")]
     return [HeadCheck("beside", Mark.OK, told)]
+
+
+def _find_unconfined(apps: Sequence[Application]) -> list[HeadCheck]:
+    """A bad check if the controller refuses untrusted code, because its machine cannot confine it."""
+    refused = {app.name: message for app in apps for message in _messages(app) if REFUSAL in message}
+    if not refused:
+        return []
+    names, (sentence, *_) = ", ".join(sorted(refused)), refused.values()
+    text = f"argosy's controller refuses untrusted code of {names}: {sentence[sentence.index(REFUSAL) :]}"
+    return [HeadCheck("confinement", Mark.BAD, text)]
+
+
+def _messages(app: Application) -> list[str]:
+    health = (mapping(resource.get("health")) for resource in mappings(app.status.get("resources")))
+    found = (*mappings(app.status.get("conditions")), *health)
+    return [str(each.get("message") or "") for each in found]
 
 
 def _has_replicas(workload: Manifest) -> bool:
