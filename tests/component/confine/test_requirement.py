@@ -21,7 +21,9 @@ TRY = """
 import asyncio, dataclasses, json, os, sys, tempfile
 from pathlib import Path
 from argosy.confine import ConfinedError, Pool, RefusedError
+from argosy.confine import ProgramLimits
 from argosy.confine.program import run
+from argosy.confine.resident import start
 
 def program():
     with tempfile.TemporaryDirectory() as name:
@@ -42,7 +44,14 @@ async def worker():
     finally:
         await pool.close()
 
-print(json.dumps({"program": program(), "worker": asyncio.run(worker())}))
+async def resident():
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        started = await start(("echo", "ran"), folder=Path(name), limits=ProgramLimits())
+        ended = await started.ended
+        return {"refused": ended.refused} if ended.refused else {"said": started.said()}
+
+print(json.dumps({"program": program(), "worker": asyncio.run(worker()), "resident": asyncio.run(resident())}))
 """
 SAID = {"program": "ran\n", "worker": ["apps", "v1"]}
 FILES, NETWORK, CALLS = "confine files", "network (neither", "system calls (no seccomp filter)"
@@ -74,7 +83,7 @@ def test_confinement_is_required_in_a_pod_unless_the_variable_says_otherwise(env
 
 
 @needs_both
-@pytest.mark.parametrize("who", SAID)
+@pytest.mark.parametrize("who", [*SAID, "resident"])
 @pytest.mark.parametrize(
     ("lacking", "told"),
     [(("landlock", "namespaces"), (FILES,)), (("seccomp",), (CALLS,)),
@@ -90,6 +99,7 @@ def test_in_a_pod_nothing_runs_that_cannot_be_confined(who, lacking, told):
 @needs_both
 def test_elsewhere_it_runs_with_what_there_is_and_the_report_names_the_rest():
     found = attempt("landlock", "namespaces", "seccomp")
+    assert found["resident"] == {"said": "ran\n"}
     for who, said in SAID.items():
         assert found[who]["said"] == said
         assert not found[who]["seccomp"] and not found[who]["landlock"]

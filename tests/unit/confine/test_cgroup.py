@@ -84,7 +84,7 @@ def test_there_is_none_that_we_may_not_write_to(own, monkeypatch, closed):
 
 
 def refuse_while_occupied(monkeypatch: pytest.MonkeyPatch, own: Path) -> None:
-    """k8s: a cgroup with processes cannot give its children controllers."""
+    """As the kernel does: a cgroup with processes cannot give its children controllers."""
     write = cgroup._write
 
     def wrapped(path, name, value):
