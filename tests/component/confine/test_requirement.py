@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -57,6 +58,7 @@ SAID = {"program": "ran\n", "worker": ["apps", "v1"]}
 FILES, NETWORK, CALLS = "confine files", "network (neither", "system calls (no seccomp filter)"
 
 
+@functools.cache
 def attempt(*lacking: str, **environment: str) -> dict:
     done = subprocess.run(
         [*weaker_kernel.command(*lacking), sys.executable, "-c", TRY], capture_output=True, timeout=HANG_SECONDS,
