@@ -233,7 +233,7 @@ async def test_nothing_that_leaves_has_a_canary(
 
 
 OF_API, OF_PAGE = f"/api/v1/applications/{APP}", f"/apps/{CONTROL}/{APP}/r/-/ConfigMap/team-a/shown?tab=live"
-OF_STREAM = "/api/v1/stream/applications"
+OF_STREAM = f"/live?at=/apps/{CONTROL}/{APP}/operation"
 
 
 @pytest.mark.parametrize(

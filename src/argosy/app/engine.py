@@ -112,7 +112,7 @@ class Engine:
         turns = Turns(lambda: self.beside.engines, clock.monotonic)
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache, turns)
         self.updates = Updates(self.settings)
-        self.quotable = QuotableSecrets(namespace, lambda secret: bool(owner(secret, self._tracking)))
+        self.quotable = QuotableSecrets(namespace, lambda secret: bool(owner(secret, self._tracking)), self.cache.get)
         self.controller.wake, self.controller.passed = self.queue.add, self.measures.passed
         self.sharing = Sharing(members, self.controller, self.queue, self.cache) if members is not None else None
         self._tracking = self.settings.rules().tracking

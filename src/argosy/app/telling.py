@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from argosy.model.application import APPLICATION
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.runtime.about import fields
 
 if TYPE_CHECKING:
     from argosy.server.doors.hiding import Mask
+    from argosy.server.doors.provenance import Origin, Scope
 
 TEXT, JSON = "text", "json"
 LEVELS: Final = {
@@ -30,6 +32,7 @@ LEVELS: Final = {
     "error": logging.ERROR,
 }
 SEEN: Final = ("Application", "AppProject", "Namespace")  # their names are no secrets, whoever puts them into one
+PROJECT: Final = ("argoproj.io", "AppProject")
 AUDIT: Final = "argosy.audit"  # its messages are documents
 WORDS: Final = {"WARNING": "warning", "CRITICAL": "fatal"}  # argo: as its own logs call them
 _PLAIN: Final = re.compile(r"[A-Za-z0-9\-._/@^+]+")
@@ -93,24 +96,35 @@ def _of_audit(message: str, more: dict[str, object]) -> tuple[str, dict[str, obj
 class QuotableSecrets:
     """Those that lines of an engine could quote: of its settings, and of what applications deliver, wherever that is.
 
-    All others it only keeps; to look for their values, too, would cost memory for each.
+    All others it only keeps; to look for their values, too, would cost memory for each. A line about an Application is
+    masked with the Secrets of its project and its namespaces: no other tenant's Secret hides a word of it.
     """
 
-    def __init__(self, control_namespace: str, is_tracked: Callable[[Manifest], bool]) -> None:
+    def __init__(
+        self,
+        control_namespace: str,
+        is_tracked: Callable[[Manifest], bool],
+        find: Callable[[ResourceKey], Manifest | None] = lambda key: None,
+    ) -> None:
         from argosy.server.doors.hiding import Mask
         from argosy.server.doors.public_words import Public
 
-        self._control, self._is_tracked = control_namespace, is_tracked
+        self._control, self._is_tracked, self._find = control_namespace, is_tracked, find
         self._public = Public()
-        self.mask = Mask(lambda: (), self._public)
+        self._projects: dict[ResourceKey, str] = {}  # of what is declared for one project alone
+        self.mask = Mask(lambda: (), self._public, self._find_origin)
+        self.mask.find_line_scope = self._find_line_scope
 
     def noticed(self, before: Manifest | None, after: Manifest | None, cluster: str = "") -> None:
         """A change in this cluster, or in another."""
         manifest = after or before or {}
         kind = manifest.get("kind")
         if kind == "Secret" and any(each is not None and self._concerns(each, cluster) for each in (before, after)):
+            from argosy.server.doors.provenance import declared_project
+
             key = key_of(manifest)
             place = ResourceKey(key.group, key.kind, f"{cluster}/{key.namespace}", key.name)
+            self._declare(place, declared_project(after) if after and not cluster else "")
             self.mask.needles.noticed(place, after)
         elif kind in SEEN and after is not None and not cluster:
             self._see(after)
@@ -124,7 +138,33 @@ class QuotableSecrets:
 
         self._public.see(manifest)
         if found := passwords(manifest):
+            self._declare(key_of(manifest), str((manifest.get("spec") or {}).get("project") or "default"))
             self.mask.needles.noticed(key_of(manifest), {"stringData": found})
+
+
+    def _declare(self, key: ResourceKey, project: str) -> None:
+        if project:
+            self._projects[key] = project
+        else:
+            self._projects.pop(key, None)
+
+    def _find_origin(self, key: ResourceKey) -> Origin:
+        from argosy.server.doors.provenance import Origin
+
+        cluster, _, namespace = key.namespace.rpartition("/")
+        is_installation = not cluster and namespace == self._control and key.kind == "Secret"
+        return Origin(namespace, self._projects.get(key, ""), is_installation)
+
+    def _find_line_scope(self) -> Scope | None:
+        from argosy.server.doors.provenance import build_scope
+
+        namespace, _, name = fields().get("application", "").rpartition("/")
+        application = self._find(ResourceKey(*APPLICATION, namespace, name)) if name else None
+        if application is None:
+            return None
+        project = str((application.get("spec") or {}).get("project") or "default")
+        rules = self._find(ResourceKey(*PROJECT, self._control, project))
+        return build_scope(application, rules, has_remote_secrets=True)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,11 @@ TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")  # argo: what its gateway 
 FALSE: Final = ("0", "f", "F", "false", "FALSE", "False", "")
 
 
+def quoted(text: str, longest: int = 40) -> str:
+    """Return what was sent in quotes, or nothing of it: where it is cut, a part of a guess would be shown."""
+    return repr(text) if len(text) <= longest else "what was sent"
+
+
 class Refused(Exception):
     """Forbidden, or not there: who asks cannot tell which."""
 
@@ -69,7 +74,7 @@ class Query(Mapping[str, str]):
         if given is None:
             return usual
         if given not in TRUE + FALSE:
-            raise UserError(f"{given[:40]!r} is neither true nor false; write true or false", where=name)
+            raise UserError(f"{quoted(given)} is neither true nor false; write true or false", where=name)
         return given in TRUE
 
     def number(self, name: str, usual: int, *, least: int = 0, most: int = 1 << 53) -> int:
@@ -77,7 +82,7 @@ class Query(Mapping[str, str]):
         if not given:
             return usual
         if not (given.lstrip("-").isascii() and given.lstrip("-").isdigit() and len(given) < 20):
-            raise UserError(f"{given[:40]!r} is no number; write one from {least} to {most}", where=name)
+            raise UserError(f"{quoted(given)} is no number; write one from {least} to {most}", where=name)
         if not least <= int(given) <= most:
             raise UserError(f"{given} is out of range; write a number from {least} to {most}", where=name)
         return int(given)

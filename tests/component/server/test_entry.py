@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 
@@ -46,12 +47,17 @@ async def ticking(asked: Asked) -> Stream:
     return Stream(ticks(), farewell=b"event: bye\n\n")
 
 
+async def read(asked: Asked) -> Json:
+    return Json({**SAID, **dict(asked.query)})
+
+
 OF_APP = May("applications", "get", resolving.application)
 ROUTES = (
     Route("GET", "/api/v1/applications", Filtered("applications", "get"), tell),
     Route("GET", "/api/v1/applications/{name}", OF_APP, tell, query=(Parameter("project"),)),
     Route("POST", "/api/v1/applications/{name}/sync", May("applications", "sync", resolving.application), tell),
     Route("GET", "/api/v1/applications/{name}/logs", SignedIn(), ticking),
+    Route("GET", "/api/v1/applications/{name}/read", OF_APP, read),
     Route("GET", "/apps/{ns}/{name}", OF_APP, page),
     Route("POST", "/apps/{ns}/{name}/sync", May("applications", "sync", resolving.application), tell),
     Route("GET", "/api/bad/user", Public("a test"), failing(UserError("wrong; write it right", where="field"))),
@@ -187,8 +193,19 @@ SAID = {"say": "it is s3cr3t-value", "b": "czNjcjN0LXZhbHVl"}
 
 
 async def test_a_known_secret_is_hidden_wherever_it_is(client: Client) -> None:
+    got = await bearer(client, "ann", "GET", "/api/v1/applications/a/read")
+    assert got.json() == {"say": "it is ++++++++", "b": "++++++++"}
+
+
+async def test_what_was_sent_is_told_as_it_was_sent(client: Client) -> None:
     got = await bearer(client, "ann", "POST", "/api/v1/applications/a/sync", SAID)
-    assert got.json()["sent"] == {"say": "it is ++++++++", "b": "++++++++"}
+    assert got.json()["sent"] == SAID
+
+
+async def test_what_was_sent_is_told_beside_the_same_value_that_was_read_and_is_hidden(client: Client) -> None:
+    for guess in ("s3cr3t-value", "w0r9nt-guess", "%73%33cr3t-value", "a+s3cr3t-value+czNjcjN0LXZhbHVl"):
+        got = await bearer(client, "ann", "GET", f"/api/v1/applications/a/read?q={guess}")
+        assert got.json() == {"say": "it is ++++++++", "b": "++++++++", "q": unquote_plus(guess)}
 
 
 LOGS = b"GET /api/v1/applications/a/logs HTTP/1.1\r\nHost: [::1]:8484\r\nAuthorization: Bearer cid\r\n\r\n"

@@ -98,6 +98,35 @@ def secret(namespace: str, value: str, **annotations: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
 
 
+PROJECT = {
+    "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "ml", "namespace": "argocd"},
+    "spec": {"destinations": [{"server": "*", "namespace": "web"}]},
+}  # fmt: skip
+COMMIT = "4c2e27100f5d4c0fb1c6a4f3b3f0f2a7b9d0c1e2"
+
+
+def test_a_line_about_an_application_is_masked_with_its_own_secrets_alone(kept: Kept) -> None:
+    app = {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "web", "namespace": "argocd"},
+        "spec": {"project": "ml", "destination": {"name": "east", "namespace": "web"}},
+        "status": {"sync": {"revision": "own-commit-of-web"}},
+    }  # fmt: skip
+    known = {APP: app, ResourceKey("argoproj.io", "AppProject", "argocd", "ml"): PROJECT}
+    quotable = QuotableSecrets("argocd", lambda manifest: "tracked" in manifest["metadata"]["annotations"], known.get)
+    with masked(quotable.mask):
+        quotable.noticed(None, secret("other", COMMIT, tracked="yes"))
+        quotable.noticed(None, secret("argocd", "of-the-settings-1"))
+        quotable.noticed(None, secret("web", "of-its-cluster-2", tracked="yes"), "east")
+        quotable.noticed(None, secret("web", "own-commit-of-web", tracked="yes"))
+        with about(**about_object(APP)):
+            LOG.info("synced to %s, before that to own-commit-of-web", COMMIT)
+            LOG.info("refused: of-its-cluster-2, of-the-settings-1")
+        LOG.info("of no Application: %s of-its-cluster-2", COMMIT)
+    assert kept.data[0]["msg"] == f"synced to {COMMIT}, before that to own-commit-of-web"
+    assert kept.data[1]["msg"] == "refused: ++++++++, ++++++++"
+    assert kept.data[2]["msg"] == "of no Application: ++++++++ ++++++++"
+
+
 def test_no_line_has_a_value_of_a_secret_that_the_engine_works_with(kept: Kept) -> None:
     quotable = QuotableSecrets("argocd", lambda manifest: "tracked" in manifest["metadata"]["annotations"])
     with masked(quotable.mask):

@@ -40,7 +40,8 @@ async def add(desk: Desk, text: str, *, replaces: bool) -> tuple[list[PublicKey]
 
 async def remove(desk: Desk, key: str) -> None:
     if key not in await map_data(desk, GPG_KEYS):
-        raise UserError(f"there is no key {key[:40]!r}; see which there are: GET /api/v1/gpgkeys")
+        named = repr(key) if len(key) <= 40 else "of that id"
+        raise UserError(f"there is no key {named}; see which there are: GET /api/v1/gpgkeys")
     await change_map(desk, GPG_KEYS, lambda data: {name: text for name, text in data.items() if name != key})
 
 

@@ -22,6 +22,7 @@ from argosy.server.api.applications_health import with_health
 from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of, reader_of
+from argosy.server.doors.application_masks import masks_of
 from argosy.server.resolving import application, application_name, is_at_home, project_of
 from argosy.server.routes import Filtered, May, Parameter, Route
 from argosy.setup.waiting import TooLate
@@ -65,7 +66,7 @@ def _chosen(asked: Asked) -> Iterator[Manifest]:
 
 def _all(asked: Asked, namespace: str = "") -> Iterable[Manifest]:
     found: list[Manifest] = asked.site.lookout.cache.list(GroupKind(*APPLICATION), namespace=namespace)
-    return [each for each in found if is_at_home(asked, each)]
+    return [masks_of(asked).application(each) for each in found if is_at_home(asked, each)]
 
 
 def _repositories(manifest: Manifest) -> set[str]:

@@ -27,7 +27,7 @@ from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
 from argosy.server.api.shapes_bodies import as_fields
 from argosy.server.api.shapes_tree import diffs_wire, hosts_wire, manifest_texts, node_wire
-from argosy.server.asked import Asked, Query
+from argosy.server.asked import Asked, Query, quoted
 from argosy.server.behalf import reader_of
 from argosy.server.resolving import application
 from argosy.server.routes import May, Parameter, Route, SignedIn
@@ -140,7 +140,7 @@ async def commit(asked: Asked) -> Json:
     if source.chart:
         raise UserError(f"{source.chart} is a chart, and has no commits; see its versions where it is published")
     if not COMMIT.fullmatch(revision) and not SHORT_COMMIT.fullmatch(revision):
-        raise UserError(f"{revision[:80]!r} is no commit; send its digits, seven at least", where="revision")
+        raise UserError(f"{quoted(revision, 80)} is no commit; send its digits, seven at least", where="revision")
     mirror = reader.rules.repositories.mirror(source.repo_url, project=app.project)
     found = await mirror.commit(revision.lower(), max_age=TAGS_AGE)
     refs = await mirror.refs(max_age=TAGS_AGE)

@@ -26,6 +26,7 @@ from argosy.server.api.shapes_logs import Wanted, entry, read_wanted
 from argosy.server.api.stream_frames import MAKES, failure, frame, is_events, stream
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
+from argosy.server.doors.application_masks import masks_of
 from argosy.server.resolving import logged_application
 from argosy.server.routes import May, Parameter, Route
 
@@ -45,7 +46,7 @@ async def logs(asked: Asked) -> Stream:
     if len(found) > MOST:
         raise UserError(f"{len(found)} logs fit, and at most {MOST} are read at once; choose a Pod or a container")
     await _first(reader, found, wanted)
-    hide = asked.entry.mask.hide_text
+    hide = masks_of(asked).for_request(asked).hide_text
     return stream(asked, _frames(reader, found, wanted, hide, events=is_events(asked)))
 
 

@@ -16,6 +16,7 @@ from argosy.models.facts import INFERENCE_SERVICE
 from argosy.server.answers import Json
 from argosy.server.api.shapes_schema import TEXT, fields, many
 from argosy.server.asked import Asked
+from argosy.server.doors.application_masks import mask_texts, masks_of
 from argosy.server.looking.examining import examined
 from argosy.server.looking.owned import JOB, everything, visible
 from argosy.server.resolving import is_at_home
@@ -81,7 +82,11 @@ async def doctor(asked: Asked) -> Json:
     query = asked.query
     names = tuple(each for each in query.all("app") if each)
     wanted = Wanted(names, query.text("match"), is_quick=query.flag("quick"), seconds=SECONDS)
-    return Json((await examined(asked, wanted)).document(has_checklist=False))
+    document = (await examined(asked, wanted)).document(has_checklist=False)
+    masks = masks_of(asked)
+    gates = [mask_texts(each, masks.by_name(str(each.get("application") or ""))) for each in document["gates"]]
+    proofs = {name: mask_texts(each, masks.by_name(name)) for name, each in document["proofs"].items()}
+    return Json({**document, "gates": gates, "proofs": proofs})
 
 
 ROUTES = (

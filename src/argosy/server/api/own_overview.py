@@ -15,7 +15,7 @@ from argosy.model.errors import UserError
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import PAGING, page
-from argosy.server.asked import Asked
+from argosy.server.asked import Asked, quoted
 from argosy.server.looking.environments import looked
 from argosy.server.looking.happened import happenings
 from argosy.server.routes import Filtered, Parameter, Route
@@ -67,7 +67,7 @@ async def what_happened(asked: Asked) -> Json:
     """Newest first; the token is a place in time."""
     query = asked.query
     if wrong := [each for each in query.all("kind") if each not in activity.KINDS]:
-        raise UserError(f"{wrong[0][:40]!r} is none; write one of {', '.join(activity.KINDS)}", where="kind")
+        raise UserError(f"{quoted(wrong[0])} is none; write one of {', '.join(activity.KINDS)}", where="kind")
     severity = "bad" if query.text("only") == "bad" else ""
     wanted = Wanted(query.all("kind"), query.text("app"), severity, query.text("q"))
     every = [each async for each in happenings(asked)]

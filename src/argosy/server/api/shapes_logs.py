@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.desk.applications.acting import Excerpt
 from argosy.model.errors import UserError
-from argosy.server.asked import Query
+from argosy.server.asked import Query, quoted
 
 LONGEST: Final = 64 << 10  # characters of a line
 MOST: Final = 1_000_000  # lines of a tail
@@ -49,7 +49,7 @@ def _time(query: Query, name: str) -> datetime | None:
     try:
         found = datetime.fromtimestamp(seconds, UTC) if seconds else datetime.fromisoformat(text) if text else None
     except (ValueError, OverflowError, OSError):
-        raise UserError(f"{text[:40]!r} is no time; write it as 2026-01-02T15:04:05Z", where=name) from None
+        raise UserError(f"{quoted(text)} is no time; write it as 2026-01-02T15:04:05Z", where=name) from None
     return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 

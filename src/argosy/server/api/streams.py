@@ -23,6 +23,7 @@ from argosy.server.api.shapes_fields import read_fields
 from argosy.server.api.stream_frames import BEAT, FRAMES, MAKES, SIGN, frame, is_events, stream
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
+from argosy.server.doors.application_masks import masks_of
 from argosy.server.doors.masking import sensitive
 from argosy.server.events.changes import Changes
 from argosy.server.resolving import application_name, is_at_home, project_of
@@ -110,13 +111,14 @@ async def _followed(
 async def _frame(asked: Asked, kind: Kind, manifest: Manifest, word: str) -> bytes:
     """argo: with the health of each object; here for who follows one, which costs the many others nothing."""
     events, fields = is_events(asked), read_fields(asked.query.text("fields"))
-    names = sensitive(asked.site)
+    names, told_application = sensitive(asked.site), masks_of(asked).application
+    manifest = told_application(manifest) if kind is APPS else manifest
     is_one = kind is APPS and bool(asked.query.text("name")) and lacks_health(manifest)
     if not is_one and not fields:
         return FRAMES.of(manifest, word, kind.word, events=events, annotations=names)
     if is_one:
         with suppress(UserError):  # what cannot be read is told as it is
-            manifest = await with_health(reader_of(asked), read_application(manifest, "Application"))
+            manifest = told_application(await with_health(reader_of(asked), read_application(manifest, "Application")))
     document = {"type": word, kind.word: manifest}
     told = fields.of({"result": document}).get("result", {}) if fields else document
     return frame(told, events=events, annotations=names)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import MutableMapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ from argosy.server.doors import (
     permission,
     streams,
 )
+from argosy.server.doors.application_masks import ApplicationMasks
+from argosy.server.doors.echo import NO_ECHO, Echo, conceal
 from argosy.server.doors.frame import frame_values
 from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
 from argosy.server.doors.masking import masked_json, sensitive, without_secrets
@@ -57,8 +60,11 @@ class Entry:
         self.site, self.routes = site, tuple(routes)
         self.tree = Tree(routes)
         self.turnstile = limits.Turnstile()
+        self.write_rate = limits.WriteRate()
         self.tally = Tally()
-        self.mask: Mask = mask_of(site.lookout)
+        self.mask: Mask = mask_of(site.lookout, site.desk.control)
+        self.masks = ApplicationMasks(self.mask, site.lookout.cache, site.desk.control)
+        self.mask.find_line_scope = self.masks.line_scope
         self._closing = asyncio.Event()
 
     @property
@@ -67,6 +73,14 @@ class Entry:
 
     def close(self) -> None:
         self._closing.set()
+
+    async def conceal(self, route: Route, asked: Asked) -> Asked:
+        """Return a question with stand-ins for secret values in it; the answer puts back what was sent."""
+        concealed, echo = conceal(asked, self.masks.for_request(asked).find)
+        if not echo:
+            return asked
+        asked.kept["echo"] = echo
+        return await permission.permitted(route, replace(concealed, subject=None, thing=""))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -91,6 +105,7 @@ class _Visit:
         self.headers: dict[str, str] = {}
         self.route: Route | None = None
         self.asked: Asked | None = None
+        self.is_answered = False  # nothing was read for what is answered before: all of it is what was sent
 
     async def response(self) -> Response:
         try:
@@ -167,7 +182,20 @@ class _Visit:
         asked = self.asked = await permission.permitted(route, asked)
         if marks.writes(route):
             await marks.check(asked, is_form=not route.is_api)
+        if marks.writes_text(route):
+            self.entry.write_rate.check(caller.name, asked.thing.partition("/")[0])
+        self.is_answered = True
+        if not route.changes:
+            asked = self.asked = await self.entry.conceal(route, asked)
         return await route.answer(asked)
+
+    @property
+    def _echo(self) -> Echo:
+        """What of the question stands for what was sent; of a live page, also what its own address has."""
+        kept = self.asked.kept if self.asked else {}
+        inner = kept["page"].kept if "page" in kept else {}
+        echo: Echo = inner.get("echo", NO_ECHO) + kept.get("echo", NO_ECHO)
+        return echo
 
     def _shown(self) -> Shown:
         given = self.headers.get("authorization", "")
@@ -246,12 +274,21 @@ class _Visit:
         """A cookie is for who gets it; and a stranger, or another site, is told back what they sent as it was."""
         if is_outside or self.asked is None or self.asked.caller.is_nobody:
             return given
-        hide = self.entry.mask.hide_text
-        return tuple((name, value if name == "set-cookie" else hide(value)) for name, value in given)
+        return tuple((name, value if name == "set-cookie" else self._hidden_text(value)) for name, value in given)
+
+    def _hidden_text(self, text: str) -> str:
+        if not self.is_answered:
+            return text
+        return self._echo.restore(self._mask.hide_text(text).encode("utf-8", "surrogatepass")).decode()
+
+    @property
+    def _mask(self) -> Mask:
+        assert self.asked and self.route
+        return self.entry.masks.for_request(self.asked, is_change=self.route.changes)
 
     def _out(self, data: bytes, media: str, *, is_fixed: bool) -> tuple[bytes, bool]:
-        if not is_fixed:  # what ships with the page holds no secret
-            data = self.entry.mask.hide_as(data, media)
+        if self.is_answered and not is_fixed:  # what ships with the page holds no secret
+            data = self._echo.restore(self._mask.hide_as(data, media))
         return packing.packed(data, media, self.headers.get("accept-encoding", ""))
 
     async def _serialised(self, answer: Answer) -> tuple[bytes, str]:
@@ -285,12 +322,12 @@ class _Visit:
         self.entry.turnstile.check_stream(asked.caller.name)
         may = partial(permission.still_permitted, route, asked)
         is_past = partial(self.site.identities.is_past, asked.caller)
-        entry = self.entry
+        entry, mask, echo = self.entry, self._mask, self._echo
 
         async def chunks() -> Any:
             with entry.turnstile.streaming(asked.caller.name):
-                async for chunk in streams.guarded(answer, may, is_past, entry.mask, entry._closing):
-                    yield chunk
+                async for chunk in streams.guarded(answer, may, is_past, mask, entry._closing):
+                    yield echo.restore(chunk) if echo else chunk
 
         if self.method == "HEAD":
             made: Response = Response(b"")

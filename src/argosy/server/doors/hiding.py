@@ -1,11 +1,13 @@
 """Values that are known to be secret, looked for in whatever leaves.
 
-In: what was serialised, and as what. Out: the same with marks in place of values. Never: breaks what it hides in: of a
-document only its texts are looked at, of a page only what stands between its tags and within its quotes.
+In: what was serialised, and as what; the Application that it is about. Out: the same with marks in place of values.
+Never: breaks what it hides in: of a document only its texts are looked at, of a page only what stands between its tags
+and within its quotes. Never: hides the value of a Secret that what is told cannot quote: see provenance.
 """
 
 from __future__ import annotations
 
+import copy
 import html
 import logging
 import re
@@ -17,10 +19,13 @@ import orjson
 
 from argosy.compare.masks import SHORTEST
 from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.report.wire import mapping
 from argosy.runtime.cache import Cache
 from argosy.server.doors.needles import Needles, run
+from argosy.server.doors.provenance import Origin, Scope, find_origin
 from argosy.server.doors.public_words import Public, addresses
+from argosy.server.doors.secret_forms import forms
 from argosy.server.doors.secret_values import in_address
 
 MARK: Final = SHORTEST.encode()
@@ -36,16 +41,38 @@ Hide = Callable[[bytes], bytes]
 
 
 class Mask:
-    """Nothing can switch it off."""
+    """Nothing can switch it off. Without a scope all values that are known are hidden, wherever they come from."""
 
-    def __init__(self, secrets: Callable[[], Iterable[Manifest]], public: Container[object] | None = None) -> None:
+    def __init__(
+        self,
+        secrets: Callable[[], Iterable[Manifest]],
+        public: Container[object] | None = None,
+        origins: Callable[[ResourceKey], Origin | None] = lambda key: None,
+    ) -> None:
         self.needles = Needles(secrets)
+        self.generation = 0  # of what is known: it grows with each change
+        self.scope: Scope | None = None
+        self.find_line_scope: Callable[[], Scope | None] = lambda: None  # of the line that is being logged
         self._public = Public() if public is None else public
-        self._hidden: OrderedDict[bytes, bytes] = OrderedDict()
+        self._origins = origins
+        self._sent: Callable[[], bytes] | None = None
+        self._hidden: OrderedDict[tuple[Scope | None, bytes], bytes] = OrderedDict()
+        self._root = self
 
     def forget(self) -> None:
         """What many were sent: a Secret changed."""
+        self._root.generation += 1
         self._hidden.clear()
+
+    def within(self, scope: Scope, sent: Callable[[], bytes] | None = None) -> Mask:
+        """Return a mask of the Secrets in a scope alone. What `sent` returns is the caller's own, and not hidden."""
+        made = copy.copy(self)
+        made.scope, made._sent = scope, sent
+        return made
+
+    def find(self, data: bytes) -> list[bytes]:
+        """Return the values, in the forms that they have there, the longest first."""
+        return self._found(data)
 
     def hide(self, data: bytes) -> bytes:
         """In a text."""
@@ -86,8 +113,9 @@ class Mask:
 
     def hide_again(self, chunk: bytes) -> bytes:
         """In a chunk of a stream. Many are sent the same: it is looked through once."""
-        if (known := self._hidden.get(chunk)) is None:
-            known = self._hidden[chunk] = self._in_chunk(chunk)
+        key = (self.scope, chunk)
+        if (known := self._hidden.get(key)) is None:
+            known = self._hidden[key] = self._in_chunk(chunk)
             if len(self._hidden) > SHARED:
                 self._hidden.popitem(last=False)
         return known
@@ -106,11 +134,26 @@ class Mask:
         return self.hide(line)
 
     def _found(self, data: bytes) -> list[bytes]:
-        return [each for each in self.needles.near(data) if not self._is_public(each)]
+        found = [each for each in self.needles.near(data) if self._is_covered(each) and not self._is_public(each)]
+        if found and self._sent is not None:
+            sent = self._sent()
+            own = {form for each in found if each in sent for form in forms(each.decode("utf-8", "replace"))}
+            found = [each for each in found if each not in sent and each not in own]
+        return found
+
+    def _is_covered(self, needle: bytes) -> bool:
+        """True if one of those whose value it is may be quoted here."""
+        scope = self.scope
+        if scope is None:
+            return True
+        origins = (self._origins(key) for key in self.needles.owners(needle))
+        return any(origin is None or scope.covers(origin) for origin in origins)
 
     def _is_public(self, needle: bytes) -> bool:
         text = needle.decode("utf-8", "replace")
-        return text in self._public or ("&" in text and html.unescape(text) in self._public)
+        spellings = (text, html.unescape(text)) if "&" in text else (text,)
+        words = self.scope.words if self.scope else ""
+        return any(each in self._public or each in words for each in spellings)
 
 
 class _Leaves:
@@ -180,10 +223,15 @@ class Looks(Protocol):
     def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
 
 
-def mask_of(lookout: Looks) -> Mask:
+def mask_of(lookout: Looks, control: str = "") -> Mask:
     """By the Secrets that the lookout sees. Names of objects are none: a host that a Secret names is a Service, too."""
-    cache, public = lookout.cache, Public()
-    mask = Mask(lambda: cache.list(SECRET), public)
+    cache, public, projects = lookout.cache, Public(), dict[ResourceKey, str]()
+
+    def origin(key: ResourceKey) -> Origin | None:
+        project = projects.get(key)
+        return find_origin(key, cache, control) if project is None else Origin(key.namespace, project)
+
+    mask = Mask(lambda: cache.list(SECRET), public, origin)
 
     def noticed(before: Manifest | None, after: Manifest | None) -> None:
         changed: Manifest = after or before or {}
@@ -196,7 +244,10 @@ def mask_of(lookout: Looks) -> Mask:
     def seen(manifest: Manifest) -> None:
         public.see(manifest)
         if found := passwords(manifest):
+            projects[key_of(manifest)] = str(mapping(manifest.get("spec")).get("project") or "default")
             mask.needles.noticed(key_of(manifest), {"stringData": found})
+            mask.forget()
+        elif manifest.get("kind") == "AppProject":
             mask.forget()
 
     for kind in cache.kinds():
@@ -216,7 +267,10 @@ def passwords(manifest: Manifest) -> dict[str, str]:
 
 
 class MaskedLogs(logging.Filter):
-    """For each handler of ours: no line leaves with a value that is secret."""
+    """For each handler of ours: no line leaves with a value that is secret.
+
+    A line about an Application is masked with the Secrets of that Application, any other line with all of them.
+    """
 
     def __init__(self, mask: Mask) -> None:
         super().__init__()
@@ -224,12 +278,13 @@ class MaskedLogs(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         try:
-            text = record.getMessage()
+            text, scope = record.getMessage(), self._mask.find_line_scope()
+            mask = self._mask if scope is None else self._mask.within(scope)
             if record.exc_info and not record.exc_text:
                 record.exc_text = logging.Formatter().formatException(record.exc_info)
             if record.exc_text:
-                record.exc_text = self._mask.hide_text(record.exc_text)
-            record.msg, record.args = self._mask.hide_text(text), ()
+                record.exc_text = mask.hide_text(record.exc_text)
+            record.msg, record.args = mask.hide_text(text), ()
         except Exception:  # a line that cannot be read is not told
             record.msg, record.args = "a line of the log that could not be masked", ()
         return True

@@ -6,8 +6,9 @@ In: sizes and counts. Out: nothing, or TooMuch with the code to answer. Never: r
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -22,6 +23,8 @@ MOST_STRANGERS: Final = 150  # who want to sign in, or push
 MOST_OF_A_PEER: Final = 64  # of them, by their address
 MOST_STREAMS: Final = 1000
 MOST_STREAMS_EACH: Final = 100
+MAX_WRITES: Final = 600  # of text, by one account into one project
+WRITES_WINDOW_SECONDS: Final = 300.0
 SECONDS: Final = 60.0  # until an answer begins
 STRANGERS_SECONDS: Final = 5.0  # in which what somebody without a session sends must be there
 
@@ -120,6 +123,32 @@ class Turnstile:
             self._each[who] -= 1
             if not self._each[who]:
                 del self._each[who]
+
+
+class WriteRate:
+    """How often an account may write text into the Applications of a project.
+
+    Whoever may write into an Application may compare what is masked in it with what they wrote: that is the only way
+    that is left to guess at its Secrets, and it is slow.
+    """
+
+    def __init__(self, most: int = MAX_WRITES, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._clock = most, clock
+        self._times: dict[tuple[str, str], deque[float]] = {}
+
+    def check(self, account: str, project: str) -> None:
+        """Count a write, or raise TooMuch."""
+        now = self._clock()
+        for key in [key for key, times in self._times.items() if not times or times[-1] <= now - WRITES_WINDOW_SECONDS]:
+            del self._times[key]
+        times = self._times.setdefault((account, project), deque())
+        while times and times[0] <= now - WRITES_WINDOW_SECONDS:
+            times.popleft()
+        if len(times) >= self._most:
+            minutes = WRITES_WINDOW_SECONDS / 60
+            told = f"{account} wrote {self._most} times into project {project!r} within {minutes:g} minutes"
+            raise TooMuch(429, f"{told}; wait a moment")
+        times.append(now)
 
 
 @contextmanager

@@ -29,6 +29,14 @@ def writes(route: Route) -> bool:
     return route.changes and isinstance(needs, May | Filtered) and not needs.action.startswith("action/")
 
 
+def writes_text(route: Route) -> bool:
+    """True if what is sent may be shown again by an Application: in its spec, in its objects, by its models."""
+    needs = route.needs
+    if not route.changes or not isinstance(needs, May) or needs.resource not in ("applications", "applicationsets"):
+        return False
+    return needs.action.partition("/")[0] in ("create", "update", "action")
+
+
 async def check(asked: Asked, *, is_form: bool) -> None:
     """Refuses what was sent where it has a mark in it, whatever it is a part of: also a patch that is a text."""
     raw = await asked.raw()

@@ -47,7 +47,7 @@ class Needles:
         self._secrets = secrets
         self._known: dict[ResourceKey, _Known] = {}
         self._came: dict[ResourceKey, Manifest | None] = {}
-        self._counts: dict[bytes, int] = {}
+        self._owners: dict[bytes, ResourceKey | list[ResourceKey]] = {}  # of each needle: whose value it is
         self._blocks: dict[bytes, Block] = {}
         self._by_word: dict[int, bytes | list[bytes]] = {}
         self._is_read = False
@@ -64,7 +64,7 @@ class Needles:
 
     def __len__(self) -> int:
         self.read()
-        return len(self._counts)
+        return len(self._owners)
 
     def near(self, data: bytes) -> list[bytes]:
         """Those that are in it, the longest first."""
@@ -77,6 +77,12 @@ class Needles:
 
     def block(self, needle: bytes) -> Block | None:
         return self._blocks.get(needle)
+
+    def owners(self, needle: bytes) -> Iterable[ResourceKey]:
+        """Return the objects whose value the needle is a form of."""
+        with self._lock:
+            owners = self._owners.get(needle, ())
+            return tuple(owners) if isinstance(owners, list) else (owners,) if owners else ()
 
     # -- what is known -------------------------------------------------------------------------------------------
 
@@ -96,9 +102,9 @@ class Needles:
             return
         made = () if secret is None else self._made(secret)
         for each in made:
-            self._add(each)
+            self._add(each, key)
         for each in self._known.pop(key).needles if known else ():
-            self._drop(each)
+            self._drop(each, key)
         if secret is not None:
             self._known[key] = _Known(version, made)
 
@@ -113,10 +119,12 @@ class Needles:
                     self._blocks.setdefault(piece, Block(long, at, number))
         return tuple(made)
 
-    def _add(self, needle: bytes) -> None:
-        self._counts[needle] = count = self._counts.get(needle, 0) + 1
-        if count > 1:
+    def _add(self, needle: bytes, key: ResourceKey) -> None:
+        owners = self._owners.get(needle)
+        if owners is not None:
+            self._owners[needle] = [*owners, key] if isinstance(owners, list) else [owners, key]
             return
+        self._owners[needle] = key
         for word in _words(needle):
             known = self._by_word.get(word)
             if known is None:
@@ -126,11 +134,13 @@ class Needles:
             else:
                 self._by_word[word] = [known, needle]
 
-    def _drop(self, needle: bytes) -> None:
-        self._counts[needle] -= 1
-        if self._counts[needle]:
+    def _drop(self, needle: bytes, key: ResourceKey) -> None:
+        owners = self._owners.get(needle)
+        if isinstance(owners, list):
+            owners.remove(key)
+            self._owners[needle] = owners if len(owners) > 1 else owners[0]
             return
-        del self._counts[needle]
+        del self._owners[needle]
         self._blocks.pop(needle, None)
         for word in _words(needle):
             known = self._by_word.get(word)

@@ -121,7 +121,9 @@ class Hub:
             asked, path=at.path, values=match.values, query=Query.read(at.query), read=None, kept={},
             subject=None, thing="",
         )  # fmt: skip
-        return await permission.permitted(live.route, page), live
+        page = await asked.entry.conceal(live.route, await permission.permitted(live.route, page))
+        asked.kept["page"] = page  # whose Secrets its events may quote, and what of its address is echoed
+        return page, live
 
     def _group(self, key: Key, live: Live, page: Asked) -> Group:
         group = self._groups.get(key)

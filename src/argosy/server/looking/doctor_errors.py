@@ -23,6 +23,7 @@ from argosy.model.errors import ArgosyError
 from argosy.model.manifest import key_of
 from argosy.model.names import ResourceKey
 from argosy.server.asked import Asked
+from argosy.server.doors.application_masks import mask_texts, masks_of
 from argosy.server.looking.examining import Turn
 from argosy.server.looking.owned import EVERYTHING, sees_everything, visible_applications
 from argosy.server.site import Site
@@ -106,7 +107,11 @@ async def doctor_errors(asked: Asked) -> DoctorErrors:
     applications = visible_applications(asked)
     keys = {key_of(application) for application in applications}
     return DoctorErrors(
-        {key: found for key, found in errors.by_application.items() if key in keys},
+        {
+            key: mask_texts(found, masks_of(asked).by_name(f"{key.namespace}/{key.name}"))
+            for key, found in errors.by_application.items()
+            if key in keys
+        },
         errors.installation if sees_everything(asked, len(applications)) else (),
         errors.note,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,6 +23,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.report.wire import mapping
 from argosy.server.asked import Asked, Refused
+from argosy.server.doors.application_masks import mask_texts, masks_of, without_passwords
 from argosy.server.looking.environment_repositories import FoundRepository, find_repository
 from argosy.server.looking.owned import EVERYTHING
 from argosy.server.resolving import application_name, project_of
@@ -79,14 +81,18 @@ async def looked(asked: Asked, *, fetches: bool = True) -> tuple[Board | None, s
         found = await with_session(asked, board)
     except NoEnvironments as error:
         asked.site.part(EnvironmentApplications).remember(asked, ())
-        return None, str(error)
+        return None, without_passwords(str(error))
     except UserError as error:
-        return None, str(error)
+        return None, without_passwords(str(error))
     except Refused:
         asked.site.part(EnvironmentApplications).remember(asked, ())
         return None, ""
     asked.site.part(EnvironmentApplications).remember(asked, (stage.application for stage in found.stages))
-    return visible(found, [each.application for each in found.stages if may_on(asked, "get", each.application)]), ""
+    found = visible(found, [each.application for each in found.stages if may_on(asked, "get", each.application)])
+    masks = masks_of(asked)
+    found = replace(found, notes=tuple(map(without_passwords, found.notes)), why=without_passwords(found.why))
+    stages = tuple(mask_texts(stage, masks.by_name(stage.application)) for stage in found.stages)
+    return replace(found, stages=stages), ""
 
 
 def may_on(asked: Asked, action: str, application: str) -> bool:

@@ -14,6 +14,7 @@ from argosy.desk.doctor.report import Report
 from argosy.model.errors import TransientError, UserError
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import desk_of, reader_of
+from argosy.server.doors.application_masks import ApplicationMasks, masks_of
 from argosy.server.looking.owned import sees_everything, visible_applications
 
 LONGEST: Final = 64  # letters of what names are to have
@@ -34,9 +35,17 @@ async def examined(asked: Asked, wanted: Wanted) -> Report:
     except TimeoutError:
         raise TransientError("others are being examined; try again in a moment") from None
     try:
-        return Report(await examine(desk_of(asked), reader_of(asked), wanted))
+        return masked_report(Report(await examine(desk_of(asked), reader_of(asked), wanted)), masks_of(asked))
     finally:
         gate.release()
+
+
+def masked_report(report: Report, masks: ApplicationMasks) -> Report:
+    """Return a report whose lines do not quote the Secrets of the Applications that they are about."""
+    for number, line in enumerate(report.lines):
+        hide = masks.by_name(line.app).hide_text
+        report.lines[number] = replace(line, state=hide(line.state), cause=hide(line.cause), fix=hide(line.fix))
+    return report
 
 
 def permitted(asked: Asked, wanted: Wanted) -> Wanted:

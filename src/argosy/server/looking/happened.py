@@ -7,6 +7,7 @@ Application that the caller may not see.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from typing import Final
 
 from argosy.desk.boards import activity
@@ -18,6 +19,7 @@ from argosy.pipeline.permitting import permission
 from argosy.report.wire import mapping
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
+from argosy.server.doors.application_masks import masks_of
 from argosy.server.doors.audit import Trail
 from argosy.server.looking.environments import looked
 from argosy.server.looking.heard import everywhere
@@ -33,6 +35,13 @@ GROUPS: Final = {
 
 
 async def happenings(asked: Asked) -> AsyncIterator[Happening]:
+    """Each without the Secrets of the Application that it is about: what is searched is what is shown."""
+    async for each in _happenings(asked):
+        hide = masks_of(asked).by_path(each.url).hide_text
+        yield replace(each, title=hide(each.title), text=hide(each.text))
+
+
+async def _happenings(asked: Asked) -> AsyncIterator[Happening]:
     apps = visible_applications(asked)
     for each in activity.of_applications(apps):
         yield each

@@ -18,6 +18,7 @@ from argosy.models.facts import INFERENCE_SERVICE
 from argosy.pipeline.impersonation import user_to_impersonate
 from argosy.report.wire import mapping
 from argosy.server.asked import Asked
+from argosy.server.doors.application_masks import masks_of
 from argosy.server.resolving import application_name, is_at_home, project_of
 from argosy.server.routes import Found
 
@@ -79,8 +80,9 @@ def application_path(asked: Asked, manifest: Manifest) -> str:
 
 
 def visible(asked: Asked, kind: GroupKind) -> list[Manifest]:
-    """All of a kind that the caller may see, by namespace and name."""
-    found = [each for each in asked.site.lookout.cache.list(kind) if _may_see(asked, each)]
+    """All of a kind that the caller may see, by namespace and name, without the Secrets of their Applications."""
+    seen = (each for each in asked.site.lookout.cache.list(kind) if _may_see(asked, each))
+    found = [masks_of(asked).object(each, application_of(asked, each)) for each in seen]
     return sorted(found, key=lambda each: (str(each["metadata"].get("namespace")), str(each["metadata"]["name"])))
 
 
@@ -94,7 +96,7 @@ def visible_applications(asked: Asked) -> list[Manifest]:
         metadata = app["metadata"]
         thing = application_name(asked, project_of(app), str(metadata["namespace"]), str(metadata["name"]))
         if asked.may("applications", "get", thing):
-            found.append(app)
+            found.append(masks_of(asked).application(app))
     return found
 
 

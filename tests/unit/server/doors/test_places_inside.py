@@ -12,7 +12,7 @@ from argosy.server.answers import Json
 from argosy.server.asked import Asked
 from argosy.server.doors import limits
 from argosy.server.doors.entry import Entry
-from argosy.server.routes import Public, Route, SignedIn
+from argosy.server.routes import Found, May, Public, Route, SignedIn
 from support.deadlines import wait_until_async
 from support.loop_clock import LoopClock
 from support.page_site import KnownPeople, a_site, anything
@@ -97,3 +97,31 @@ def test_who_waits_for_an_engine_holds_few_places() -> None:
             pass
     with turnstile.waiting("ann"):
         pass
+
+
+def test_an_account_may_write_only_so_often_into_a_project_and_again_later() -> None:
+    now = [0.0]
+    rate = limits.WriteRate(most=3, clock=lambda: now[0])
+    for _ in range(3):
+        rate.check("ann", "ml")
+    with pytest.raises(limits.TooMuch, match="ann wrote 3 times into project 'ml' within 5 minutes"):
+        rate.check("ann", "ml")
+    rate.check("ann", "other")
+    rate.check("bob", "ml")
+    now[0] = limits.WRITES_WINDOW_SECONDS
+    rate.check("ann", "ml")
+
+
+@pytest.mark.parametrize(("action", "codes"), [("update", [200, 200, 429]), ("sync", [200, 200, 200])])
+async def test_who_writes_text_into_applications_is_slowed_down_and_who_syncs_is_not(
+    action: str, codes: list[int]
+) -> None:
+    async def found(asked: Asked) -> Found:
+        return Found(None, "ml/web")
+
+    route = Route("POST", "/api/v1/applications/web", May("applications", action, found), told)
+    entry = Entry(a_site([], KnownPeople({"ann": anything})), [route])
+    entry.write_rate = limits.WriteRate(most=2)
+    headers = {**JSON, "Authorization": "Bearer ann"}
+    got = [await ask(entry, "POST", "/api/v1/applications/web", headers, b"{}") for _ in range(3)]
+    assert [each.code for each in got] == codes

@@ -16,7 +16,7 @@ from argosy.desk.applications.going_back import check_sources, look_back
 from argosy.desk.applications.sync_checks import check_window
 from argosy.model.errors import ArgosyError, UserError
 from argosy.server.answers import Answer, Page
-from argosy.server.asked import Asked
+from argosy.server.asked import Asked, quoted
 from argosy.server.behalf import desk_of, reader_of
 from argosy.server.pages import rendering
 from argosy.server.pages.application import commits
@@ -93,7 +93,7 @@ def _number(text: str) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or len(text) > 12:
-        raise UserError(f"{text[:20]!r} is no number of a deployment; choose one of the history")
+        raise UserError(f"{quoted(text)} is no number of a deployment; choose one of the history")
     return int(text)
 
 

@@ -22,6 +22,7 @@ from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
+from argosy.server.doors.application_masks import masks_of
 from argosy.server.doors.frame import MOST_FAVOURITES, preferences
 from argosy.server.looking.doctor_errors import DoctorError, doctor_errors, may_see_doctor
 from argosy.server.pages import rendering
@@ -116,7 +117,8 @@ def selection_of(asked: Asked, query: Query) -> Selection:
             return False
         return row.namespace == control or is_at_home(asked, lookout.cache.get(row.key) or _nothing(row))
 
-    return select(lookout.applications(), query, may, favourites_of(asked), size=SIZES[query.view])
+    rows = masks_of(asked).rows(lookout.applications())
+    return select(rows, query, may, favourites_of(asked), size=SIZES[query.view])
 
 
 def _nothing(row: AppRow) -> dict[str, Any]:
@@ -143,7 +145,7 @@ def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Show
     if (why := told(lookout.cache.get, row.why)) != row.why:
         row = replace(row, why=why)
     return Shown(
-        row,
+        masks_of(asked).row(row),
         element_of_app(row.namespace, row.name),
         of_app(row.namespace, row.name),
         f"held{f' by {row.hold.by}' if row.hold.by else ''}{f': {row.hold.reason}' if row.hold.reason else ''}"

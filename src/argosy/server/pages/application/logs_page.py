@@ -22,6 +22,7 @@ from argosy.model.names import ResourceKey
 from argosy.server.answers import Answer, Page, Stream, Text
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
+from argosy.server.doors.application_masks import masks_of
 from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import of_app
 from argosy.server.pages.application.framing import app_of, framed
@@ -73,7 +74,7 @@ def wish_of(asked: Asked) -> LogWish:
     query = asked.query
     parts = (query.text(each) for each in ("group", "kind", "namespace", "res"))
     return LogWish(
-        asked.entry.mask.hide_text,
+        masks_of(asked).for_request(asked).hide_text,
         query.text("pod"),
         query.text("container"),
         query.number("tail", TAILS[1], least=1, most=TAILS[-1]),

@@ -14,6 +14,7 @@ from argosy.desk.applications.requests import SyncWish
 from argosy.model.application import Application
 from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
+from argosy.server.asked import quoted
 from argosy.server.pages.application.keyed import Keyed
 from argosy.sync.options import SyncOptions
 
@@ -145,4 +146,4 @@ def _number(text: str, what: str) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise UserError(f"{text[:20]!r} is no number; write a whole one", where=what) from None
+        raise UserError(f"{quoted(text)} is no number; write a whole one", where=what) from None

@@ -12,6 +12,7 @@ from argosy.model.manifest import Manifest, dump, key_of_source
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
+from argosy.server.doors.application_masks import masks_of
 from argosy.server.pages.application.addresses import of_resource
 from argosy.server.pages.application.framing import app_of, framed
 from argosy.server.pages.application.parameters import parameters_of
@@ -39,7 +40,8 @@ async def manifest_page(asked: Asked) -> Answer:
     if side == SIDES[2]:
         found = [each for live in found if (each := last_applied(live)) is not None]
     shown = [each for each in masked(found, reader.rules.compare.masked_annotations) if each is not None]
-    shown = [asked.entry.mask.hide_values(each) for each in shown]
+    mask = masks_of(asked).for_request(asked)
+    shown = [mask.hide_values(each) for each in shown]
     texts = [(_title(each), of_resource(app.namespace, app.name, key_of_source(each)), _lines(each)) for each in shown]
     values = await framed(asked, "manifest", side=side, sides=SIDES, texts=texts, fault=fault)
     return Page("application/manifest.html", values)

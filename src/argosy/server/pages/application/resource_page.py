@@ -22,6 +22,7 @@ from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import reader_of
+from argosy.server.doors.application_masks import masks_of
 from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import key_from, of_resource
 from argosy.server.pages.application.changes import Change, changes
@@ -137,7 +138,8 @@ async def _content(
     if tab == "events":
         return {"moments": moments(app, await _events(asked, key, nodes), "all")[:200], "has_syncs": False}
     if tab == "logs":
-        reader, wish = reader_of(asked), LogWish(asked.entry.mask.hide_text, tail=500, choice=Choice(*key))
+        hide = masks_of(asked).for_request(asked).hide_text
+        reader, wish = reader_of(asked), LogWish(hide, tail=500, choice=Choice(*key))
         _, wanted = await logs_wanted(reader, asked, wish)
         found = await read(reader, wanted, wish)
         return {"log": found.lines, "faults": found.notes}
@@ -157,7 +159,9 @@ def _masked(asked: Asked, manifest: Manifest | None) -> Manifest | None:
 
 def _lines(asked: Asked, manifest: Manifest | None) -> list[str]:
     shown = _masked(asked, manifest)
-    return dump(asked.entry.mask.hide_values(without_managers(shown))).splitlines() if shown is not None else []
+    if shown is None:
+        return []
+    return dump(masks_of(asked).for_request(asked).hide_values(without_managers(shown))).splitlines()
 
 
 async def _compared(asked: Asked, tab: str, key: ResourceKey) -> dict[str, Any]:

@@ -1,0 +1,198 @@
+"""Masks by Application: each text is masked with the Secrets of the Application that it is about.
+
+In: a request, or what a list is made of: manifests, rows, values of pages. Out: masks, and the same values masked.
+Never: a value of one tenant's Secret hidden in what is told of another tenant's Application; looks through what did
+not change.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from argosy.desk.applications.listing import AppRow
+from argosy.model.application import APPLICATION
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.runtime.about import fields as fields_of_line
+from argosy.runtime.cache import Cache
+from argosy.server.asked import Asked
+from argosy.server.doors.echo import sent_text
+from argosy.server.doors.hiding import MARK, Mask, mask_of
+from argosy.server.doors.provenance import INSTALLATION, Scope, build_scope
+from argosy.server.doors.secret_values import in_address
+
+PROJECT: Final = ("argoproj.io", "AppProject")
+MAX_REMEMBERED: Final = 20_000  # Applications
+MAX_DEPTH: Final = 20  # of values of a page
+SCOPE, PAGE = "scope", "page"  # in what a request keeps
+T = TypeVar("T")
+
+
+class ApplicationMasks:
+    """May be used by one loop."""
+
+    def __init__(self, mask: Mask, cache: Cache, control: str) -> None:
+        self._mask, self._cache, self._control = mask, cache, control
+        self._manifests: OrderedDict[ResourceKey, tuple[Manifest, int, Manifest]] = OrderedDict()
+        self._rows: tuple[Sequence[AppRow], int, Sequence[AppRow]] = ((), -1, ())
+        self._row: dict[int, tuple[AppRow, AppRow]] = {}
+
+    # -- of a request --------------------------------------------------------------------------------------------
+
+    def for_request(self, asked: Asked, *, is_change: bool = False) -> Mask:
+        """Return the mask of the Application that a request is about, else that of the installation."""
+        asked = asked.kept.get(PAGE, asked)
+        scope = asked.kept.get(SCOPE)
+        if scope is None:
+            scope = asked.kept[SCOPE] = self._scope_of_request(asked)
+        return self._mask.within(scope, (lambda: sent_text(asked)) if is_change else None)
+
+    def _scope_of_request(self, asked: Asked) -> Scope:
+        project, _, place = asked.thing.partition("/")
+        namespace, _, name = place.rpartition("/")
+        scope = self.scope(namespace or self._control, name) if name else INSTALLATION
+        if scope is INSTALLATION:
+            scope = Scope(project)
+        about = asked.subject
+        metadata = about.get("metadata") if isinstance(about, Mapping) else None
+        if isinstance(metadata, Mapping) and metadata.get("uid") and about.get("kind") != APPLICATION[1]:
+            # an object of the cluster that the caller may see
+            scope = replace(scope, namespaces=scope.namespaces | {str(metadata.get("namespace") or "")})
+        return scope
+
+    # -- of an Application ---------------------------------------------------------------------------------------
+
+    def scope(self, namespace: str, name: str) -> Scope:
+        application = self._cache.get(ResourceKey(*APPLICATION, namespace, name))
+        return INSTALLATION if application is None else self._build(application)
+
+    def by_path(self, path: str) -> Mask:
+        """By the path of a page: /apps/NAMESPACE/NAME and what is below it."""
+        parts = path.split("?")[0].split("/")
+        known = len(parts) > 3 and parts[1] == "apps"
+        return self._mask.within(self.scope(parts[2], parts[3]) if known else INSTALLATION)
+
+    def by_name(self, name: str) -> Mask:
+        """By NAMESPACE/NAME, or by a name in the control namespace."""
+        namespace, _, name = name.rpartition("/")
+        return self._mask.within(self.scope(namespace or self._control, name))
+
+    def line_scope(self) -> Scope | None:
+        """Return the scope of the Application that this task logs about."""
+        namespace, _, name = fields_of_line().get("application", "").rpartition("/")
+        application = self._cache.get(ResourceKey(*APPLICATION, namespace, name)) if name else None
+        return None if application is None else self._build(application)
+
+    def _build(self, application: Manifest) -> Scope:
+        spec = application.get("spec")
+        project = str(spec.get("project") or "default") if isinstance(spec, dict) else "default"
+        return build_scope(application, self._cache.get(ResourceKey(*PROJECT, self._control, project)))
+
+    def application(self, manifest: Manifest) -> Manifest:
+        """Return an Application as lists tell it. The same value as long as nothing changed."""
+        key = key_of(manifest)
+        known = self._manifests.get(key)
+        if known is not None and known[0] is manifest and known[1] == self._mask.generation:
+            return known[2]
+        made = self._masked(manifest)
+        self._manifests[key] = (manifest, self._mask.generation, made)
+        self._manifests.move_to_end(key)
+        if len(self._manifests) > MAX_REMEMBERED:
+            self._manifests.popitem(last=False)
+        return made
+
+    def object(self, manifest: Manifest, application: Manifest | None) -> Manifest:
+        """Return a live object as lists tell it; the Application that it belongs to says which Secrets it may quote."""
+        if not self._mask.needles.near(orjson.dumps(manifest)):
+            return manifest
+        scope = self._build(application) if application else INSTALLATION
+        if application is None:
+            scope = Scope("", frozenset({str(manifest["metadata"].get("namespace") or "")}))
+        return self._mask.within(scope).hide_values(manifest)
+
+    def _masked(self, manifest: Manifest) -> Manifest:
+        """What people wrote, without passwords in addresses; what was observed, without values of its Secrets."""
+        made = manifest
+        data = orjson.dumps(manifest)
+        if b"@" in data and b"://" in data:
+            written = {name: without_passwords(manifest.get(name)) for name in ("metadata", "spec")}
+            made = {**manifest, **written}
+        if self._mask.needles.near(data):
+            observed = {name: made[name] for name in made if name not in ("metadata", "spec", "kind", "apiVersion")}
+            made = {**made, **self._mask.within(self._build(manifest)).hide_values(observed)}
+        return made
+
+    # -- of lists ------------------------------------------------------------------------------------------------
+
+    def rows(self, rows: Sequence[AppRow]) -> Sequence[AppRow]:
+        """Return rows of Applications as a list tells them: a search in them finds nothing that is hidden."""
+        if self._rows[0] is rows and self._rows[1] == self._mask.generation:
+            return self._rows[2]
+        if self._rows[1] != self._mask.generation:
+            self._row.clear()
+        known, self._row = self._row, {}
+        made = []
+        for row in rows:
+            before = known.get(id(row))
+            pair = before if before is not None and before[0] is row else (row, self.row(row))
+            self._row[id(row)] = pair
+            made.append(pair[1])
+        self._rows = (rows, self._mask.generation, made)
+        return made
+
+    def row(self, row: AppRow) -> AppRow:
+        if not self._mask.needles.near(f"{row.why}\n{row.health_message}\n{row.repo}\n{row.searched}".encode()):
+            return row
+        hide = self._mask.within(self.scope(row.namespace, row.name)).hide_text
+        why, health = hide(row.why), hide(row.health_message)
+        searched = row.searched.replace(row.why.lower(), why.lower()) if why != row.why else row.searched
+        return replace(row, why=why, health_message=health, repo=hide(row.repo), searched=hide(searched))
+
+
+def masks_of(asked: Asked) -> ApplicationMasks:
+    """Return the masks of the server that was asked."""
+    if asked.entry is not None:
+        found: ApplicationMasks = asked.entry.masks
+        return found
+    site = asked.site  # asked by a program, and not through the doors
+    if ApplicationMasks not in site.kept:
+        mask = mask_of(site.lookout, site.desk.control)
+        site.kept[ApplicationMasks] = ApplicationMasks(mask, site.lookout.cache, site.desk.control)
+    kept: ApplicationMasks = site.kept[ApplicationMasks]
+    return kept
+
+
+def mask_texts(value: T, mask: Mask, depth: int = 0) -> T:
+    """Mask all texts in a value of a page: dataclasses, tuples, lists and mappings keep their shape."""
+    made: Any = value
+    if isinstance(value, str):
+        made = mask.hide_text(value)
+    elif depth > MAX_DEPTH:
+        made = value
+    elif is_dataclass(value) and not isinstance(value, type):
+        inner = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        changed = {name: new for name, old in inner.items() if (new := mask_texts(old, mask, depth + 1)) is not old}
+        made = replace(value, **changed) if changed else value
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        made = type(value)(*(mask_texts(inner, mask, depth + 1) for inner in value))
+    elif isinstance(value, list | tuple):
+        made = type(value)(mask_texts(inner, mask, depth + 1) for inner in value)
+    elif isinstance(value, dict):
+        made = {name: mask_texts(inner, mask, depth + 1) for name, inner in value.items()}
+    return made if made != value else value
+
+
+def without_passwords(value: Any) -> Any:
+    """Return texts with marks in place of the passwords of addresses in them."""
+    if isinstance(value, str):
+        for password in in_address(value) if "://" in value and "@" in value else ():
+            value = value.replace(password, MARK.decode())
+        return value
+    if isinstance(value, dict):
+        return {name: without_passwords(inner) for name, inner in value.items()}
+    return [without_passwords(inner) for inner in value] if isinstance(value, list) else value

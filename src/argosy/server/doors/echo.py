@@ -1,0 +1,190 @@
+"""What a caller sent, echoed as it was sent: a mask in its place would tell whether a guess at a secret is right.
+
+In: a request, the mask of what it is about. Out: for a question, the request with stand-ins where it has a secret
+value, and a way to put the value back into the answer; for a change, the text that was sent. Never: a stand-in in
+anything that is written; an answer that depends on whether what was sent is a secret.
+
+A question that holds a secret value is answered as if one that is nobody's had been sent: each letter and digit is
+another one of its class. All that was read is masked in full; then the stand-in becomes what was sent again.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, unquote_plus
+
+import orjson
+
+from argosy.server.asked import Asked, Query
+from argosy.server.doors.secret_forms import forms
+
+MAX_ENCODINGS: Final = 3  # of percent-encoding: an address within an address
+MAX_TRIES: Final = 50  # to find a stand-in that is no secret itself
+MAX_STAND_INS: Final = 1_000  # in one text
+SHORTEST_PART: Final = 7  # characters: of a commit, pages show as many
+CLASSES: Final = ("0123456789", "abcdef", "ABCDEF", string.ascii_lowercase[6:], string.ascii_uppercase[6:])
+SIGNS: Final = "-_.~"  # of a text that has neither letters nor digits
+Find = Callable[[bytes], list[bytes]]
+
+
+class StandIn(NamedTuple):
+    text: str
+    sent: str
+
+
+class Echo:
+    """Stand-ins of one request. Most have none."""
+
+    def __init__(self, stand_ins: tuple[StandIn, ...] = ()) -> None:
+        self._stand_ins = stand_ins
+        self._pairs = [
+            (given, sent)
+            for each in stand_ins
+            for text, original in ((each.text, each.sent), (each.text.lower(), each.sent.lower()))
+            for given, sent in _all_forms(text, original)
+        ]
+
+    def __add__(self, other: Echo) -> Echo:
+        return Echo(self._stand_ins + other._stand_ins) if self and other else self or other
+
+    def __bool__(self) -> bool:
+        return bool(self._pairs)
+
+    def restore(self, data: bytes) -> bytes:
+        for given, sent in self._pairs:
+            data = data.replace(given, sent)
+        return data
+
+
+NO_ECHO: Final = Echo()
+
+
+def conceal(asked: Asked, find: Find) -> tuple[Asked, Echo]:
+    """Return the request with stand-ins for the secret values in its path and query. `find` finds secret values."""
+    texts = [asked.path, *asked.values.values(), *(text for name in asked.query for text in asked.query.all(name))]
+    texts += asked.query
+    if not find(_decoded("\n".join(texts))):
+        return asked, NO_ECHO
+    everything = _decoded("\n".join(texts)).decode().lower()
+    stand_ins: dict[str, StandIn] = {}  # by what was sent
+    spellings: list[StandIn] = []  # with percent-encodings
+
+    def put(known: StandIn, text: str) -> str:
+        def spelled(match: re.Match[str]) -> str:
+            made = _respelled(match[0], known)
+            spellings.extend(_levels(made, match[0]))
+            return made
+
+        return _spelled(known.sent).sub(spelled, text)
+
+    def stand_in(text: str) -> str:
+        for known in stand_ins.values():
+            text = put(known, text)
+        for _ in range(MAX_STAND_INS):
+            found = [each.decode("utf-8", "replace") for each in find(_decoded(text))]
+            if not found or found[0] in stand_ins:
+                break
+            stand_ins[found[0]] = made = _different(found[0], find, everything)
+            text = put(made, text)
+        return text
+
+    pairs = [(stand_in(name), stand_in(text)) for name in asked.query for text in asked.query.all(name)]
+    values = {name: stand_in(text) for name, text in asked.values.items()}
+    concealed = replace(asked, path=stand_in(asked.path), values=values, query=Query(pairs))
+    return concealed, Echo((*stand_ins.values(), *dict.fromkeys(spellings)))
+
+
+def sent_text(asked: Asked) -> bytes:
+    """Return all that was sent with a change, decoded, as far as it was read."""
+    texts = [asked.path, *asked.values.values()]
+    for words in (asked.query, asked.kept.get("form")):
+        for name in words or ():
+            texts += [name, *words.all(name)]  # type: ignore[union-attr]
+    texts += _leaves(asked.kept.get("document"))
+    raw: bytes = asked.kept.get("raw") or b""
+    return _decoded("\n".join(texts)) + b"\n" + raw
+
+
+def _leaves(value: Any) -> list[str]:
+    """Texts of a document; a patch is JSON in a text."""
+    if isinstance(value, str):
+        if value.lstrip()[:1] in ("{", "["):
+            try:
+                return [value, *_leaves(orjson.loads(value))]
+            except orjson.JSONDecodeError:
+                return [value]
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for name, inner in value.items() for text in (str(name), *_leaves(inner))]
+    return [text for inner in value for text in _leaves(inner)] if isinstance(value, list) else []
+
+
+def _decoded(text: str) -> bytes:
+    """As it is, and with its percent-encodings taken off, one after the other."""
+    spellings = [text]
+    for _ in range(MAX_ENCODINGS):
+        if "%" not in text and "+" not in text:
+            break
+        text = unquote_plus(text, errors="replace")
+        spellings.append(text)
+    return "\n".join(spellings).encode("utf-8", "replace")
+
+
+def _spelled(text: str) -> re.Pattern[str]:
+    """A pattern of the text, each of its characters as it is or percent-encoded."""
+    return re.compile("".join(map(_character, text)))
+
+
+@lru_cache(256)
+def _character(character: str) -> str:
+    encoded = "".join(f"%(?:25)*(?i:{byte:02x})" for byte in character.encode("utf-8", "replace"))
+    return rf"(?:{re.escape(character)}|{encoded}{'|[+]' if character == ' ' else ''})"
+
+
+def _respelled(spelling: str, known: StandIn) -> str:
+    """The stand-in, each of its characters encoded as the one that was sent. What is not ASCII is the same in both."""
+    made, place = "", 0
+    for sent, instead in zip(known.sent, known.text):
+        match = re.compile(_character(sent)).match(spelling, place)
+        part = match[0] if match else sent
+        place += len(part)
+        is_encoded = len(part) > 1
+        made += part if sent == instead else f"{part[:-2]}{ord(instead):02x}" if is_encoded else instead
+    return made
+
+
+def _levels(made: str, sent: str) -> Iterator[StandIn]:
+    """Both as they are, and with their encodings taken off, one after the other."""
+    for _ in range(MAX_ENCODINGS):
+        if "%" not in sent or made == sent:
+            return
+        yield StandIn(made, sent)
+        made, sent = unquote(made), unquote(sent)
+
+
+def _different(sent: str, find: Find, everything: str) -> StandIn:
+    """Another text of the same length and the same classes of characters, which is no secret and was not sent."""
+    classes = CLASSES if any(character in kind for kind in CLASSES for character in sent) else (SIGNS,)
+    for _ in range(MAX_TRIES):
+        characters = list(sent)
+        for place, character in enumerate(characters):
+            if kind := next((each for each in classes if character in each), ""):
+                characters[place] = secrets.choice([each for each in kind if each != character])
+        made = "".join(characters)
+        if made != sent and made.lower() not in everything and not find(made.encode("utf-8", "replace")):
+            return StandIn(made, sent)
+    return StandIn("".join(secrets.choice(string.ascii_lowercase) for _ in sent), sent)
+
+
+def _all_forms(text: str, sent: str) -> list[tuple[bytes, bytes]]:
+    """The same forms of both, the longest first, and the text with its end cut off, as pages cut it."""
+    pairs = dict(zip(forms(text), forms(sent)))
+    for end in range(len(text) - 1, SHORTEST_PART - 1, -1):
+        pairs.setdefault(text[:end].encode("utf-8", "replace"), sent[:end].encode("utf-8", "replace"))
+    return sorted(((given, sent) for given, sent in pairs.items() if given != sent), key=lambda pair: -len(pair[0]))

@@ -1,0 +1,299 @@
+"""Masking is no oracle, and no blindfold.
+
+Nobody learns by what is masked whether a guess at a Secret's value is right, and no tenant's Secret hides words of
+another tenant's Application. What an Application says is masked with its own Secrets, in lists as on its page.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from argosy.model.names import ResourceKey
+from argosy.server.doors.echo import NO_ECHO
+from argosy.server.doors.entry import Entry
+from argosy.server.doors.hiding import Mask
+from argosy.server.routes import Route
+from argosy.server.table import TABLE
+from support.deadlines import wait_until_async
+from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
+from support.tenants import CONTROL, World, application, ask, declared, guarded_world, secret
+
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
+MARK = b"++++++++"
+WHEN = "2026-01-01T00:00:00Z"
+PINS = 1_000_000  # all that there are
+GUESSED = re.compile(rb"pin-[0-9]{6}")
+COMMIT, OWN_COMMIT = "4c2e27100f5d4c0fb1c6a4f3b3f0f2a7b9d0c1e2", "9d0c1e24c2e27100f5d4c0fb1c6a4f3b3f0f2a7b"
+WORDS = {
+    "commit": COMMIT, "path": "clusters/prod/serving", "option": "ServerSideApply=true", "branch": "release-2026-11",
+    "message": "the quota of the namespace is used up",
+}  # fmt: skip
+OWN_WORDS = {"commit": OWN_COMMIT, "path": "teams/a/training", "option": "ApplyOutOfSyncOnly=true"}
+SECRETS = {"team-a": "value-of-team-a-0f5d4c", "team-b": "value-of-team-b-b9d0c1"}
+
+
+def pins(rng: random.Random) -> dict[str, str]:
+    """By namespace: values with so few letters that all of them can be tried."""
+    return {place: f"pin-{rng.randrange(PINS):06}" for place in (CONTROL, "team-a", "team-b")}
+
+
+def placed(namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+
+
+def deployed(team: str, name: str, commit: str, message: str, path: str = "", option: str = "") -> dict[str, Any]:
+    """An Application that was synced, and failed."""
+    made = application(team)
+    made["metadata"]["name"] = name
+    made["spec"]["source"] |= {"path": path or "app", "targetRevision": WORDS["branch"]}
+    made["spec"]["syncPolicy"] = {"syncOptions": [option or "Validate=false"]}
+    row = {"kind": "ConfigMap", "version": "v1", "namespace": team, "name": "settings", "status": "OutOfSync"}
+    results = [{**row, "group": "", "status": "SyncFailed", "message": message, "syncPhase": "Sync"}]
+    operation = {"phase": "Failed", "message": message, "startedAt": WHEN, "finishedAt": WHEN}
+    made["status"] = {
+        "resources": [{**row, "health": {"status": "Degraded", "message": message}}],
+        "sync": {"status": "OutOfSync", "revision": commit},
+        "health": {"status": "Degraded", "message": message},
+        "history": [{"id": 1, "revision": commit, "deployedAt": WHEN, "source": made["spec"]["source"]}],
+        "conditions": [{"type": "SyncError", "message": message, "lastTransitionTime": WHEN}],
+        "operationState": {
+            **operation, "operation": {"sync": {}}, "syncResult": {"revision": commit, "resources": results},
+        },
+    }  # fmt: skip
+    return made
+
+
+def hostile() -> Iterator[dict[str, Any]]:
+    """What a tenant may write, so that it hides the words of another: in every place that holds secret values."""
+    yield placed("team-a", secret("blindfold", {}, **WORDS))
+    url = "https://git.example.com/blindfold"
+    for number, word in enumerate(WORDS.values()):
+        yield declared("repository", f"blindfold-{number}", url=f"{url}/{number}", project="team-a", password=word)
+    tracked = {"argocd.argoproj.io/tracking-id": "theirs:/Secret:team-a/claimed"}
+    claimed = placed("team-a", secret("claimed", {}, **WORDS))
+    yield {**claimed, "metadata": {**claimed["metadata"], "annotations": tracked}}
+    addressed = application("team-a")
+    addressed["metadata"]["name"] = "addressed"
+    addressed["spec"]["source"]["repoURL"] = f"https://u:{COMMIT}@git.example.com/r"
+    yield addressed
+    stray = application("team-a")  # its project does not let it deliver there
+    stray["metadata"]["name"] = "stray"
+    stray["spec"]["destination"]["namespace"] = "team-b"
+    stray["status"] = {"conditions": [{"type": "X", "message": SECRETS["team-b"], "lastTransitionTime": WHEN}]}
+    yield stray
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def values(module_rng: random.Random) -> dict[str, str]:
+    return pins(module_rng)
+
+
+@pytest.fixture(scope="module")
+async def world(
+    anyio_backend: str, values: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    manifests = [placed(place, secret("pin", {}, pin=value)) for place, value in values.items()]
+    manifests += [placed(place, secret("own", {}, token=value, **OWN_WORDS)) for place, value in SECRETS.items()]
+    manifests += hostile()
+    told = WORDS["message"]
+    manifests.append(deployed("team-b", "theirs", COMMIT, told, WORDS["path"], WORDS["option"]))
+    manifests.append(deployed("team-a", "plain", OWN_COMMIT, "told", OWN_WORDS["path"], OWN_WORDS["option"]))
+    manifests.append(deployed("team-a", "telling", "0" * 40, f"cannot log in with {SECRETS['team-a']}"))
+    async with guarded_world(tmp_path_factory.mktemp("provenance"), manifests) as made:
+        last = ResourceKey("argoproj.io", "Application", CONTROL, "telling")
+        await wait_until_async(lambda: made.site.lookout.cache.get(last))
+        yield made
+
+
+# -- no oracle -------------------------------------------------------------------------------------------------------
+
+
+async def told_apart(world: World, entry: Entry, caller: str, guesses: Iterable[str], path: str) -> set[str]:
+    """Guesses that are not shown as they were sent, of many in each request."""
+    headers, found, batch = dict(world.callers[caller].headers), set[str](), list[str]()
+    batches = [batch]
+    for guess in guesses:
+        if len(batch) == 600:  # as long as an address may be
+            batch = []
+            batches.append(batch)
+        batch.append(guess)
+    for each in batches:
+        got = await ask(entry, "GET", path + "+".join(each), headers)
+        assert got.code == 200, got.body[:300]
+        shown = {guess.decode() for guess in GUESSED.findall(got.body)}
+        found |= set(each) - shown
+        assert MARK not in got.body or found, "something else is masked there, so that nothing is learned"
+    return found
+
+
+@pytest.mark.parametrize("caller", ["viewer-a", "admin"])
+async def test_a_million_guesses_by_echo_tell_nothing(
+    world: World, values: dict[str, str], size: Callable[..., int], rng: random.Random, caller: str
+) -> None:
+    entry, count = world.entry(TABLE), size(PINS, test=3_000)
+    guesses = [f"pin-{number:06}" for number in (range(PINS) if count == PINS else rng.sample(range(PINS), count))]
+    guesses += values.values()
+    assert await told_apart(world, entry, caller, guesses, "/activity?q=") == set()
+
+
+async def test_the_search_finds_all_secrets_where_everything_is_masked_by_value(
+    world: World, values: dict[str, str], rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.server.doors.entry.conceal", lambda asked, find: (asked, NO_ECHO))
+    monkeypatch.setattr(Mask, "within", lambda self, scope, sent=None: self)
+    guesses = [f"pin-{number:06}" for number in rng.sample(range(PINS), 2_000)]
+    found = await told_apart(world, world.entry(TABLE), "viewer-a", [*guesses, *values.values()], "/activity?q=")
+    assert found >= set(values.values())
+    assert len(found) <= len(set(values.values())), "wrong guesses are shown as they were sent"
+
+
+Seen = tuple[int, int, int]
+ONCE = re.compile("webhook|session|delete|remove|revoke")  # what is signed, counted, or gone then
+
+
+async def seen(entry: Entry, method: str, path: str, headers: dict[str, str], body: bytes, guess: str) -> Seen:
+    """What an attacker compares: the code, how often the guess is shown, and how often a mark."""
+    got = await ask(entry, method, path, headers, body, reads_stream=method == "GET")
+    told = got.body + str(got.headers.get("location", "")).encode()
+    return got.code, told.count(guess.encode()) + told.count(guess.upper().encode()), told.count(MARK)
+
+
+def questions(route: Route, guess: str) -> Iterator[str]:
+    """The guess in each parameter of a question, alone, behind other text, encoded, and in each part of the path."""
+    case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
+    names = [each if isinstance(each, str) else each.name for each in route.query]
+    encoded = "".join(f"%{byte:02x}" for byte in guess.encode())
+    for name in {*names, "q", "said", "tab", "page", "sort", "next"}:
+        base = address(route, case._replace(query={key: value for key, value in case.query.items() if key != name}))
+        joint = "&" if "?" in base else "?"
+        yield from (f"{base}{joint}{name}={each}" for each in (guess, "x" * 34 + guess, encoded, quote(encoded)))
+    for name in case.values:
+        yield address(route, case._replace(values={**case.values, name: guess}))
+
+
+async def test_every_question_answers_a_right_guess_as_a_wrong_one(
+    world: World, values: dict[str, str], size: Callable[..., int], rng: random.Random
+) -> None:
+    entry, wrong, differing = world.entry(TABLE), "pin-31415", list[str]()
+    routes = [route for route in TABLE if route.method == "GET" and "logs" not in route.path]
+    cases = [(route, number) for route in routes for number, _ in enumerate(questions(route, wrong))]
+    for route, number in rng.sample(cases, min(len(cases), size(10 * len(cases), test=150))):
+        caller = rng.choice(["viewer-a", "dev-a", "admin", "nobody"])
+        headers, answers = dict(world.callers[caller].headers), set[Seen]()
+        for guess in (f"{wrong}9", *values.values()):
+            path = list(questions(route, guess))[number]
+            answers.add(await seen(entry, "GET", path, headers, b"", guess))
+        if len(answers) > 1:
+            differing.append(f"{caller}: {list(questions(route, '?'))[number]}: {answers}")
+    assert differing == []
+
+
+async def test_every_change_answers_a_right_guess_as_a_wrong_one(world: World, values: dict[str, str]) -> None:
+    entry, differing = world.entry(TABLE), list[str]()
+    for route in TABLE:
+        if not route.changes or route.method == "DELETE" or ONCE.search(route.path):
+            continue
+        case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
+        body, headers = sent(route, case, dict(world.callers["dev-a"].headers))
+        answers = set[Seen]()
+        for number, guess in enumerate(("pin-271828", "pin-314159", *values.values())):
+            text = json.dumps({"name": guess, "password": [guess], guess: {"spec": guess}}).encode()
+            told = text if route.is_api else body + f"&name={guess}".encode()
+            path = address(route, case)
+            path += f"{'&' if '?' in path else '?'}name={guess}&dryRun={guess}"
+            answer = await seen(entry, route.method, path, headers, told, guess)
+            answers |= {answer} if number else set()  # what is done once may be refused from then on
+        if len(answers) > 1:
+            differing.append(f"{route.method} {route.path}: {answers}")
+    assert differing == []
+
+
+# -- no blindfold ----------------------------------------------------------------------------------------------------
+
+THEIRS = "/api/v1/applications/theirs"
+OF_THEIRS = {
+    THEIRS: ("commit", "path", "option", "branch", "message"),
+    "/api/v1/applications": ("commit", "path", "option", "branch", "message"),
+    "/api/v1/stream/applications": ("commit", "path", "option", "branch", "message"),
+    f"/apps/{CONTROL}/theirs": ("message",),
+    f"/apps/{CONTROL}/theirs/operation": ("message",),
+    f"/apps/{CONTROL}/theirs/settings": ("path", "branch"),
+    f"/live?at=/apps/{CONTROL}/theirs/operation": ("message",),
+    "/apps": ("message",),
+    "/activity?kind=sync": ("message",),
+    "/api/argosy/v1/activity": ("commit", "message"),
+}
+
+
+@pytest.mark.parametrize("path", OF_THEIRS)
+async def test_no_secret_of_another_tenant_hides_what_an_application_says(world: World, path: str) -> None:
+    headers = dict(world.callers["admin"].headers)
+    got = await ask(world.entry(TABLE), "GET", path, headers, reads_stream=True)
+    assert got.code == 200
+    assert [word for word in OF_THEIRS[path] if WORDS[word].encode() not in got.body] == []
+
+
+async def test_the_search_for_hidden_words_finds_them_where_everything_is_masked_by_value(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Mask, "within", lambda self, scope, sent=None: self)
+    got = await ask(world.entry(TABLE), "GET", THEIRS, dict(world.callers["admin"].headers))
+    assert [word for word, text in WORDS.items() if text.encode() in got.body] == []
+
+
+@pytest.mark.parametrize("path", ["/api/v1/applications/plain", "/api/v1/applications"])
+async def test_an_applications_own_commits_paths_and_options_are_shown_though_its_secret_has_them(
+    world: World, path: str
+) -> None:
+    got = await ask(world.entry(TABLE), "GET", path, dict(world.callers["viewer-a"].headers))
+    assert [word for word, text in OWN_WORDS.items() if text.encode() not in got.body] == []
+
+
+# -- and no leak -----------------------------------------------------------------------------------------------------
+
+TELLING = [
+    "/api/v1/applications/telling", "/api/v1/applications", "/api/v1/applications?fields=items.status.conditions",
+    "/api/v1/applications?fields=items.status.operationState.message", "/api/v1/stream/applications",
+    "/api/v1/stream/applications?fields=result.application.status", "/api/v1/stream/applications?name=telling",
+    "/apps", "/apps?view=list", "/apps?view=summary", "/activity", "/api/argosy/v1/activity", "/doctor",
+    "/api/argosy/v1/doctor?quick=true", f"/apps/{CONTROL}/telling", f"/apps/{CONTROL}/telling/operation",
+    f"/apps/{CONTROL}/telling/events", f"/live?at=/apps/{CONTROL}/telling/operation", "/live?at=/apps",
+    "/live?at=/activity", f"/apps/plan?deed=sync&app={CONTROL}/telling", "/environments", "/metrics",
+    f"/api/argosy/v1/applications/{CONTROL}/telling/why",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", TELLING)
+async def test_a_secret_of_its_own_is_masked_wherever_an_application_is_told_of(world: World, path: str) -> None:
+    got = await ask(world.entry(TABLE), "GET", path, dict(world.callers["admin"].headers), reads_stream=True)
+    assert got.code < 500
+    assert SECRETS["team-a"].encode() not in got.body
+    assert base64.b64encode(SECRETS["team-a"].encode()) not in got.body
+
+
+@pytest.mark.parametrize("path", ["/apps?view=list&q=", "/activity?q=", "/api/argosy/v1/activity?q="])
+async def test_a_search_finds_nothing_of_what_is_masked(world: World, path: str) -> None:
+    headers, entry = dict(world.callers["admin"].headers), world.entry(TABLE)
+    for part in (SECRETS["team-a"], SECRETS["team-a"][:9], f"with {SECRETS['team-a'][:5]}"):
+        got = await ask(entry, "GET", path + quote_plus(part), headers)
+        assert got.code == 200
+        assert b"cannot log in" not in got.body and b"/apps/argocd/telling" not in got.body, part
+
+
+async def test_an_application_that_claims_another_tenants_namespace_is_no_oracle_for_its_secrets(world: World) -> None:
+    """Its project does not let it deliver there: what it says is masked with its own tenant's Secrets alone."""
+    got = await ask(world.entry(TABLE), "GET", "/api/v1/applications/stray", dict(world.callers["viewer-a"].headers))
+    assert SECRETS["team-b"].encode() in got.body
