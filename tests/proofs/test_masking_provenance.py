@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
@@ -37,7 +37,7 @@ WORDS = {
     "message": "the quota of the namespace is used up",
 }  # fmt: skip
 OWN_WORDS = {"commit": OWN_COMMIT, "path": "teams/a/training", "option": "ApplyOutOfSyncOnly=true"}
-SECRETS = {"team-a": "value-of-team-a-0f5d4c", "team-b": "value-of-team-b-b9d0c1"}
+SECRETS = {CONTROL: "of-argocd-4c2e27", "team-a": "of-team-a-0f5d4c", "team-b": "of-team-b-b9d0c1"}
 
 
 def pins(rng: random.Random) -> dict[str, str]:
@@ -106,12 +106,15 @@ async def world(
     anyio_backend: str, values: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
     manifests = [placed(place, secret("pin", {}, pin=value)) for place, value in values.items()]
-    manifests += [placed(place, secret("own", {}, token=value, **OWN_WORDS)) for place, value in SECRETS.items()]
+    for place, value in SECRETS.items():
+        words = {} if place == CONTROL else OWN_WORDS
+        manifests.append(placed(place, secret("own", {}, token=value, **words)))
     manifests += hostile()
     told = WORDS["message"]
     manifests.append(deployed("team-b", "theirs", COMMIT, told, WORDS["path"], WORDS["option"]))
     manifests.append(deployed("team-a", "plain", OWN_COMMIT, "told", OWN_WORDS["path"], OWN_WORDS["option"]))
     manifests.append(deployed("team-a", "telling", "0" * 40, f"cannot log in with {SECRETS['team-a']}"))
+    manifests.append(deployed("team-a", "printing", "1" * 40, f"tried {', '.join(SECRETS.values())}"))
     async with guarded_world(tmp_path_factory.mktemp("provenance"), manifests) as made:
         last = ResourceKey("argoproj.io", "Application", CONTROL, "telling")
         await wait_until_async(lambda: made.site.lookout.cache.get(last))
@@ -139,14 +142,17 @@ async def told_apart(world: World, entry: Entry, caller: str, guesses: Iterable[
     return found
 
 
-@pytest.mark.parametrize("caller", ["viewer-a", "admin"])
+OF_ALL, OF_ONE, OF_SETTINGS = "/activity?q=", f"/apps/{CONTROL}/app-a/resources?q=", "/settings/health?q="
+
+
+@pytest.mark.parametrize(("caller", "path"), [("viewer-a", OF_ALL), ("viewer-a", OF_ONE), ("nothing", OF_SETTINGS)])
 async def test_a_million_guesses_by_echo_tell_nothing(
-    world: World, values: dict[str, str], size: Callable[..., int], rng: random.Random, caller: str
+    world: World, values: dict[str, str], size: Callable[..., int], rng: random.Random, caller: str, path: str
 ) -> None:
     entry, count = world.entry(TABLE), size(PINS, test=3_000)
     guesses = [f"pin-{number:06}" for number in (range(PINS) if count == PINS else rng.sample(range(PINS), count))]
     guesses += values.values()
-    assert await told_apart(world, entry, caller, guesses, "/activity?q=") == set()
+    assert await told_apart(world, entry, caller, guesses, path) == set()
 
 
 async def test_the_search_finds_all_secrets_where_everything_is_masked_by_value(
@@ -158,6 +164,15 @@ async def test_the_search_finds_all_secrets_where_everything_is_masked_by_value(
     found = await told_apart(world, world.entry(TABLE), "viewer-a", [*guesses, *values.values()], "/activity?q=")
     assert found >= set(values.values())
     assert len(found) <= len(set(values.values())), "wrong guesses are shown as they were sent"
+
+
+@pytest.mark.parametrize(("path", "place"), [(OF_ONE, "team-a"), (OF_SETTINGS, CONTROL)])
+async def test_the_search_finds_a_secret_where_questions_are_answered_without_stand_ins(
+    world: World, values: dict[str, str], monkeypatch: pytest.MonkeyPatch, path: str, place: str
+) -> None:
+    monkeypatch.setattr("argosy.server.doors.entry.conceal", lambda asked, find: (asked, NO_ECHO))
+    guesses = ["pin-314159", *values.values()]
+    assert await told_apart(world, world.entry(TABLE), "admin", guesses, path) == {values[place]}
 
 
 Seen = tuple[int, int, int]
@@ -234,7 +249,7 @@ OF_THEIRS = {
     f"/live?at=/apps/{CONTROL}/theirs/operation": ("message",),
     "/apps": ("message",),
     "/activity?kind=sync": ("message",),
-    "/api/argosy/v1/activity": ("commit", "message"),
+    "/api/argosy/v1/activity?kind=sync": ("commit", "message"),
 }
 
 
@@ -268,8 +283,8 @@ TELLING = [
     "/api/v1/applications/telling", "/api/v1/applications", "/api/v1/applications?fields=items.status.conditions",
     "/api/v1/applications?fields=items.status.operationState.message", "/api/v1/stream/applications",
     "/api/v1/stream/applications?fields=result.application.status", "/api/v1/stream/applications?name=telling",
-    "/apps", "/apps?view=list", "/apps?view=summary", "/activity", "/api/argosy/v1/activity", "/doctor",
-    "/api/argosy/v1/doctor?quick=true", f"/apps/{CONTROL}/telling", f"/apps/{CONTROL}/telling/operation",
+    "/apps", "/apps?view=list", "/apps?view=summary", "/activity?kind=sync", "/api/argosy/v1/activity?kind=sync",
+    "/doctor", "/api/argosy/v1/doctor?quick=true", f"/apps/{CONTROL}/telling", f"/apps/{CONTROL}/telling/operation",
     f"/apps/{CONTROL}/telling/events", f"/live?at=/apps/{CONTROL}/telling/operation", "/live?at=/apps",
     "/live?at=/activity", f"/apps/plan?deed=sync&app={CONTROL}/telling", "/environments", "/metrics",
     f"/api/argosy/v1/applications/{CONTROL}/telling/why",
@@ -291,6 +306,28 @@ async def test_a_search_finds_nothing_of_what_is_masked(world: World, path: str)
         got = await ask(entry, "GET", path + quote_plus(part), headers)
         assert got.code == 200
         assert b"cannot log in" not in got.body and b"/apps/argocd/telling" not in got.body, part
+
+
+async def test_what_an_application_prints_is_no_oracle_for_the_secrets_of_the_installation(
+    world: World,
+) -> None:
+    """Tenants decide what their Applications say, so a value that can be guessed is not masked in it."""
+    entry, headers = world.entry(TABLE), dict(world.callers["viewer-a"].headers)
+    for path in ("/api/v1/applications/printing", "/api/v1/applications", "/apps?q=printing", "/activity?kind=sync"):
+        got = await ask(entry, "GET", path, headers)
+        assert SECRETS[CONTROL].encode() in got.body and SECRETS["team-b"].encode() in got.body, path
+        assert SECRETS["team-a"].encode() not in got.body, "its own are masked"
+
+
+async def test_a_health_check_that_somebody_tries_is_no_oracle(world: World, values: dict[str, str]) -> None:
+    """A script can say guesses that were not sent."""
+    made = " .. ".join(f'"{letter}"' for letter in values[CONTROL])
+    manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
+    script = f'return {{status = "Degraded", message = {made}}}'
+    form = {"manifest": manifest, "script": script}
+    headers = dict(world.callers["nothing"].headers) | {"Content-Type": "application/x-www-form-urlencoded"}
+    got = await ask(world.entry(TABLE), "POST", "/settings/health", headers, urlencode(form).encode())
+    assert got.code == 200 and values[CONTROL].encode() in got.body, got.body[:300]
 
 
 async def test_an_application_that_claims_another_tenants_namespace_is_no_oracle_for_its_secrets(world: World) -> None:

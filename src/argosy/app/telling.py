@@ -12,6 +12,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +23,7 @@ from argosy.runtime.about import fields
 
 if TYPE_CHECKING:
     from argosy.server.doors.hiding import Mask
-    from argosy.server.doors.provenance import Origin, Scope
+    from argosy.server.doors.provenance import SecretOrigin, SecretScope
 
 TEXT, JSON = "text", "json"
 LEVELS: Final = {
@@ -148,14 +149,14 @@ class QuotableSecrets:
         else:
             self._projects.pop(key, None)
 
-    def _find_origin(self, key: ResourceKey) -> Origin:
-        from argosy.server.doors.provenance import Origin
+    def _find_origin(self, key: ResourceKey) -> SecretOrigin:
+        from argosy.server.doors.provenance import SecretOrigin
 
         cluster, _, namespace = key.namespace.rpartition("/")
         is_installation = not cluster and namespace == self._control and key.kind == "Secret"
-        return Origin(namespace, self._projects.get(key, ""), is_installation)
+        return SecretOrigin(namespace, self._projects.get(key, ""), is_installation)
 
-    def _find_line_scope(self) -> Scope | None:
+    def _find_line_scope(self) -> SecretScope | None:
         from argosy.server.doors.provenance import build_scope
 
         namespace, _, name = fields().get("application", "").rpartition("/")
@@ -164,7 +165,7 @@ class QuotableSecrets:
             return None
         project = str((application.get("spec") or {}).get("project") or "default")
         rules = self._find(ResourceKey(*PROJECT, self._control, project))
-        return build_scope(application, rules, has_remote_secrets=True)
+        return replace(build_scope(application, rules, has_remote_secrets=True), has_guessable=True)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ Headers = tuple[tuple[str, str], ...]
 class Answer:
     code: int = field(default=200, kw_only=True)
     headers: Headers = field(default=(), kw_only=True)
+    is_callers_own: bool = field(default=False, kw_only=True)  # made of what was sent alone: no value is masked in it
 
 
 @dataclass(frozen=True)

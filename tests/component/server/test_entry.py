@@ -78,11 +78,12 @@ SECRET = {
     "metadata": {"name": "s", "namespace": CONTROL},
     "data": {"password": "czNjcjN0LXZhbHVl"},  # s3cr3t-value
 }
+OF_APPLICATION = {**SECRET, "metadata": {"name": "s", "namespace": "n"}}
 TAKES_FROM_OTHER = {
     "apiVersion": "argoproj.io/v1alpha1",
     "kind": "AppProject",
     "metadata": {"name": "default", "namespace": CONTROL},
-    "spec": {"sourceNamespaces": ["oth*"]},
+    "spec": {"sourceNamespaces": ["oth*"], "destinations": [{"server": "*", "name": "*", "namespace": "*"}]},
 }
 PEOPLE = {
     "ann": anything,
@@ -96,7 +97,7 @@ OURS = {each.path for each in ROUTES}
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     elsewhere = [app("o", "default", "other"), app("s", "mine", "other")]
-    things = [app("a"), app("m", "mine"), *elsewhere, SECRET, TAKES_FROM_OTHER]
+    things = [app("a"), app("m", "mine"), *elsewhere, SECRET, OF_APPLICATION, TAKES_FROM_OTHER]
     site = a_site(things, KnownPeople(dict(PEOPLE)))
     async with on_a_socket(site, (*ROUTES, *(each for each in TABLE if each.path not in OURS))) as (client, _):
         yield client

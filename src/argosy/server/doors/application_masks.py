@@ -23,13 +23,14 @@ from argosy.runtime.cache import Cache
 from argosy.server.asked import Asked
 from argosy.server.doors.echo import sent_text
 from argosy.server.doors.hiding import MARK, Mask, mask_of
-from argosy.server.doors.provenance import INSTALLATION, Scope, build_scope
+from argosy.server.doors.provenance import INSTALLATION, SecretScope, build_scope
 from argosy.server.doors.secret_values import in_address
 
 PROJECT: Final = ("argoproj.io", "AppProject")
 MAX_REMEMBERED: Final = 20_000  # Applications
 MAX_DEPTH: Final = 20  # of values of a page
-SCOPE, PAGE = "scope", "page"  # in what a request keeps
+SCOPE, PAGE, NEEDS = "scope", "page", "needs"  # in what a request keeps
+OF_TENANTS: Final = ("applications", "applicationsets", "projects", "logs")  # resources that tenants write
 T = TypeVar("T")
 
 
@@ -52,22 +53,24 @@ class ApplicationMasks:
             scope = asked.kept[SCOPE] = self._scope_of_request(asked)
         return self._mask.within(scope, (lambda: sent_text(asked)) if is_change else None)
 
-    def _scope_of_request(self, asked: Asked) -> Scope:
+    def _scope_of_request(self, asked: Asked) -> SecretScope:
         project, _, place = asked.thing.partition("/")
         namespace, _, name = place.rpartition("/")
         scope = self.scope(namespace or self._control, name) if name else INSTALLATION
         if scope is INSTALLATION:
-            scope = Scope(project)
+            resource = getattr(asked.kept.get(NEEDS), "resource", "")
+            scope = SecretScope(project, has_guessable=resource not in OF_TENANTS)
         about = asked.subject
         metadata = about.get("metadata") if isinstance(about, Mapping) else None
-        if isinstance(metadata, Mapping) and metadata.get("uid") and about.get("kind") != APPLICATION[1]:
+        is_foreign = isinstance(about, Mapping) and not str(about.get("apiVersion")).startswith(f"{APPLICATION[0]}/")
+        if isinstance(metadata, Mapping) and metadata.get("uid") and is_foreign:
             # an object of the cluster that the caller may see
             scope = replace(scope, namespaces=scope.namespaces | {str(metadata.get("namespace") or "")})
         return scope
 
     # -- of an Application ---------------------------------------------------------------------------------------
 
-    def scope(self, namespace: str, name: str) -> Scope:
+    def scope(self, namespace: str, name: str) -> SecretScope:
         application = self._cache.get(ResourceKey(*APPLICATION, namespace, name))
         return INSTALLATION if application is None else self._build(application)
 
@@ -82,13 +85,13 @@ class ApplicationMasks:
         namespace, _, name = name.rpartition("/")
         return self._mask.within(self.scope(namespace or self._control, name))
 
-    def line_scope(self) -> Scope | None:
+    def line_scope(self) -> SecretScope | None:
         """Return the scope of the Application that this task logs about."""
         namespace, _, name = fields_of_line().get("application", "").rpartition("/")
         application = self._cache.get(ResourceKey(*APPLICATION, namespace, name)) if name else None
-        return None if application is None else self._build(application)
+        return None if application is None else replace(self._build(application), has_guessable=True)
 
-    def _build(self, application: Manifest) -> Scope:
+    def _build(self, application: Manifest) -> SecretScope:
         spec = application.get("spec")
         project = str(spec.get("project") or "default") if isinstance(spec, dict) else "default"
         return build_scope(application, self._cache.get(ResourceKey(*PROJECT, self._control, project)))
@@ -112,7 +115,7 @@ class ApplicationMasks:
             return manifest
         scope = self._build(application) if application else INSTALLATION
         if application is None:
-            scope = Scope("", frozenset({str(manifest["metadata"].get("namespace") or "")}))
+            scope = SecretScope("", frozenset({str(manifest["metadata"].get("namespace") or "")}))
         return self._mask.within(scope).hide_values(manifest)
 
     def _masked(self, manifest: Manifest) -> Manifest:

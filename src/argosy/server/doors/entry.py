@@ -228,8 +228,12 @@ class _Visit:
             peer=self._peer,
             read=partial(limits.read_body, self.request.stream(), *self._body_limits()),
             entry=self.entry,
-            kept={} if self.site.hub is None else {"mark": self.site.hub.mark},  # before anything is read
+            kept=self._kept(),
         )
+
+    def _kept(self) -> dict[str, Any]:
+        needs = {"needs": self.route.needs} if self.route else {}
+        return needs if self.site.hub is None else {**needs, "mark": self.site.hub.mark}  # before anything is read
 
     def _body_limits(self) -> tuple[int, float]:
         route = self.route
@@ -259,7 +263,7 @@ class _Visit:
         if isinstance(answer, Redirect):
             own += self._hidden((("location", headers.safe_location(answer)),), is_outside=answer.is_outside)
         data, media = await self._serialised(answer)
-        out = partial(self._out, data, media, is_fixed=is_fixed)
+        out = partial(self._out, data, media, is_fixed=is_fixed or answer.is_callers_own)
         data, is_packed = await asyncio.to_thread(out) if len(data) > MUCH else out()
         if is_packed:
             own.append(("content-encoding", "gzip"))

@@ -23,7 +23,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping
 from argosy.runtime.cache import Cache
 from argosy.server.doors.needles import Needles, run
-from argosy.server.doors.provenance import Origin, Scope, find_origin
+from argosy.server.doors.provenance import SecretOrigin, SecretScope, find_origin
 from argosy.server.doors.public_words import Public, addresses
 from argosy.server.doors.secret_forms import forms
 from argosy.server.doors.secret_values import in_address
@@ -47,16 +47,16 @@ class Mask:
         self,
         secrets: Callable[[], Iterable[Manifest]],
         public: Container[object] | None = None,
-        origins: Callable[[ResourceKey], Origin | None] = lambda key: None,
+        origins: Callable[[ResourceKey], SecretOrigin | None] = lambda key: None,
     ) -> None:
         self.needles = Needles(secrets)
         self.generation = 0  # of what is known: it grows with each change
-        self.scope: Scope | None = None
-        self.find_line_scope: Callable[[], Scope | None] = lambda: None  # of the line that is being logged
+        self.scope: SecretScope | None = None
+        self.find_line_scope: Callable[[], SecretScope | None] = lambda: None  # of the line that is being logged
         self._public = Public() if public is None else public
         self._origins = origins
         self._sent: Callable[[], bytes] | None = None
-        self._hidden: OrderedDict[tuple[Scope | None, bytes], bytes] = OrderedDict()
+        self._hidden: OrderedDict[tuple[SecretScope | None, bytes], bytes] = OrderedDict()
         self._root = self
 
     def forget(self) -> None:
@@ -64,7 +64,7 @@ class Mask:
         self._root.generation += 1
         self._hidden.clear()
 
-    def within(self, scope: Scope, sent: Callable[[], bytes] | None = None) -> Mask:
+    def within(self, scope: SecretScope, sent: Callable[[], bytes] | None = None) -> Mask:
         """Return a mask of the Secrets in a scope alone. What `sent` returns is the caller's own, and not hidden."""
         made = copy.copy(self)
         made.scope, made._sent = scope, sent
@@ -147,7 +147,7 @@ class Mask:
         if scope is None:
             return True
         origins = (self._origins(key) for key in self.needles.owners(needle))
-        return any(origin is None or scope.covers(origin) for origin in origins)
+        return any(origin is None or scope.covers(origin, needle) for origin in origins)
 
     def _is_public(self, needle: bytes) -> bool:
         text = needle.decode("utf-8", "replace")
@@ -227,9 +227,9 @@ def mask_of(lookout: Looks, control: str = "") -> Mask:
     """By the Secrets that the lookout sees. Names of objects are none: a host that a Secret names is a Service, too."""
     cache, public, projects = lookout.cache, Public(), dict[ResourceKey, str]()
 
-    def origin(key: ResourceKey) -> Origin | None:
+    def origin(key: ResourceKey) -> SecretOrigin | None:
         project = projects.get(key)
-        return find_origin(key, cache, control) if project is None else Origin(key.namespace, project)
+        return find_origin(key, cache, control) if project is None else SecretOrigin(key.namespace, project)
 
     mask = Mask(lambda: cache.list(SECRET), public, origin)
 

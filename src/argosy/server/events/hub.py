@@ -118,8 +118,8 @@ class Hub:
             raise Refused
         live = self._lives[match.route.path]
         page = replace(
-            asked, path=at.path, values=match.values, query=Query.read(at.query), read=None, kept={},
-            subject=None, thing="",
+            asked, path=at.path, values=match.values, query=Query.read(at.query), read=None,
+            kept={"needs": live.needs}, subject=None, thing="",
         )  # fmt: skip
         page = await asked.entry.conceal(live.route, await permission.permitted(live.route, page))
         asked.kept["page"] = page  # whose Secrets its events may quote, and what of its address is echoed
