@@ -54,6 +54,7 @@ OWNERS = {
     "apsw": {"apiserver.store"},
     "bcrypt": {"desk.accounts.passwords"},
     "cel": {"schema"},
+    "re2": {"schema"},
     "cryptography": {"apiserver", "cluster.tls", "outbound.github_app", "server.identity"},
     "helm_python": {"render.helm.worker"},
     "http.client": {"addons.notebooks.runner.reporting", "cli", "cluster", "outbound"},

@@ -80,7 +80,7 @@ ROOT = "spec.validation.openAPIV3Schema.properties[spec]"
         (
             {"type": "string", "pattern": "("},
             '.properties[f].pattern: Invalid value: "(": must be a valid regular '
-            "expression, but isn't: unclosed group",
+            "expression, but isn't: error parsing regexp: missing closing ): `(`",
         ),
         ({"type": "string", "$ref": "#/x"}, ".properties[f].$ref: Forbidden: $ref is not supported"),
         (

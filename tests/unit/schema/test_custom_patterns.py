@@ -30,7 +30,7 @@ def patterns_in(part: Any) -> Iterator[str]:
 def test_no_definition_that_comes_with_argosy_needs_the_engine_to_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {pattern for each in definitions() for pattern in patterns_in(each)}
     assert len(found) > 5
-    monkeypatch.setattr(patterns, "_program", lambda: pytest.fail("the engine was asked"))
+    monkeypatch.setattr(patterns, "_compile", lambda _: pytest.fail("the engine was asked"))
     assert {pattern for pattern in found if patterns.problem(pattern)} == set()
 
 
@@ -38,13 +38,13 @@ def test_no_definition_that_comes_with_argosy_needs_the_engine_to_be_taken(monke
 @given(st.lists(st.sampled_from(SIGNS), max_size=9).map("".join))
 def test_what_is_taken_without_the_engine_it_takes_as_well(pattern: str) -> None:
     if not patterns.problem(pattern):
-        patterns._linear("", pattern)  # raises where it is no pattern
+        patterns._compile(pattern)  # raises where it is no pattern
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text("0159.+-KGmiueE\n x", max_size=9))
 def test_a_quantity_is_one_with_either_engine(text: str) -> None:
-    assert patterns.matches(patterns._QUANTITY, text) == patterns._linear(text, patterns._QUANTITY)
+    assert patterns.matches(patterns._QUANTITY, text) == patterns._search(patterns._compile(patterns._QUANTITY), text)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What a confined worker runs. Imported before the worker is locked in, when files can still be read.
 
-In, out: JSON. The rule that is run on import makes the library load everything that it loads late.
+In, out: JSON. The rule and the pattern that are run on import make the libraries load
+everything that they load late.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any
 
 from argosy.schema import custom
 from argosy.schema.cel import evaluate
+from argosy.schema.custom import patterns
 
 __all__ = ["check_definition", "evaluate"]
 
@@ -20,3 +22,4 @@ def check_definition(payload: Any) -> Any:
 
 
 evaluate([{"rule": "self.matches('a') || [self].exists(x, x.startsWith('b'))", "self": "a", "message": ""}])
+patterns.problem("(?i)a")

@@ -16,6 +16,7 @@ import orjson
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.schema.custom.node import Node, compile_node
+from argosy.schema.custom.patterns import limited_matching
 from argosy.schema.custom.schema_rules import default_faults, rule_faults, schema_faults
 from argosy.schema.custom.structural import structural_faults
 from argosy.schema.fault import Fault, FaultKind, duplicate, forbidden, go_value, invalid, not_supported, required
@@ -171,7 +172,8 @@ def _schema_faults(schema: Mapping[str, Any], path: str, *, status: bool) -> Ite
 
 
 def _deep_faults(schema: Mapping[str, Any], path: str) -> list[Fault]:
-    outer = structural_faults(schema, path) or default_faults(schema, path)
+    with limited_matching():
+        outer = structural_faults(schema, path) or default_faults(schema, path)
     found = [*outer, *schema_faults(schema, path, root=True)]
     return found or list(rule_faults(schema, path))
 

@@ -20,6 +20,7 @@ from argosy.schema.custom import rules
 from argosy.schema.custom.decode import fill, prune
 from argosy.schema.custom.extras import embedded_faults, list_faults, scale_faults
 from argosy.schema.custom.node import MISSING, Node, Rule, compile_node
+from argosy.schema.custom.patterns import limited_matching
 from argosy.schema.custom.printing import Columns
 from argosy.schema.custom.show import number
 from argosy.schema.custom.validate import check
@@ -91,7 +92,8 @@ class CustomKind:
     def validate(self, manifest: Manifest, old: Manifest | None = None) -> list[Fault]:
         """What is wrong, CEL rules aside. On an update, what it leaves untouched is not judged anew."""
         faults: list[Fault] = []
-        check(manifest, self.shape, "", faults, MISSING if old is None else old)
+        with limited_matching():
+            check(manifest, self.shape, "", faults, MISSING if old is None else old)
         if self.shape.combined or len(faults) > 1:
             faults = list(dict.fromkeys(faults))
         if self.scale_paths:

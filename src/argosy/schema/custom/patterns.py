@@ -1,19 +1,28 @@
 """Patterns that users write, matched so that none of them can hang the process.
 
-In: a pattern and a text. Out: whether it matches anywhere, as Go's regexp would say. Never: backtracks without bound:
-what Python's engine is not certain to do in linear time goes to a linear-time engine (the one inside the CEL library).
+In: a pattern and a text. Out: whether it matches anywhere, as Go's regexp says. Never: backtracks: Python's engine gets
+only patterns that it matches in linear time, all others go to RE2, whose syntax and verdicts are those of Go.
 """
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
-LONGEST_PATTERN = 4096
+LONGEST_PATTERN: Final = 4096
+MATCHING_SECONDS: Final = 2.0  # CPU time that the patterns of one object may take
+# Instructions times bytes: RE2 needs up to 30 ns for each where its automaton does not fit into the memory it may use.
+MAX_MATCH_WORK: Final = 50_000_000
 _LONGEST_FAST_TEXT = 4096
 _LONGEST_COMMON = 256
 _REMEMBERED_TEXT = 512  # thousands of longer ones would fill the memory
+_SMALL_MEMORY: Final = 1 << 20
+_LARGE_MEMORY: Final = 64 << 20  # for patterns such as \pL{100}, which Go takes
 
 # A chain of single characters or classes, no groups, of which one at most may be repeated more or less often.
 _PLAIN_PIECE = r"(?:\[\^?\]?(?:\\[\w.\-/\\]|[^\\\]\[])*\]|\\[.dwDW/\-\\]|[^\\^$.|?*+()\[\]{}])"
@@ -31,6 +40,38 @@ _QUANTITY = (
 _PIECE = r"(?:[\w/@:,;=~!#%&\"'<> -]|\\[.+*?()\[\]{}|^$/\\-]|\.|\[\^?-?(?:[\w./:@+](?:-[\w])?)+-?\])"
 _COMMON = re.compile(rf"(?:{_PIECE}(?:[*+?]|\{{\d(?:,\d?)?\}})?|\((?:\?:)?|\)[*+?]?|[\^$|])*", re.ASCII)
 
+_MAX_NESTING: Final = 1000  # k8s: Go refuses deeper groups
+_LITERAL_PART: Final = re.compile(r"\\Q.*?(?:\\E|\Z)", re.DOTALL)
+_LARGE_COUNT: Final = re.compile(r"\{\d*,?\d{10,}\}|\{\d{10,},?\}")
+# RE2's reasons in the words of Go.
+_GO_REASONS: Final = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "trailing \\": "trailing backslash at end of expression",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid named capture group": "invalid named capture",
+}
+
+
+class MatchTooExpensiveError(ValueError):
+    """A text is too long for its pattern, or the patterns of one object took too much time."""
+
+
+_seconds_left: ContextVar[list[float] | None] = ContextVar("seconds_left", default=None)
+
+
+@contextmanager
+def limited_matching() -> Iterator[None]:
+    """Limits the CPU time of all matches inside; those that begin later raise MatchTooExpensiveError."""
+    token = _seconds_left.set([MATCHING_SECONDS])
+    try:
+        yield
+    finally:
+        _seconds_left.reset(token)
+
 
 def problem(pattern: str) -> str:
     """Why a pattern cannot be used, empty if it can."""
@@ -39,14 +80,14 @@ def problem(pattern: str) -> str:
     if _fast(pattern) is not None or _is_common(pattern):
         return ""
     try:
-        _linear("", pattern)
+        _compile(pattern)
     except ValueError as error:
         return str(error)
     return ""
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Somewhere in the text. A pattern that is no pattern matches nothing."""
+    """Somewhere in the text. A pattern that is no pattern matches nothing. May raise MatchTooExpensiveError."""
     return _matches_short(pattern, text) if len(text) <= _REMEMBERED_TEXT else _matches(pattern, text)
 
 
@@ -61,9 +102,10 @@ def _matches(pattern: str, text: str) -> bool:
     if fast is not None and "\n" not in text and len(text) <= _LONGEST_FAST_TEXT:
         return fast.search(text) is not None
     try:
-        return _linear(text, pattern)
+        compiled = _compile(pattern)
     except ValueError:
         return False
+    return _search(compiled, text)
 
 
 @lru_cache(maxsize=1024)
@@ -88,20 +130,78 @@ def _is_common(pattern: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=1)
-def _program() -> Any:
-    import cel  # late: it takes longer to import than most commands take
+def _compile(pattern: str) -> Any:
+    """RE2's program. Raises ValueError, in Go's words, if the pattern is none."""
+    small = _compile_small(pattern)
+    return _compile_large(pattern) if small is None else small
 
-    return cel.compile("text.matches(pattern)")
+
+@lru_cache(maxsize=256)
+def _compile_small(pattern: str) -> Any:
+    """None if the program does not fit into the memory that is enough for most patterns."""
+    if reason := _refused_by_go(pattern):
+        raise ValueError(reason)
+    return _compile_within(pattern, _SMALL_MEMORY)
 
 
-def _linear(text: str, pattern: str) -> bool:
-    """Raises ValueError, with the engine's reason, if the pattern is none."""
-    if len(pattern) > LONGEST_PATTERN:
-        raise ValueError(f"longer than {LONGEST_PATTERN} characters")
+@lru_cache(maxsize=4)
+def _compile_large(pattern: str) -> Any:
+    compiled = _compile_within(pattern, _LARGE_MEMORY)
+    if compiled is None:
+        raise ValueError("error parsing regexp: expression too large")
+    return compiled
+
+
+def _compile_within(pattern: str, memory: int) -> Any:
+    import re2  # late: most commands match no pattern of a user
+
+    options = re2.Options()
+    options.max_mem, options.log_errors, options.never_capture = memory, False, True
     try:
-        return bool(_program().execute({"text": text, "pattern": pattern}))
-    except (RuntimeError, TypeError, ValueError) as error:
-        lines = [line.strip() for line in str(error).splitlines()]
-        reason = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), "not a pattern")
-        raise ValueError(reason.partition(". Check function")[0]) from error
+        return re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else "invalid UTF-8"
+        if reason.startswith("pattern too large"):
+            return None
+        raise ValueError(_in_words_of_go(reason, pattern)) from error
+    finally:
+        re2.purge()  # its own cache would keep 128 more programs of any size
+
+
+def _refused_by_go(pattern: str) -> str:
+    """What RE2 takes and Go does not."""
+    bare = _LITERAL_PART.sub("", pattern)
+    if at := re.search(r"(?<!\\)(?:\\\\)*\\C", bare):
+        return f"error parsing regexp: invalid escape sequence: `{at[0][-2:]}`"
+    if at := _LARGE_COUNT.search(bare):
+        return f"error parsing regexp: invalid repeat count: `{at[0]}`"
+    depth = deepest = 0
+    for sign in re.findall(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[()]", bare, re.DOTALL):
+        depth += (sign == "(") - (sign == ")")
+        deepest = max(deepest, depth)
+    return f"error parsing regexp: expression nests too deeply: `{pattern}`" if deepest >= _MAX_NESTING else ""
+
+
+def _in_words_of_go(reason: str, pattern: str) -> str:
+    what, _, where = reason.partition(": ")
+    if what == "invalid perl operator" and where in ("(?<=", "(?<!"):
+        what, where = "invalid named capture", pattern[pattern.index(where) :]
+    elif what == "invalid UTF-8" and pattern.isascii():
+        what, where = "invalid escape sequence", pattern[pattern.rindex("\\x") :]
+    return f"error parsing regexp: {_GO_REASONS.get(what, what)}: `{where}`"
+
+
+def _search(compiled: Any, text: str) -> bool:
+    content = text.encode("utf-8", "replace")
+    if compiled.programsize * len(content) > MAX_MATCH_WORK:
+        raise MatchTooExpensiveError
+    left = _seconds_left.get()
+    if left is None:
+        return compiled.search(content) is not None
+    if left[0] <= 0:
+        raise MatchTooExpensiveError
+    began = time.thread_time()
+    try:
+        return compiled.search(content) is not None
+    finally:
+        left[0] -= time.thread_time() - began

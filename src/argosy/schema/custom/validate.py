@@ -94,11 +94,22 @@ def _check_text(value: str, node: Node, path: str, out: list[Fault]) -> None:
         out.append(too_long(field_of(path), most))
     if (least := limits.get("minLength")) is not None and len(value) < least:
         out.append(_wrong(path, value, f"should be at least {least} chars long"))
-    if (pattern := limits.get("pattern")) and not patterns.matches(pattern, value):
-        out.append(_wrong(path, value, f"should match '{pattern}'"))
+    if pattern := limits.get("pattern"):
+        _check_pattern(value, pattern, path, out)
     if node.format and (fits := formats.check_of(node.format)) is not None and not fits(value):
         detail = f"{path} in body must be of type {node.format}: {go_value(value)}"
         out.append(Fault(field_of(path), FaultKind.TYPE_INVALID, f"Invalid value: {go_value(value)}: {detail}"))
+
+
+def _check_pattern(value: str, pattern: str, path: str, out: list[Fault]) -> None:
+    try:
+        fits = patterns.matches(pattern, value)
+    except patterns.MatchTooExpensiveError:
+        words = f"takes too much time to match with '{pattern}'; shorten the value, or simplify the pattern"
+        out.append(_wrong(path, value, words))
+        return
+    if not fits:
+        out.append(_wrong(path, value, f"should match '{pattern}'"))
 
 
 def _wrong(path: str, value: Any, what: str) -> Fault:
