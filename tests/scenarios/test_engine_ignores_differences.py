@@ -84,3 +84,28 @@ async def test_a_sync_leaves_ignored_fields_alone_where_that_is_asked_for(room: 
     await room.sync(**options)
     await room.until_synced()
     assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "changed", "b": "one"}
+
+
+HOSTILE = "repeat(.)"
+
+
+@pytest.mark.parametrize("place", ["application", "argocd-cm"])
+async def test_an_expression_that_runs_for_ever_is_a_condition_and_stops_nobody(room: Room, place: str) -> None:
+    """Its own Application keeps the rules that hold, and another one is delivered beside it."""
+    pytest.importorskip("jq", reason="the real jq is not installed")
+    room.repository.push({"app/settings.yaml": config_map(a="one"), "other/other.yaml": config_map("other", a="one")})
+    await room.deliver(ignoreDifferences=rule(jqPathExpressions=[*[HOSTILE] * (place == "application"), ".data.a"]))
+    if place == "argocd-cm":
+        key = "resource.customizations.ignoreDifferences.ConfigMap"
+        await room.configure({key: f"jqPathExpressions:\n- {HOSTILE}\n"})
+    await room.sync()
+    await room.until(lambda status: status["sync"]["status"] == "Synced")
+    await room.cluster.patch(KEY, {"data": {"a": "changed"}})
+    app = await refreshed(room)
+    assert [each["message"] for each in app["status"]["conditions"]] == [
+        "jqPathExpressions: 'repeat(.)': it takes too much time or memory; write it simpler"
+    ]
+    assert app["status"]["sync"]["status"] == "Synced", "the plain path holds"
+    await room.deliver("other", path="other")
+    await room.sync("other")
+    await room.until(lambda status: status["sync"]["status"] == "Synced", name="other")

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from argosy.language.jq import Path, compile_path
+from argosy.language.jq import JqTooExpensiveError, Path, compile_path
 from argosy.model.application import IgnoreDifference
 from argosy.model.errors import PatchError
 from argosy.model.manifest import Manifest
@@ -32,10 +32,14 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Answers of the real jq: documents without what the expressions name. Faults are sentences."""
+    """Answers of the real jq: documents without what the expressions name. Faults are sentences.
+
+    `too_expensive` collects expressions that went over their limit during a comparison; they are not tried again in it.
+    """
 
     answers: Mapping[Question, Manifest] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
+    too_expensive: dict[str, None] | None = None
 
 
 NOTHING_REMOVED: Final = Removed()
@@ -69,14 +73,24 @@ class Ignored:
                 return answer
         made = self._without_pointers(manifest)
         for path in self.paths:
-            found = path.remove(made)
-            made = found if isinstance(found, dict) else made
+            made = _without_path(made, path, {} if removed.too_expensive is None else removed.too_expensive)
         return made
 
     def _without_pointers(self, manifest: Manifest) -> Manifest:
         for tokens in self.pointers:
             manifest = without(manifest, tokens)
         return manifest
+
+
+def _without_path(manifest: Manifest, path: Path, too_expensive: dict[str, None]) -> Manifest:
+    if path.expression in too_expensive:
+        return manifest
+    try:
+        found = path.remove(manifest)
+    except JqTooExpensiveError:
+        too_expensive[path.expression] = None
+        return manifest
+    return found if isinstance(found, dict) else manifest
 
 
 def ignored_by(rules: Iterable[IgnoreDifference], key: ResourceKey) -> Ignored:

@@ -7,7 +7,7 @@ or a setting holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.compare import legacy, structured
@@ -18,7 +18,7 @@ from argosy.compare.rules import CompareRules
 from argosy.compare.trimming import same
 from argosy.compare.typed import ShapeOf, no_shape, retyped, shape_for
 from argosy.compare.versions import in_version_of
-from argosy.language.jq import compile_path
+from argosy.language.jq import compile_path, too_expensive_sentence
 from argosy.model.errors import ManifestError, PatchError
 from argosy.model.flow import Comparison, Pair, SyncStatus
 from argosy.model.hooks import compare_options, has_option, is_hook, is_skipped
@@ -46,6 +46,8 @@ def compare(
 ) -> Comparison:
     """`predicted` are answers of dry runs, `removed` those of the real jq; `is_own` tells whether the marks of a live
     manifest are its own and not copied by a controller."""
+    too_expensive: dict[str, None] = {}
+    removed = replace(removed, too_expensive=too_expensive)
     work = _Comparing(normalizer_for(rules), predicted, removed, memory, shape_of)
     hooks = [each for each in desired if is_hook(each)]
     wanted = {key_of_source(each): each for each in desired if not is_hook(each) and not is_skipped(each)}
@@ -57,7 +59,7 @@ def compare(
         for key, found in sorted(live.items())
         if key not in known and not is_hook(found) and not is_skipped(found) and is_own(found)
     ]
-    faults = (*removed.faults, *dict.fromkeys(work.faults))
+    faults = (*removed.faults, *map(too_expensive_sentence, too_expensive), *dict.fromkeys(work.faults))
     return Comparison(pairs, hooks, _status(pairs, work.failed), faults)
 
 
@@ -108,6 +110,7 @@ class _Comparing:
                 return Pair(key, desired, live, differs=True)
             # The real jq may fail today and not tomorrow, so only what it did without trouble is kept.
             lasts = not ignored.needs_confined or (self.removed.answers and not self.removed.faults)
+            lasts = lasts and not self.removed.too_expensive
             if memory is not None and print_ is not None and lasts:
                 memory.keep(print_, verdict)
         return Pair(key, desired, live, *verdict)

@@ -13,12 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.language.jq_steps import JqFailed, Run, Step, Stepper
+from argosy.language.jq_steps import JqFailed, JqTooExpensiveError, Run, Step, Stepper
 from argosy.language.jq_syntax import Unknown, read
 from argosy.model.remember import remembered
 
 _MOST_CHARACTERS: Final = 10_000
+MAX_EXPRESSION_SHOWN: Final = 200
 JqPath = tuple[str | int, ...]
+_WHOLE: Final = object()  # a value that goes with all that it contains
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Path:
     _step: Step
 
     def paths(self, document: Any) -> list[JqPath]:
-        """Where the expression points. Raises JqFailed where jq ends in an error."""
+        """Where the expression points. Raises JqFailed where jq ends in an error, or JqTooExpensiveError."""
         found: dict[JqPath, None] = {}
         for path, _ in self._step(Run((), document), Stepper()):
             if path is None:
@@ -38,11 +40,13 @@ class Path:
         return list(found)
 
     def remove(self, document: Any) -> Any:
-        """As `del(…)`. argo: where jq ends in an error, the document stays as it is."""
+        """As `del(…)`. argo: where jq ends in an error, the document stays as it is. Raises JqTooExpensiveError."""
         try:
             return without_paths(document, self.paths(document))
-        except (JqFailed, RecursionError):
+        except JqFailed:
             return document
+        except RecursionError:
+            raise JqTooExpensiveError from None
 
 
 @remembered(1024)
@@ -56,24 +60,43 @@ def compile_path(expression: str) -> Path | None:
         return None
 
 
+def too_expensive_sentence(expression: str) -> str:
+    """The condition of an Application whose expression went over its limits."""
+    return fault_sentence(expression, "it takes too much time or memory; write it simpler")
+
+
+def fault_sentence(expression: str, why: str) -> str:
+    return f"jqPathExpressions: {repr(expression)[:MAX_EXPRESSION_SHOWN]}: {why}"
+
+
 def without_paths(document: Any, paths: Iterable[JqPath]) -> Any:
-    """The document without these places; the last ones first, so that indices stay true."""
-    for path in sorted(paths, key=_place, reverse=True):
-        document = _without(document, path) if path else None
-    return document
+    """The document without these places. Copies each container once, however many of its elements go."""
+    removals: dict[str | int, Any] = {}
+    for path in paths:
+        if not path:
+            return None
+        branch: Any = removals
+        for step in path[:-1]:
+            branch = branch.setdefault(step, {})
+            if branch is _WHOLE:
+                break
+        else:
+            branch[path[-1]] = _WHOLE
+    return _without(document, removals)
 
 
-def _place(path: JqPath) -> list[tuple[bool, str | int]]:
-    return [(isinstance(step, str), step) for step in path]
-
-
-def _without(value: Any, path: JqPath) -> Any:
-    step, below = path[0], path[1:]
-    if isinstance(value, dict) and step in value:
-        if not below:
-            return {name: item for name, item in value.items() if name != step}
-        return {**value, step: _without(value[step], below)}
-    if isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
-        replaced = [_without(value[step], below)] if below else []
-        return [*value[:step], *replaced, *value[step + 1 :]]
+def _without(value: Any, removals: dict[str | int, Any]) -> Any:
+    """`removals` has, by name or index, what goes below that; `_WHOLE` where all of it goes."""
+    if isinstance(value, dict):
+        return {
+            name: _without(item, removals[name]) if name in removals else item
+            for name, item in value.items()
+            if removals.get(name) is not _WHOLE
+        }
+    if isinstance(value, list):
+        return [
+            _without(item, removals[index]) if index in removals else item
+            for index, item in enumerate(value)
+            if removals.get(index) is not _WHOLE
+        ]
     return value

@@ -10,10 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 _MOST_STEPS: Final = 200_000
+_CHARACTERS_PER_STEP: Final = 64
 
 
 class JqFailed(ValueError):
     """What jq calls an error: the document is not as the expression expects it."""
+
+
+class JqTooExpensiveError(ValueError):
+    """An expression needs more work than the loop may spend on it. Not a JqFailed, which a `?` would hide."""
 
 
 class Run(NamedTuple):
@@ -24,17 +29,17 @@ class Run(NamedTuple):
 
 
 class Stepper:
-    """Counts, so that no expression runs for ever."""
+    """Counts the work of an expression, so that none runs for ever."""
 
     __slots__ = ("left",)
 
     def __init__(self) -> None:
         self.left = _MOST_STEPS
 
-    def count(self) -> None:
-        self.left -= 1
+    def count(self, work: int = 1) -> None:
+        self.left -= work
         if self.left < 0:
-            raise JqFailed("it takes too many steps")
+            raise JqTooExpensiveError
 
 
 Step = Callable[[Run, Stepper], Iterator[Run]]
@@ -133,7 +138,7 @@ def computed(function: Callable[[Any], Any]) -> Step:
     """A function of the value."""
 
     def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        stepper.count()
+        stepper.count(1 + (len(run.value) // _CHARACTERS_PER_STEP if isinstance(run.value, str) else 0))
         yield Run(None, function(run.value))
 
     return step
@@ -145,7 +150,7 @@ def compared(left: Step, right: Step, holds: Callable[[int], bool]) -> Step:
         for _, other in right(free, stepper):
             for _, one in left(free, stepper):
                 stepper.count()
-                yield Run(None, holds(order(one, other)))
+                yield Run(None, holds(order(one, other, stepper)))
 
     return step
 
@@ -170,21 +175,24 @@ def is_true(value: Any) -> bool:
     return value is not None and value is not False
 
 
-def order(one: Any, other: Any) -> int:
-    """-1, 0 or 1, as jq sorts: null, false, true, numbers, texts, arrays, objects."""
+def order(one: Any, other: Any, stepper: Stepper) -> int:
+    """-1, 0 or 1, as jq sorts: null, false, true, numbers, texts, arrays, objects. Each element is a step."""
+    if isinstance(one, str | list | dict):
+        stepper.count(len(one) // _CHARACTERS_PER_STEP if isinstance(one, str) else len(one))
     left, right = _rank(one), _rank(other)
     if left != right:
         return -1 if left < right else 1
     if isinstance(one, list):
         for mine, theirs in zip(one, other):
-            if found := order(mine, theirs):
+            if found := order(mine, theirs, stepper):
                 return found
         return _sign(len(one), len(other))
     if isinstance(one, dict):
+        stepper.count(len(other))
         names, others = sorted(one), sorted(other)
         if names != others:
             return _sign(names, others)
-        return next((found for name in names if (found := order(one[name], other[name]))), 0)
+        return next((found for name in names if (found := order(one[name], other[name], stepper))), 0)
     return 0 if one == other else _sign(one, other)
 
 

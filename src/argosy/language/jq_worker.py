@@ -7,6 +7,7 @@ Never: runs in the main process: jq can run for ever, read the environment, and 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 try:
@@ -30,10 +31,11 @@ def remove(payload: dict[str, Any]) -> dict[str, Any]:
             faults[expression] = f"jq does not understand it, {_first_line(error)}; correct it"
             continue
         try:
-            found = program.input_value(document).first()
-        except (ValueError, StopIteration):
+            found = list(islice(program.input_value(document), 2))
+        except ValueError:
             continue
-        document = found if isinstance(found, dict) else document
+        if len(found) == 1 and isinstance(found[0], dict):  # argo: several results are an error
+            document = found[0]
     return {"document": document, "faults": faults}
 
 
