@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from argosy.language.jq import JqTooExpensiveError, Path, compile_path
+from argosy.language.jq import Path, compile_path
+from argosy.language.jq_steps import JqTooExpensiveError
 from argosy.model.application import IgnoreDifference
 from argosy.model.errors import PatchError
 from argosy.model.manifest import Manifest

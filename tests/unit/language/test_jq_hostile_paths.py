@@ -9,7 +9,8 @@ import pytest
 from argosy.compare.ignoring import Removed, ignored_by
 from argosy.compare.pairs import compare
 from argosy.compare.rules import CompareRules
-from argosy.language.jq import JqTooExpensiveError, compile_path
+from argosy.language.jq import compile_path
+from argosy.language.jq_steps import JqTooExpensiveError
 from argosy.model.application import IgnoreDifference
 from argosy.model.manifest import key_of
 

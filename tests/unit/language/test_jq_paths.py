@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.language.jq import JqTooExpensiveError, compile_path
+from argosy.language.jq import compile_path
+from argosy.language.jq_steps import JqTooExpensiveError
 from support.examples import examples
 
 jq = pytest.importorskip("jq", reason="the real jq is not installed")
