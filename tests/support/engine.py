@@ -46,10 +46,11 @@ class LeapingClock(SystemClock):
 
     def __init__(self) -> None:
         self._ahead = 0.0
+        self._set_by = 0.0
         self._timers: list[_Timer] = []
 
     def now(self) -> datetime:
-        return super().now() + timedelta(seconds=self._ahead)
+        return super().now() + timedelta(seconds=self._ahead + self._set_by)
 
     def monotonic(self) -> float:
         return super().monotonic() + self._ahead
@@ -59,6 +60,10 @@ class LeapingClock(SystemClock):
         timer.handle = asyncio.get_running_loop().call_later(seconds, timer.fire)
         self._timers = [each for each in self._timers if not each.is_over] + [timer]
         return timer
+
+    def set_by(self, seconds: float) -> None:
+        """The time of day alone, as NTP or a person sets it; durations and timers do not notice."""
+        self._set_by += seconds
 
     def leap(self, seconds: float) -> None:
         self._ahead += seconds

@@ -79,7 +79,7 @@ def speaks_for(certificate: Path, names: Sequence[str], addresses: Sequence[str]
         return False
     wanted = {*names, *addresses}
     told = {*known.get_values_for_type(x509.DNSName), *map(str, known.get_values_for_type(x509.IPAddress))}
-    return wanted <= told and found.not_valid_after_utc - datetime.now(UTC) > RENEW_BEFORE
+    return wanted <= told and _is_valid_for_long(found)
 
 
 def _ends_soon(found: Certificates) -> bool:
@@ -90,7 +90,13 @@ def _ends_soon(found: Certificates) -> bool:
     except ValueError as error:
         message = f"is no certificate; remove {found.certificate.parent}, and the next start makes new ones"
         raise UserError(message, where=str(found.certificate)) from error
-    return certificate.not_valid_after_utc - datetime.now(UTC) < RENEW_BEFORE
+    return not _is_valid_for_long(certificate)
+
+
+def _is_valid_for_long(certificate: x509.Certificate) -> bool:
+    """False as well for one that is not valid yet: it was made before the clock was set back."""
+    now = datetime.now(UTC)
+    return certificate.not_valid_before_utc <= now and certificate.not_valid_after_utc - now > RENEW_BEFORE
 
 
 def _make(found: Certificates) -> None:

@@ -107,7 +107,9 @@ class Engine:
         self.settings = Settings(
             self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay
         )
-        self.pipeline = Pipeline(self.cluster, self.cache, self.crew, now=clock.now, knows=self._knows)
+        self.pipeline = Pipeline(
+            self.cluster, self.cache, self.crew, now=clock.now, monotonic=clock.monotonic, knows=self._knows
+        )
         self.beside = Beside(cluster, namespace, self._engines_changed, clock)
         turns = Turns(lambda: self.beside.engines, clock.monotonic)
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache, turns)

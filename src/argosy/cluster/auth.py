@@ -32,7 +32,8 @@ class Credentials:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._identity: Identity | None = None
-        self._good_until: float | None = None  # None: for ever
+        self._good_until: float | None = None  # the time of day that a plugin says; None: for ever
+        self._read_token_at: float | None = None  # by the monotonic clock
         self._renewal: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
@@ -66,6 +67,8 @@ class Credentials:
         renewal.result()
 
     def _expired(self) -> bool:
+        if self._read_token_at is not None and time.monotonic() - self._read_token_at >= REREAD_TOKEN_AFTER:
+            return True
         return self._good_until is not None and time.time() >= self._good_until
 
     async def _refresh(self) -> None:
@@ -75,7 +78,7 @@ class Credentials:
             self._good_until = credential.expires and credential.expires - EXPIRES_EARLY
             self._identity = Identity(_bearer(credential.token), self._ssl(credential))
         elif connection.token_file:
-            self._good_until = time.time() + REREAD_TOKEN_AFTER
+            self._read_token_at = time.monotonic()
             self._identity = Identity(_bearer(self._token()), self._ssl(Credential()))
         else:
             self._identity = Identity(_fixed(connection), self._ssl(Credential()))

@@ -64,17 +64,18 @@ class Pipeline:
         crew: Crew,
         *,
         now: Callable[[], datetime],
+        monotonic: Callable[[], float] = time.monotonic,
         knows: Callable[[GroupKind], bool] = everything,
     ) -> None:
         """The cluster is the one that Applications are in; where else they go, `fleet` knows."""
-        self.cluster, self.now, self._knows = cluster, now, knows
+        self.cluster, self.now, self.monotonic, self._knows = cluster, now, monotonic, knows
         self.assembler = Assembler(Renders(crew))
         self.here = Ground(cluster, cache, self.assembler, now, knows=knows)
         self.fleet: Fleet = OnlyHere(self.here)
         self.reporter = Reporter(now)
         self._rests: dict[ResourceKey, Rest] = {}
         self._settling: dict[ResourceKey, Rest] = {}  # not written yet
-        self._away: dict[ResourceKey, datetime] = {}  # since when hosts of its sources give no answer
+        self._away: dict[ResourceKey, float] = {}  # since when hosts give no answer, by the monotonic clock
         self._taken: dict[ResourceKey, float] = {}  # until when another had it, by the monotonic clock
 
     def stir(self, app: ResourceKey) -> None:
@@ -226,8 +227,8 @@ class Pipeline:
         known = mapping(app.status.get("sync")).get("status") in (SyncStatus.SYNCED, SyncStatus.OUT_OF_SYNC)
         if not known or app.operation is not None or app.deleted or is_outdated(app):
             return False
-        since = self._away.setdefault(app.key, self.now())
-        return (self.now() - since).total_seconds() < PATIENCE
+        since = self._away.setdefault(app.key, self.monotonic())
+        return self.monotonic() - since < PATIENCE
 
     # -- deletion --------------------------------------------------------------------------------------------------
 

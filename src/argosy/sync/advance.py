@@ -21,7 +21,7 @@ from argosy.model.errors import ClusterError, Conflict
 from argosy.model.flow import Task
 from argosy.model.hooks import DeletePolicy
 from argosy.model.names import ResourceKey
-from argosy.model.times import written
+from argosy.model.times import CLOCK_SKEW, written
 from argosy.sync import hooks
 from argosy.sync.blocks import LOOK, Holds
 from argosy.sync.checks import Permitted, invalid
@@ -261,9 +261,8 @@ class _Call:
         pending = self._pending()
         if not pending:
             return await self._succeed("successfully synced (no more tasks)")
-        pause = pause_of(self.terms.state.message)
-        if pause and (left := (pause - self.now()).total_seconds()) > 0:
-            return self._running(RUNNING, left)
+        if pause := self._pause():
+            return self._running(RUNNING, (pause - self.now()).total_seconds())
         if answer := await self._check():
             return answer
         step = [turn for turn in pending if turn.step == pending[0].step]
@@ -335,9 +334,13 @@ class _Call:
 
     def _running(self, message: str, wait: float | None) -> Advanced:
         """A pause between waves is kept until it is over."""
+        return self._answer(Progress.RUNNING, with_pause(message, self._pause()), wait)
+
+    def _pause(self) -> datetime | None:
+        """When the pause between two waves ends; None if there is none, it is over, or the clock was set back."""
         pause = pause_of(self.terms.state.message)
-        kept = pause if pause and pause > self.now() else None
-        return self._answer(Progress.RUNNING, with_pause(message, kept), wait)
+        longest = timedelta(seconds=self.settings.wave_delay) + CLOCK_SKEW
+        return pause if pause and timedelta(0) < pause - self.now() <= longest else None
 
     def _over(self, progress: Progress, message: str) -> Advanced:
         return Advanced(_ended(self.terms.state, self.board, progress, message, self.now))

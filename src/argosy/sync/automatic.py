@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from argosy.model.application import Application, OperationRequest, OperationState, Progress, Retry, SyncRequest
 from argosy.model.flow import Comparison, Pair, SyncStatus
+from argosy.model.times import remaining_delay
 from argosy.patch.merge_patch import without_nulls
 
 USUAL_RETRY = Retry(limit=5)  # argo: of an automated sync whose application says nothing
@@ -118,8 +119,7 @@ def are_same(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]
 def _wait(state: OperationState, now: datetime, backoff: HealBackoff) -> float:
     if not state.finished:
         return 0.0
-    due = datetime.fromisoformat(state.finished) + timedelta(seconds=backoff.delay(state.request.sync.heals))
-    return (due - now).total_seconds()
+    return remaining_delay(datetime.fromisoformat(state.finished), backoff.delay(state.request.sync.heals), now)
 
 
 def _named(target: Target) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from argosy.model.application import OperationRequest, OperationState, Progress
-from argosy.model.times import written
+from argosy.model.times import remaining_delay, written
 
 
 def settle(
@@ -39,8 +39,8 @@ def is_resting(state: OperationState) -> bool:
 
 def rest(state: OperationState, now: datetime) -> float:
     """Seconds until the next attempt of an operation that is resting."""
-    delay = timedelta(seconds=state.request.retry.delay(state.retries - 1))
-    return max(0.0, (datetime.fromisoformat(state.finished) + delay - now).total_seconds())
+    delay = state.request.retry.delay(state.retries - 1)
+    return remaining_delay(datetime.fromisoformat(state.finished), delay, now)
 
 
 def next_attempt(state: OperationState) -> OperationState:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.statuses import Status
+from argosy.model.times import remaining_delay
 
 LOOK, WAITING, LATER = 0.25, 0.5, 1.0
 YOUNG: Final = 20.0  # seconds in which a run is looked at more often
@@ -39,7 +40,7 @@ def deadline(job: Job, status: Status) -> datetime | None:
 def time_left(job: Job, status: Status, now: datetime) -> float:
     """What of the job's timeout is left for this attempt."""
     until = deadline(job, status)
-    return job.timeout if until is None else max((until - now).total_seconds(), 1.0)
+    return job.timeout if until is None else min(max((until - now).total_seconds(), 1.0), job.timeout)
 
 
 def retries_in(job: Job, status: Status, now: datetime) -> float | None:
@@ -48,7 +49,7 @@ def retries_in(job: Job, status: Status, now: datetime) -> float | None:
     if last is None or not last.get("completionTime"):
         return None
     since = moment(status.get("lastRetryTime")) or now
-    return max(job.retry.wait(int(status.get("retryCount") or 1)) - (now - since).total_seconds(), 0.0)
+    return remaining_delay(since, job.retry.wait(int(status.get("retryCount") or 1)), now)
 
 
 def running_since(status: Status, now: datetime) -> datetime:

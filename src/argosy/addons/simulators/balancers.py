@@ -9,10 +9,11 @@ import hashlib
 from datetime import datetime
 from typing import Final
 
-from argosy.addons.simulators.times import left, moment_of
+from argosy.addons.simulators.times import moment_of
 from argosy.addons.simulators.wishes import Fault, asked, read_wishes
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
+from argosy.model.times import remaining_delay
 
 HOSTNAME: Final = "simulated.sandbox.argosy.dev"
 
@@ -31,4 +32,4 @@ def when_given(manifest: Manifest, now: datetime) -> float | None:
         return None
     if wishes.fail is not None and wishes.fail is not Fault.SLOW:
         return None
-    return left(moment_of(manifest["metadata"]["creationTimestamp"]), wishes.ready_after, now)
+    return remaining_delay(moment_of(manifest["metadata"]["creationTimestamp"]), wishes.ready_after, now)

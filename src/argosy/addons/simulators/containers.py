@@ -15,6 +15,7 @@ from argosy.addons.simulators.names import BY, told
 from argosy.addons.simulators.times import Moments, left, span
 from argosy.addons.simulators.wishes import ENDING, Fault, Wishes
 from argosy.model.manifest import Manifest
+from argosy.model.times import CLOCK_SKEW, remaining_delay
 
 FIRST_BACKOFF, MOST_BACKOFF = 10.0, 300.0
 PULL_SECONDS: Final = 1.0
@@ -91,7 +92,7 @@ def _not_pulled(actor: Actor, waiting: str) -> Acting:
     """k8s: first the error, then the wait before the next try; here it stays at the second."""
     began = (actor.pod.get("status") or {}).get("startTime")
     since = actor.moments.read(actor.uid, began) if began else actor.now
-    wait = left(since, PULL_SECONDS, actor.now)
+    wait = remaining_delay(since, PULL_SECONDS, actor.now)
     resolving = 'failed to resolve reference "{image}": {image}: not found'
     refused = told(f'rpc error: code = NotFound desc = failed to pull and unpack image "{{image}}": {resolving}')
     if wait > 0 and waiting != "ImagePullBackOff":
@@ -101,6 +102,8 @@ def _not_pulled(actor: Actor, waiting: str) -> Acting:
 
 
 def _running(actor: Actor, began: datetime, restarts: int, last: Manifest) -> Acting:
+    if began > actor.now + CLOCK_SKEW:  # the clock was set back: they run from now on
+        began = actor.now
     while True:
         ending = _ending(actor, restarts)
         if ending is None:
@@ -160,7 +163,7 @@ def _terminated(actor: Actor, began: datetime, finished: datetime, code: int) ->
 
 
 def _resume(actor: Actor, end: Manifest, restarts: int) -> float:
-    return left(actor.moments.read(actor.uid, end["finishedAt"]), _backoff(restarts), actor.now)
+    return remaining_delay(actor.moments.read(actor.uid, end["finishedAt"]), _backoff(restarts), actor.now)
 
 
 def _backoff(restarts: int) -> float:

@@ -15,6 +15,7 @@ from argosy.addons.simulators.names import is_dying, told
 from argosy.addons.simulators.replicas import is_active, is_ready, phase_of
 from argosy.addons.simulators.times import left, moment_of, stamp
 from argosy.model.manifest import Manifest, annotation
+from argosy.model.times import remaining_delay
 
 Status = dict[str, Any]
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
@@ -98,7 +99,7 @@ def next_try(job: Manifest, outlook: Outlook, pods: Sequence[Manifest], now: dat
     if not ends:
         return 0.0
     wait = min(FIRST_RETRY * 2 ** min(max(outlook.failed - 1, 0), 20), MOST_RETRY)
-    return left(moment_of(max(ends)), wait, now)
+    return remaining_delay(moment_of(max(ends)), wait, now)
 
 
 def _ended(pod: Manifest) -> str:

@@ -6,7 +6,7 @@ In: the key of a Pod. Out: its Node, then its status, then its end. Never: touch
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from argosy.addons.simulators import nodes, pod_events, pod_status
@@ -37,6 +37,7 @@ from argosy.addons.simulators.writing import keep_status, patient, remove
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey, split_api_version
+from argosy.model.times import remaining_delay
 from argosy.runtime import Cache, Context, Requeue, Watch
 
 ABOVE = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)
@@ -213,4 +214,4 @@ def _until_stopped(pod: Manifest, wishes: Wishes, now: datetime) -> float:
     metadata = pod["metadata"]
     grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
     end = moment_of(metadata["deletionTimestamp"])  # k8s: asked for so many seconds before
-    return left(end, min(wishes.stop_after, grace) - grace, now)
+    return remaining_delay(end - timedelta(seconds=grace), min(wishes.stop_after, grace), now)

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from argosy.addons.simulators.names import is_dying, owner_of
-from argosy.addons.simulators.times import left, moment_of
+from argosy.addons.simulators.times import moment_of
 from argosy.model.manifest import Manifest
+from argosy.model.times import remaining_delay
 from argosy.runtime import Cache
 
 FINISHED = ("Succeeded", "Failed")
@@ -57,7 +58,7 @@ def is_ready(pod: Manifest) -> bool:
 
 def is_available(pod: Manifest, min_ready: float, now: datetime) -> bool:
     since = ready_since(pod)
-    return bool(since) and (not min_ready or left(moment_of(since), min_ready, now) <= 0)
+    return bool(since) and (not min_ready or remaining_delay(moment_of(since), min_ready, now) <= 0)
 
 
 def counted(pods: Iterable[Manifest], min_ready: float, now: datetime) -> Counts:
@@ -67,7 +68,7 @@ def counted(pods: Iterable[Manifest], min_ready: float, now: datetime) -> Counts
         total += 1
         if since := ready_since(pod):
             ready += 1
-            wait = left(moment_of(since), min_ready, now) if min_ready else 0.0
+            wait = remaining_delay(moment_of(since), min_ready, now) if min_ready else 0.0
             if wait <= 0:
                 available += 1
             else:

@@ -58,7 +58,8 @@ class Moments:
 
 
 def left(since: datetime, seconds: float, now: datetime) -> float:
-    """How long it is until `seconds` after `since`; 0 or less: it is over."""
+    """How long it is until `seconds` after `since`; 0 or less: it is over. For deadlines: what only waits for a
+    delay uses `remaining_delay`, which a clock that was set back does not prolong."""
     return (since + timedelta(seconds=seconds) - now).total_seconds()
 
 

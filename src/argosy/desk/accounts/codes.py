@@ -25,6 +25,7 @@ from argosy.model.errors import UserError
 SECONDS: Final = 60
 KEY: Final = "entry.key"
 USED: Final = "entered"
+MANY: Final = 1_000  # from here on, used codes that are over are forgotten
 _KEY_BYTES: Final = 32
 _FORM: Final = re.compile(r"([0-9a-f]{32})\.(\d{10,12})\.([a-z0-9][-a-z0-9_]{0,62})\.([A-Za-z0-9_-]{43})", re.ASCII)
 
@@ -54,7 +55,8 @@ class Codes:
         """A file that can be made once tells all processes that use the folder, also after they begin anew."""
         used = self._folder / USED
         used.mkdir(mode=0o700, exist_ok=True)
-        for each in used.iterdir():
+        known = list(used.iterdir())
+        for each in known if len(known) >= MANY else ():  # a clock that is ahead for a moment must not forget a code
             ended = each.name.partition(".")[2]
             if ended.isdigit() and int(ended) < self._now() - SECONDS:
                 each.unlink(missing_ok=True)

@@ -32,19 +32,24 @@ def checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
     """The same files, held against the same rules a moment ago, need not be checked again."""
     kept = _kept(survey.repository.git("rev-parse", f"{survey.head}^{{tree}}"), files)
     with contextlib.suppress(OSError, ValueError):
-        if time.time() - kept.stat().st_mtime < FRESH:
+        if _is_fresh(kept):
             is_green, told = json.loads(kept.read_bytes())
             return bool(is_green), str(told)
     found = _checked(survey, files)
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         for each in kept.parent.iterdir():
-            if time.time() - each.stat().st_mtime > FRESH:
+            if not _is_fresh(each):
                 each.unlink(missing_ok=True)
         part = kept.with_suffix(".part")
         part.write_text(json.dumps(found))
         part.replace(kept)
     return found
+
+
+def _is_fresh(kept: Path) -> bool:
+    """False for a file from the future: the clock was set back, and it would be kept until the clock has caught up."""
+    return 0 <= time.time() - kept.stat().st_mtime < FRESH
 
 
 def _kept(tree: str, files: Mapping[str, bytes]) -> Path:

@@ -50,7 +50,7 @@ async def change_password(asked: Asked) -> Json:
     if caller.kind == "account":
         if not await identities.verify(caller, text_of(given, "currentPassword"), asked.peer):
             raise UserError("current password does not match; send that of the account that asks", where="body")
-    elif caller.kind != "person" or identities.book.now() - caller.claims.began > RECENTLY:
+    elif caller.kind != "person" or abs(identities.book.now() - caller.claims.began) > RECENTLY:
         raise UserError("who has not just signed in may change no password; sign in again", where="body")
     await identities.book.set_password(name, text_of(given, "newPassword"))
     return Json({})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Container, Mapping
+from math import isinf
 from typing import Final, NamedTuple
 
 from argosy.cluster import Cluster
@@ -114,7 +115,9 @@ class Attempts:
         return self._recent(str(data.get(key) or "").split())
 
     def _recent(self, marks: list[str]) -> list[str]:
-        return [mark for mark in marks if _seconds(mark) > self._now() - WINDOW]
+        """A mark from the future was made before the clock was set back, and would count until it has caught up."""
+        now = self._now()
+        return [mark for mark in marks if now - WINDOW < (at := _seconds(mark)) and (at <= now + WINDOW or isinf(at))]
 
     async def _write(self, found: Manifest | None, marks: Mapping[str, list[str]]) -> bool:
         """False: somebody else was first, and it must be read again."""

@@ -16,6 +16,7 @@ from argosy.runtime.clock import Clock
 from argosy.server.identity.standing import SESSIONS
 
 MOST: Final = 5_000
+MANY: Final = 1_000  # from here on, sessions that would have ended by themselves are forgotten
 BEFORE: Final = "before"  # sessions that began earlier are over
 
 
@@ -32,10 +33,12 @@ class Revoking:
 
     async def end(self, session: str, expires: int, revoked: Mapping[str, str]) -> None:
         now = int(self._clock.now().timestamp())
-        self._here = {name: until for name, until in self._here.items() if int(until) > now}
+        if len(self._here) >= MANY:
+            self._here = {name: until for name, until in self._here.items() if int(until) > now}
         self._here[_name(session)] = str(expires)
         over = [name for name, until in revoked.items() if not until.isdigit() or int(until) <= now]
-        stale = [name for name in over if name != BEFORE]
+        # While there is room, ended sessions stay: a clock that was ahead for a moment must not bring them back.
+        stale = [name for name in over if name != BEFORE and len(revoked) >= MANY]
         data: dict[str, Any] = dict.fromkeys(stale) | {_name(session): str(expires)}
         if len(revoked) - len(stale) >= MOST:
             data[BEFORE] = str(now)  # more than can be kept: rather everybody signs in once more

@@ -65,7 +65,7 @@ def _sweep(above: Path) -> None:
     """Takes away what a process that was killed has left: nobody holds it, and it is not just being made."""
     for each in above.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
-            if time.time() - each.lstat().st_mtime < _MAKING_SECONDS:
+            if abs(time.time() - each.lstat().st_mtime) < _MAKING_SECONDS:
                 continue
             found = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:

@@ -12,12 +12,13 @@ from typing import Any, Final
 from argosy.addons.simulators.names import is_dying, is_played_by_others, own_key, told, unmarked
 from argosy.addons.simulators.openshift.image_streams import digest_of, pushed
 from argosy.addons.simulators.openshift.names import BUILD, BUILD_CONFIG, IMAGE_STREAM, REGISTRY
-from argosy.addons.simulators.times import Moments, left
+from argosy.addons.simulators.times import Moments
 from argosy.addons.simulators.wishes import NONE, Fault, Wishes, asked, read_wishes
 from argosy.addons.simulators.writing import keep_status, patient
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
+from argosy.model.times import remaining_delay
 from argosy.runtime import Cache, Context, Requeue, Watch
 
 CONFIG: Final = "openshift.io/build-config.name"
@@ -91,7 +92,7 @@ class Builds:
         self, build: Manifest, known: dict[str, Any], wishes: Wishes, now: datetime
     ) -> tuple[dict[str, Any], float | None]:
         began = self._moments.read(_uid(build), known["startTimestamp"])
-        wait = left(began, wishes.run_for, now)
+        wait = remaining_delay(began, wishes.run_for, now)
         if wishes.fail is Fault.NOT_READY:
             return known, None
         if wait > 0:

@@ -26,12 +26,13 @@ from argosy.addons.simulators.openshift.names import (
     OPERATOR_GROUP,
     SUBSCRIPTION,
 )
-from argosy.addons.simulators.times import Moments, left, stamp
+from argosy.addons.simulators.times import Moments, stamp
 from argosy.addons.simulators.wishes import NONE, Fault, Wishes, asked, read_wishes
 from argosy.addons.simulators.writing import create_once, keep_status, patient
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from argosy.model.times import remaining_delay
 from argosy.runtime import Cache, Context, Requeue, Watch, owner
 
 Condition = dict[str, Any]
@@ -211,7 +212,8 @@ class Versions:
         phase, reason, message = next_phase(live, wishes)
         known = live.get("status") or {}
         began = self._moments.read(uid, known["lastTransitionTime"]) if known.get("lastTransitionTime") else now
-        wait = left(began, wishes.ready_after, now) if phase == "Succeeded" and _phase(live) == "Installing" else 0.0
+        installs = phase == "Succeeded" and _phase(live) == "Installing"
+        wait = remaining_delay(began, wishes.ready_after, now) if installs else 0.0
         if wait > 0:
             self._going.add(key)
             return Requeue(wait)

@@ -10,16 +10,17 @@ import contextlib
 import os
 import stat
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from argosy.addons.simulators.processes.journal import Journal
 from argosy.addons.simulators.processes.settings import NotYet
-from argosy.addons.simulators.times import left, span, stamp
+from argosy.addons.simulators.times import span, stamp
 from argosy.confine.refusals import RefusedError
 from argosy.confine.resident import Ended, Resident
 from argosy.model.manifest import Manifest
+from argosy.model.times import remaining_delay
 
 FIRST_BACKOFF, MOST_BACKOFF = 10.0, 300.0
 BACK_OFF: Final = "CrashLoopBackOff"
@@ -40,7 +41,7 @@ class Life:
         self._resident: Resident | None = None
         self._journal: Journal | None = None
         self._began = ""
-        self._again: datetime | None = None
+        self._pause: tuple[datetime, float] | None = None  # since when, and for how many seconds
         self._lost = self.state.get("running")
         self.words: Path | None = None  # where the container writes why it ended
 
@@ -79,14 +80,14 @@ class Life:
             if not (policy == "Always" or (policy == "OnFailure" and self.code)):
                 return None
             self._plan_restart(now)
-        if self._again is not None and (wait := left(self._again, 0.0, now)) > 0:
+        if self._pause is not None and (wait := remaining_delay(*self._pause, now)) > 0:
             return wait
         if not self.is_running:
             return await self._start(start, now)
         return None
 
     async def _start(self, start: Start, now: datetime) -> float | None:
-        self._again = None
+        self._pause = None
         self.state = {}
         journal = Journal(self.log())
         try:
@@ -94,7 +95,7 @@ class Life:
         except NotYet as error:
             journal.close()
             self.state = {"waiting": {"reason": "CreateContainerConfigError", "message": str(error)}}
-            self._again = now + timedelta(seconds=RETRY)
+            self._pause = (now, RETRY)
             return RETRY
         except RefusedError as error:
             journal.close()
@@ -109,7 +110,7 @@ class Life:
         self.last = {"terminated": self.state["terminated"]}
         self.restarts += 1
         pause = 0.0 if self.restarts == 1 else min(FIRST_BACKOFF * 2 ** min(self.restarts - 2, 10), MOST_BACKOFF)
-        self._again = now + timedelta(seconds=pause)
+        self._pause = (now, pause)
         message = f"back-off {span(pause)} restarting failed container={self.name}"
         self.state = {"waiting": {"reason": BACK_OFF, "message": message}}
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,13 +21,14 @@ from argosy.addons.simulators.processes.account import account_of
 from argosy.addons.simulators.processes.life import Life
 from argosy.addons.simulators.processes.network import ports_of
 from argosy.addons.simulators.processes.settings import argv_of, env_of, expanded
-from argosy.addons.simulators.times import left, moment_of
+from argosy.addons.simulators.times import moment_of
 from argosy.cluster import Cluster
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
 from argosy.confine.resident import DAYS, Resident, Surroundings, start
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
+from argosy.model.times import remaining_delay
 from argosy.runtime import Context
 from argosy.schema import quantity
 
@@ -194,7 +195,9 @@ class Processes:
             if not running.asked_to_end:
                 life.ask_to_end()
         running.asked_to_end = True
-        grace = left(moment_of(pod["metadata"]["deletionTimestamp"]), 0.0, now)
+        seconds = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+        asked = moment_of(pod["metadata"]["deletionTimestamp"]) - timedelta(seconds=seconds)
+        grace = remaining_delay(asked, seconds, now)
         if grace > 0 and any(life.has_process for life in running.lives):
             return min(grace, LOOK)
         await self.forget(pod["metadata"]["uid"], now)

@@ -1,0 +1,41 @@
+"""A delivery while the time of day is set forward and back: it comes to its end, and none is held for days."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from support.engine import Room, config_map, engine_room
+
+pytestmark = pytest.mark.anyio
+DAY = 86400.0
+WAVE = "argocd.argoproj.io/sync-wave"
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path) as found:
+        yield found
+
+
+def in_wave(name: str, wave: int) -> dict[str, object]:
+    made = config_map(name, a="one")
+    return {**made, "metadata": {**made["metadata"], "annotations": {WAVE: str(wave)}}}
+
+
+@pytest.mark.parametrize("jump", [-30 * DAY, -3600.0, 3600.0, 30 * DAY])
+async def test_the_pause_between_waves_ends_however_the_clock_is_set(room: Room, jump: float) -> None:
+    await room.configure({"sync.waveDelay": "60"}, "argosy-cm")
+    room.clock.leap(60 * DAY)
+    room.repository.push({"app/a.yaml": in_wave("first", 0), "app/b.yaml": in_wave("second", 1)})
+    await room.deliver()
+    await room.sync()
+    await room.until(lambda status: "operationState" in status and "next wave" in str(status["operationState"]))
+    assert await room.get("ConfigMap", "second") is None
+    room.clock.set_by(jump)
+    room.clock.leap(61)
+    state = (await room.until_over())["status"]["operationState"]
+    assert state["phase"] == "Succeeded"
+    assert await room.get("ConfigMap", "second") is not None
