@@ -13,7 +13,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +123,10 @@ class DataFolder:
         return run if run and run.pid and self.is_owned() else None
 
     def _read_run(self) -> Run | None:
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            return Run(**json.loads(self.run_file.read_text()))
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+            known = {each.name for each in fields(Run)}
+            said = json.loads(self.run_file.read_text())
+            return Run(**{name: value for name, value in said.items() if name in known})  # a newer argosy says more
         return None
 
     def last_addons(self) -> str:

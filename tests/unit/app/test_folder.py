@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +83,28 @@ def test_a_file_that_our_context_cannot_be_added_to_is_named_and_stays_as_it_is(
 def test_a_folder_is_no_file_to_add_our_context_to(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot be read \(Is a directory\)"):
         kubeconfig.add_to(tmp_path, document())
+
+
+def test_a_run_that_a_newer_argosy_wrote_down_is_known_by_what_both_know(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    run = {"pid": os.getpid(), "api": "https://127.0.0.1:1", "kubeconfig": "k", "data_dir": str(tmp_path), "later": 1}
+    with folder.owned():
+        folder.run_file.write_text(json.dumps(run))
+        found = folder.running()
+    assert found is not None
+    assert found.api == "https://127.0.0.1:1"
+
+
+def test_a_run_that_an_older_argosy_wrote_down_is_known(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    run = {"pid": os.getpid(), "api": "https://127.0.0.1:1", "kubeconfig": "k", "data_dir": str(tmp_path)}
+    with folder.owned():
+        folder.run_file.write_text(json.dumps(run))
+        assert folder.running() is not None
+
+
+def test_a_run_file_that_is_no_object_is_no_run(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    with folder.owned():
+        folder.run_file.write_text("[1]")
+        assert folder.running() is None

@@ -159,5 +159,6 @@ def _prepare_schema(connection: apsw.Connection, path: Path) -> None:
         )
     while (version := connection.pragma("user_version")) < SCHEMA_VERSION:
         if version not in MIGRATIONS:
-            raise UserError(f"the store has format {version}, which this argosy cannot upgrade", where=str(path))
+            message = f"the store has format {version}, which this argosy cannot upgrade; choose another --data-dir"
+            raise UserError(f"{message}, or remove all in it with: argosy sandbox reset", where=str(path))
         connection.execute(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT")
