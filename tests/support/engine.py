@@ -315,8 +315,10 @@ async def engine_room(
     server: WipedServer | None = None,
     seen: Callable[[Cluster], Cluster] = lambda cluster: cluster,
     member: str = "",
+    crew: Crew | None = None,
 ) -> AsyncIterator[Room]:
-    """`seen`: the cluster as the engine sees it. `member`: as whom it shares the work, if it does."""
+    """`seen`: the cluster as the engine sees it. `member`: as whom it shares the work, if it does. `crew`: renders; the
+    caller closes it."""
     async with server.opened() if server else FLAVOURS[flavour](folder) as cluster:
         await furnish(cluster, CONTROL, "ml")
         ours = {"source.local.roots": str(folder)}
@@ -326,7 +328,7 @@ async def engine_room(
         clock = LeapingClock()
         options = EngineOptions(folder / "mirrors", wave_delay=0.0)
         members = Members(cluster, CONTROL, identity=member) if member else None
-        engine = Engine(seen(cluster), options, CONTROL, clock, crew=shared_crew(), members=members)
+        engine = Engine(seen(cluster), options, CONTROL, clock, crew=crew or shared_crew(), members=members)
         work = asyncio.create_task(engine.run())
         try:
             yield Room(cluster, Repository(folder / "repository"), engine, clock=clock, flavour=flavour)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.app import addon_duty
-from argosy.app.engine import Engine, EngineOptions, lead_engine, share_engine
+from argosy.app.engine import Engine, EngineOptions, count_workers, lead_engine, share_engine
 from argosy.app.folder import state_home
 from argosy.app.probing import EVERYWHERE, LOOPBACK, Signs, is_address, nothing, probed
 from argosy.app.target import Target, TargetOptions, find_target
@@ -74,7 +74,7 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str, str], N
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     cluster = await connect(target.connection)
     try:
-        vitals = Vitals(options.workers, options.stuck)
+        vitals = Vitals(count_workers(options.workers), options.stuck)
         measures = [vitals.measured, *(each.metrics for each in addons if each.metrics)]
         unready = vitals.unready if options.delivers else nothing
         signs = Signs(measures, vitals.troubles, unready, vitals.stuck)

@@ -81,6 +81,11 @@ class EngineOptions:
     grace: float = 5.0  # seconds that a look or a step of a sync which has begun has to end
 
 
+def count_workers(workers: int) -> int:
+    """All workers: so many for one project, and as many more for projects that have none at work."""
+    return 2 * workers
+
+
 class Engine:
     def __init__(
         self,
@@ -96,7 +101,7 @@ class Engine:
         self.options, self.clock = options, clock
         self.measures = Measures()
         cluster = self.heard = Counted(cluster, partial(self.measures.asked, HERE), clock.monotonic)
-        self.cache, self.queue = Cache(), WorkQueue(clock=clock)
+        self.cache = Cache()
         keeping = Keeping(lambda: self.settings.rules().tracking)
         self.cluster = Doorway(cluster, self.cache.get, clock.monotonic, keeping.kept)
         keeping.once = self.cluster.once
@@ -113,6 +118,7 @@ class Engine:
         self.beside = Beside(cluster, namespace, self._engines_changed, clock)
         turns = Turns(lambda: self.beside.engines, clock.monotonic)
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache, turns)
+        self.queue = WorkQueue(clock=clock, tenant_of=self.controller.tenant, slots=options.workers)
         self.updates = Updates(self.settings)
         self.quotable = QuotableSecrets(namespace, lambda secret: bool(owner(secret, self._tracking)), self.cache.get)
         self.controller.wake, self.controller.passed = self.queue.add, self.measures.passed
@@ -242,7 +248,8 @@ class Engine:
                 tasks.create_task(_for_ever(partial(self.updates.run, self.queue.add)), name="updates")
                 tasks.create_task(_for_ever(self.grounds.run), name="clusters")
                 tasks.create_task(_for_ever(self.application_sets.run), name="application sets")
-                working = partial(attend, self.controller, self.queue, context, workers=self.options.workers)
+                workers = count_workers(self.options.workers)
+                working = partial(attend, self.controller, self.queue, context, workers=workers)
                 tasks.create_task(_for_ever(partial(working, grace=self.options.grace)), name="workers")
                 if self.sharing is not None:
                     tasks.create_task(_for_ever(self.sharing.run), name="sharing")
@@ -347,7 +354,7 @@ async def lead_engine(
     cluster: Cluster, options: EngineOptions, namespace: str, *, identity: str = "", vitals: Vitals | None = None
 ) -> None:
     """An engine, while no other is at work on this cluster. Whoever goes on as `identity` need not wait."""
-    signs = vitals or Vitals(options.workers)
+    signs = vitals or Vitals(count_workers(options.workers))
 
     async def work() -> None:
         await insist(lambda: wait_for_no_members(cluster, namespace))
@@ -360,7 +367,7 @@ async def share_engine(
     cluster: Cluster, options: EngineOptions, namespace: str, vitals: Vitals | None = None
 ) -> None:
     """An engine as one of several: it has those applications that nobody else has."""
-    signs = vitals or Vitals(options.workers)
+    signs = vitals or Vitals(count_workers(options.workers))
 
     dead = await insist(lambda: wait_for_no_leader(cluster, namespace))
 

@@ -13,12 +13,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 import argosy
 from argosy.confine.crew_worker import HEAD, LENGTH, NO_MEMORY, RAISED, READY
+from argosy.confine.fair_slots import FairSlots, Slot
 from argosy.model.errors import LimitError, TransientError
 
 T = TypeVar("T")
@@ -32,16 +33,21 @@ main(sys.argv[1:])"""
 _START_SECONDS = 30.0
 _END_SECONDS = 2.0
 _CHUNK = 1 << 18
+SURPLUS_SECONDS = 60.0  # without work, after which a worker beyond the usual number ends
 
 
 class Answer(NamedTuple):
     kind: bytes
     is_worn: bool
+    cpu_seconds: float
     body: bytes
 
 
 class Crew:
-    """At most so many workers, started as they are needed, which keep what they have learned from call to call."""
+    """Workers, started as they are needed, which keep what they have learned from call to call.
+
+    There are at most so many for one tenant, and at most twice as many for all: see `fairness.Shares`.
+    """
 
     def __init__(
         self, *, workers: int = 2, seconds: float = 60.0, memory: int = 512 << 20, modules: Sequence[str] = ()
@@ -59,6 +65,11 @@ class Crew:
         self._begun: _Worker | None = None
         self._all: set[_Worker] = set()
         self._ending: set[asyncio.Future[int]] = set()
+        self._slots = FairSlots(workers)
+
+    def depths(self) -> Mapping[str, int]:
+        """How many calls wait for a worker, by tenant."""
+        return self._slots.depths()
 
     def begin(self) -> None:
         """Start the first worker now, and wait for nothing: by the first call it may be ready."""
@@ -74,10 +85,11 @@ class Crew:
         call = pickle.dumps((function, args), protocol=pickle.HIGHEST_PROTOCOL)
         if len(call) > self._memory // 2:  # a worker could not even read it
             raise self._too_much(where)
-        async with self._place():
-            answer, was_fresh = await self._ask(call, seconds or self._seconds, where)
+        self._settle()
+        async with self._slots.hold() as slot:
+            answer, was_fresh = await self._ask(call, seconds or self._seconds, where, slot)
             if answer.kind == NO_MEMORY and not was_fresh:  # what it remembered of earlier calls may be to blame
-                answer, _ = await self._ask(call, seconds or self._seconds, where)
+                answer, _ = await self._ask(call, seconds or self._seconds, where, slot)
         if answer.kind == NO_MEMORY:
             raise self._too_much(where)
         value = pickle.loads(answer.body)  # noqa: S301  from a process of ours, which runs nothing but our code
@@ -98,8 +110,8 @@ class Crew:
         endings = [ending for ending in self._ending if ending.get_loop() is asyncio.get_running_loop()]
         await asyncio.gather(*endings, *(asyncio.to_thread(worker.wait) for worker in workers))
 
-    async def _ask(self, call: bytes, seconds: float, where: str) -> tuple[Answer, bool]:
-        worker = await self._worker()
+    async def _ask(self, call: bytes, seconds: float, where: str, slot: Slot) -> tuple[Answer, bool]:
+        worker = await self._worker(slot.tenant.name)
         was_fresh, answer = worker.calls == 0, None
         try:
             async with asyncio.timeout(seconds):
@@ -112,7 +124,8 @@ class Crew:
             if answer is None or answer.is_worn or answer.kind == NO_MEMORY or self._closed:
                 self._retire(worker)
             else:
-                self._idle.append(worker)
+                self._keep(worker)
+        slot.cpu_seconds += answer.cpu_seconds
         return answer, was_fresh
 
     def _too_much(self, where: str) -> LimitError:
@@ -126,15 +139,45 @@ class Crew:
         cause = await asyncio.to_thread(worker.cause)
         return TransientError(f"{which}a worker process ended {cause}before its work was done; try again")
 
-    async def _worker(self) -> _Worker:
+    async def _worker(self, tenant: str) -> _Worker:
         if self._closed:
             raise TransientError("the crew was closed")
-        while self._idle:
-            worker = self._idle.pop()  # the one that worked last: it remembers most
-            if worker.is_running():
-                return worker
+        for worker in [worker for worker in self._idle if not worker.is_running()]:
+            self._idle.remove(worker)
             self._retire(worker)
-        return await self._start()
+        worker = self._find_idle(tenant) or await self._start()
+        worker.tenant = tenant
+        return worker
+
+    def _find_idle(self, tenant: str) -> _Worker | None:
+        """Prefer the tenant's own worker, then the one that worked last: it remembers most.
+
+        A tenant over its budget, whose calls tend to end with the death of their worker, leaves others theirs.
+        """
+        own = [worker for worker in self._idle if worker.tenant == tenant]
+        if not own and self._slots.is_over_budget(tenant) and len(self._all) < 2 * self._size:
+            return None
+        candidates = own or self._idle
+        if not candidates:
+            return None
+        worker = candidates[-1]
+        self._idle.remove(worker)
+        return worker
+
+    def _keep(self, worker: _Worker) -> None:
+        """Workers beyond the usual number end after a while without work."""
+        loop = asyncio.get_running_loop()
+        worker.idle_since = loop.time()
+        self._idle.append(worker)
+        if len(self._all) > self._size:
+            loop.call_later(SURPLUS_SECONDS, self._end_surplus)
+
+    def _end_surplus(self) -> None:
+        due = asyncio.get_running_loop().time() - SURPLUS_SECONDS
+        for worker in [worker for worker in self._idle if worker.idle_since <= due]:
+            if len(self._all) > self._size and not self._closed:
+                self._idle.remove(worker)
+                self._retire(worker)
 
     async def _start(self) -> _Worker:
         try:
@@ -163,15 +206,13 @@ class Crew:
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
 
-    @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
+    def _settle(self) -> None:
+        """Bind to the running loop."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             if self._loop is not None and not self._loop.is_closed():
                 raise RuntimeError("a crew belongs to one event loop; make one for each")
-            self._loop, self._places, self._ending = loop, asyncio.Semaphore(self._size), set()
-        async with self._places:
-            yield
+            self._loop, self._slots, self._ending = loop, FairSlots(self._size), set()
 
 
 class _Worker:
@@ -181,6 +222,7 @@ class _Worker:
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)
         self.calls = 0
+        self.tenant, self.idle_since = "", 0.0
         home = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
         numbers = [str(number) for number in (theirs.fileno(), os.getpid(), memory)]
         try:
@@ -206,8 +248,8 @@ class _Worker:
         return await self.answer()
 
     async def answer(self) -> Answer:
-        length, kind, is_worn = HEAD.unpack(await self._receive(HEAD.size))
-        return Answer(kind, is_worn, await self._receive(length))
+        length, kind, is_worn, cpu_seconds = HEAD.unpack(await self._receive(HEAD.size))
+        return Answer(kind, is_worn, cpu_seconds, await self._receive(length))
 
     async def _receive(self, length: int) -> bytes:
         loop = asyncio.get_running_loop()

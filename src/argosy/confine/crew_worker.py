@@ -22,7 +22,8 @@ from argosy.confine.jail import address_space, die_with
 from argosy.model.errors import ArgosyError
 
 LENGTH = struct.Struct("<Q")
-HEAD = struct.Struct("<Qc?")  # the length of what follows, the kind of answer, whether the worker has grown too much
+# The length of what follows, the kind of answer, whether the worker has grown too much, and the CPU seconds it took.
+HEAD = struct.Struct("<Qc?d")
 COLLECTED = (10_000, 20, 20)  # the usual would look for cycles again and again during imports, and find none
 READY, DONE, RAISED, NO_MEMORY = b"r", b"+", b"-", b"m"
 
@@ -40,16 +41,24 @@ def main(arguments: Sequence[str]) -> None:
             import_module(name)
         start = address_space()
         _limit(start + memory)
-        channel.sendall(HEAD.pack(0, READY, False))
+        channel.sendall(HEAD.pack(0, READY, False, 0.0))
         while call := _frame(calls):
+            before = _cpu_seconds()
             kind, body = _answer(call)
+            cpu = _cpu_seconds() - before
             call = b""
             try:
-                channel.sendall(HEAD.pack(len(body), kind, address_space() - start > memory // 2))
+                channel.sendall(HEAD.pack(len(body), kind, address_space() - start > memory // 2, cpu))
                 channel.sendall(body)
             except OSError:
                 return  # nobody waits for it any more
             body = b""
+
+
+def _cpu_seconds() -> float:
+    """Of this process, and of programs that it ran to their end."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _limit(most: int) -> None:

@@ -10,11 +10,11 @@ import asyncio
 import math
 import re
 import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from argosy.confine.conversation import CPU_LIVES, Batch, Ending, Worker
+from argosy.confine.fair_slots import FairSlots
 from argosy.confine.limits import Confinement, Limits
 from argosy.confine.refusals import CrashError, RefusedError, death, over_limit
 from argosy.confine.server import Server
@@ -33,7 +33,8 @@ class Needs(NamedTuple):
 
 
 class Pool:
-    """Confined workers. A pool belongs to the event loop that first uses it, until that loop is closed."""
+    """Confined workers, shared fairly by tenants. A pool belongs to the event loop that first uses it, until that loop
+    is closed."""
 
     def __init__(self, *, workers: int = 2, limits: Limits = Limits(), preload: Sequence[str] = ()) -> None:  # noqa: B008
         if workers < 1:
@@ -47,6 +48,7 @@ class Pool:
         self._server: Server | None = None
         self._idle: list[tuple[Needs, Worker]] = []
         self._all: dict[Worker, Server] = {}
+        self._slots = FairSlots(workers)
 
     async def run(self, function: str, payload: Any, *, limits: Limits | None = None) -> Any:
         """Run `function(payload)` in a worker; raises OverLimit, ConfinedError, RefusedError or TransientError."""
@@ -62,15 +64,15 @@ class Pool:
         if batch.is_complete():
             return batch.answers
         self._settle()
-        async with self._slot():
-            while not batch.is_complete():
+        while not batch.is_complete():  # a call that was ended goes to the end of the line before the next begins
+            async with self._slots.hold():
                 await self._converse(module, batch)
         return batch.answers
 
     async def start(self) -> Confinement:
         """Start the fork server and one worker now instead of at the first call, and say what is in force."""
         self._settle()
-        async with self._slot():
+        async with self._slots.hold():
             if not self._idle:
                 server = await self._running()
                 self._keep(_needs(self._limits), await self._fork(server, _needs(self._limits)))
@@ -87,6 +89,10 @@ class Pool:
                 await server.close()
             else:
                 server.abandon()
+
+    def depths(self) -> Mapping[str, int]:
+        """How many calls wait for a worker, by tenant."""
+        return self._slots.depths()
 
     def report(self) -> Confinement:
         """What was put in force in the newest worker."""
@@ -137,7 +143,7 @@ class Pool:
             if known == needs and worker.generation >= server.loaded[module] and worker.usable:
                 del self._idle[position]
                 return worker
-        while self._idle and self._taken + len(self._idle) > self._size:
+        while self._idle and self._slots.running + len(self._idle) > self._size:
             self._retire(self._idle[0][1])
         return await self._fork(server, needs)
 
@@ -175,16 +181,6 @@ class Pool:
         if server is not None:
             server.kill(worker.number)
 
-    @asynccontextmanager
-    async def _slot(self) -> AsyncIterator[None]:
-        """One of the pool's places for a worker at work."""
-        async with self._slots:
-            self._taken += 1
-            try:
-                yield
-            finally:
-                self._taken -= 1
-
     async def _running(self) -> Server:
         if self._server is not None and self._server.alive and not self._closed:
             return self._server
@@ -215,9 +211,8 @@ class Pool:
             raise RuntimeError("a confine.Pool belongs to one event loop; make one pool for each")
         self._forget()
         self._loop = loop
-        self._slots = asyncio.Semaphore(self._size)
+        self._slots = FairSlots(self._size)
         self._starting = asyncio.Lock()
-        self._taken = 0
 
     def _forget(self) -> None:
         for worker in list(self._all):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.cluster import Cluster, PatchKind
+from argosy.confine.fairness import on_behalf_of
 from argosy.controllers.claiming import Claims
 from argosy.controllers.settings import Settings
 from argosy.controllers.takeover import Takeover
@@ -205,7 +206,8 @@ class ApplicationController:
         app = self.application(await self._claimed(manifest))
         asked = self._asked.pop(key, None)
         began = context.clock.monotonic()
-        passed = await self.pipeline.reconcile(app, rules, asked, is_hard=self._is_hard(key, rules, context))
+        with on_behalf_of(rules.tenant(app.project)):
+            passed = await self.pipeline.reconcile(app, rules, asked, is_hard=self._is_hard(key, rules, context))
         seconds = context.clock.monotonic() - began
         after = await self._written(app, passed, self.pipeline.cluster)
         self.passed(app, passed, seconds)
@@ -244,6 +246,12 @@ class ApplicationController:
             version = manifest["metadata"].get("resourceVersion")
             patch = {"metadata": {"resourceVersion": version}, "status": changed}
             await self.pipeline.cluster.patch(key_of(manifest), patch, kind_of_patch=PatchKind.MERGE)
+
+    def tenant(self, key: ResourceKey) -> str:
+        """The project whose turn a pass of this Application is; one for all that name a project that does not exist."""
+        manifest = self.cache.get(key)
+        project = str(mapping((manifest or {}).get("spec")).get("project") or "default")
+        return project if project in self.settings.rules().projects else ""
 
     def application(self, manifest: Manifest) -> Application:
         """Read once for each version."""

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from argosy.cluster.fleet import programs_of
 from argosy.compare import read_compare_settings
+from argosy.confine.fairness import Budget
 from argosy.controllers.check_failures import CheckFailureLog
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
@@ -52,6 +53,7 @@ KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-ce
 ARGOCD_SECRET: Final = "argocd-secret"  # noqa: S105 - its name
 _MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS, RBAC_CM})
 MASS_PRUNE: Final = "sync.massPrune"
+BUDGET, BUDGET_WINDOW = "fairness.project.budget", "fairness.project.window"  # in argosy-cm: durations
 OBSERVED_KINDS: Final = "sync.observedGeneration"  # in argosy-cm: patterns of kinds whose stale status is not believed
 _TYPE: Final = "argocd.argoproj.io/secret-type"
 EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
@@ -148,6 +150,7 @@ class Settings:
                 partial(_seconds, theirs, "timeout.hard.reconciliation", 0.0), before.hard_reconciliation
             ),
             jitter=good(partial(_seconds, theirs, "timeout.reconciliation.jitter", 60.0), before.jitter),
+            budget=good(partial(_budget, ours), before.budget),
             asks_before_mass_prune=good(partial(_asks, ours), before.asks_before_mass_prune),
             shows_health=parameters.get("controller.resource.health.persist", "").lower() == "true",
             faults=(*faults, *wrong, *access.faults),
@@ -231,6 +234,15 @@ def _heal(parameters: Mapping[str, str]) -> HealBackoff:
         longest=_seconds(parameters, f"{backoff}cap.seconds", usual.longest),
         flat=_seconds(parameters, "controller.self.heal.timeout.seconds", usual.flat),
     )
+
+
+def _budget(ours: Mapping[str, str]) -> Budget:
+    usual = Budget()
+    budget = Budget(_seconds(ours, BUDGET, usual.seconds), _seconds(ours, BUDGET_WINDOW, usual.window))
+    for name, seconds in ((BUDGET, budget.seconds), (BUDGET_WINDOW, budget.window)):
+        if seconds <= 0:
+            raise UserError("the duration must be longer than zero, such as 60s", where=f"{ARGOSY_CM}: {name}")
+    return budget
 
 
 def _asks(ours: Mapping[str, str]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from argosy.compare import CompareSettings, Question
+from argosy.confine.fairness import Budget, Tenant
 from argosy.live import Exclusions, Tracking
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
@@ -49,4 +50,9 @@ class Rules:
     heal: HealBackoff = field(default_factory=HealBackoff)
     asks_before_mass_prune: bool = True
     shows_health: bool = False  # argo: whether status.resources tells of health
+    budget: Budget = field(default_factory=Budget)  # worker time of each project
     faults: tuple[str, ...] = ()
+
+    def tenant(self, project: str) -> Tenant:
+        """On whose behalf an Application of this project is rendered and judged."""
+        return Tenant(project, self.budget)

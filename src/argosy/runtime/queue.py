@@ -1,7 +1,7 @@
-"""A queue of keys: no key twice, none worked on by two at once, failed ones later and later.
+"""A queue of keys: no key twice, none worked on by two at once, failed ones later and later, tenants in turn.
 
 In: keys, by `add`, `add_after` and `failed`. Out: keys, by `take`. Never: loses a key that was added while it was
-worked on.
+worked on; lets one tenant have all workers while another waits.
 """
 
 from __future__ import annotations
@@ -9,17 +9,56 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
+from argosy.confine.fairness import Shares
 from argosy.model.names import ResourceKey
 from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock, Timer
 
 
+def _nobody(key: ResourceKey) -> str:
+    """One tenant for all."""
+    return ""
+
+
+@dataclass(slots=True)
+class _Line:
+    """The keys of one tenant that wait, in their order, with the time since which they do."""
+
+    urgent: dict[ResourceKey, float] = field(default_factory=dict)
+    ready: dict[ResourceKey, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.urgent) + len(self.ready)
+
+    def first_times(self) -> Iterator[float]:
+        return (next(iter(keys.values())) for keys in (self.urgent, self.ready) if keys)
+
+    def pop(self) -> ResourceKey:
+        keys = self.urgent or self.ready
+        key = next(iter(keys))
+        del keys[key]
+        return key
+
+
 class WorkQueue:
-    def __init__(self, *, clock: Clock = SYSTEM_CLOCK, backoff: Backoff = Backoff()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        backoff: Backoff = Backoff(),  # noqa: B008 - frozen
+        tenant_of: Callable[[ResourceKey], str] = _nobody,
+        slots: int = 0,
+    ) -> None:
+        """`slots`: how many keys of one tenant are worked on at once; as many more are kept for tenants that have none
+        in work. Without it, there is no limit but the number of workers."""
         self._clock = clock
         self._backoff = backoff
-        self._ready: dict[ResourceKey, float] = {}  # in their order, with the time since which they wait
-        self._hurried: dict[ResourceKey, float] = {}  # those of them that are urgent
+        self._tenant_of = tenant_of
+        self._shares = Shares(slots, reserve=slots, clock=clock.monotonic) if slots else None
+        self._lines: dict[str, _Line] = {}  # those that are not empty, by tenant
+        self._tenants: dict[ResourceKey, str] = {}  # of keys that wait or are worked on
         self._urgent: set[ResourceKey] = set()
         self._wanted: set[ResourceKey] = set()  # in `_ready`, or to be once it is done
         self._working: dict[ResourceKey, float] = {}  # since when
@@ -33,12 +72,16 @@ class WorkQueue:
 
     def __len__(self) -> int:
         """Keys that wait for a worker now."""
-        return len(self._ready) + len(self._hurried)
+        return sum(map(len, self._lines.values()))
+
+    def depths(self) -> Mapping[str, int]:
+        """Keys that wait for a worker now, by tenant."""
+        return {tenant: len(line) for tenant, line in self._lines.items()}
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits and nothing is worked on; some may fall due later."""
-        return not len(self) and not self._working
+        return not self._lines and not self._working
 
     @property
     def is_closed(self) -> bool:
@@ -52,7 +95,7 @@ class WorkQueue:
     @property
     def oldest(self) -> float:
         """For how many seconds the key that waits the longest does."""
-        since = [next(iter(each.values())) for each in (self._ready, self._hurried) if each]
+        since = [first for line in self._lines.values() for first in line.first_times()]
         return self._clock.monotonic() - min(since) if since else 0.0
 
     @property
@@ -69,7 +112,7 @@ class WorkQueue:
         return {key: now - since for key, since in self._working.items()}
 
     def add(self, key: ResourceKey, *, is_urgent: bool = False) -> None:
-        """What is urgent goes before all that waits."""
+        """What is urgent goes before all of its tenant that waits."""
         if self._closed:
             return
         if is_urgent:
@@ -111,20 +154,28 @@ class WorkQueue:
         """The next key, which is yours until `done`; None once the queue is closed."""
         self._waiting += 1
         try:
-            while not len(self) and not self._closed:
+            while (tenant := self._choose()) is None and not self._closed:
                 await self._woken()
         finally:
             self._waiting -= 1
-        if self._closed:
+        if self._closed or tenant is None:
             return None
-        first = self._hurried or self._ready
-        key = next(iter(first))
-        del first[key]
+        line = self._lines[tenant]
+        key = line.pop()
+        if not line:
+            del self._lines[tenant]
+        if self._shares is not None:
+            self._shares.start(tenant)
         self._wanted.discard(key)
         self._working[key] = self.moved_at = self._clock.monotonic()
         if later := self._later.pop(key, None):
             later[1].cancel()
         return key
+
+    def _choose(self) -> str | None:
+        if self._shares is None:
+            return next(iter(self._lines), None)
+        return self._shares.choose(self._lines) if self._lines else None
 
     async def _woken(self) -> None:
         taker = asyncio.get_running_loop().create_future()
@@ -140,10 +191,15 @@ class WorkQueue:
                 self._takers.remove(taker)
 
     def done(self, key: ResourceKey) -> None:
-        self._working.pop(key, None)
+        since = self._working.pop(key, None)
         self.moved_at = self._clock.monotonic()
+        tenant = self._tenants.pop(key, None)
+        if self._shares is not None and tenant is not None and since is not None:
+            self._shares.finish(tenant, self.moved_at - since)
         if key in self._wanted:  # it changed while it was worked on
             self._make_ready(key)
+        elif self._shares is not None and self._lines:
+            self._wake_one()  # for a key that had to wait for a slot
 
     def close(self) -> None:
         """Every `take` answers None from now on, and nothing falls due."""
@@ -159,11 +215,15 @@ class WorkQueue:
         self.add(key)
 
     def _make_ready(self, key: ResourceKey) -> None:
+        tenant = self._tenants.get(key)
+        if tenant is None:
+            tenant = self._tenants[key] = self._tenant_of(key)
+        line = self._lines.setdefault(tenant, _Line())
         if key in self._urgent:
             self._urgent.discard(key)
-            self._hurried[key] = self._ready.pop(key, self._clock.monotonic())
-        elif key not in self._hurried:
-            self._ready[key] = self._clock.monotonic()
+            line.urgent[key] = line.ready.pop(key, self._clock.monotonic())
+        elif key not in line.urgent:
+            line.ready[key] = self._clock.monotonic()
         self._wake_one()
 
     def _wake_one(self) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app.engine import Engine
+from argosy.app.engine import Engine, EngineOptions, count_workers
 from argosy.app.vitals import ENDED, Vitals
 from argosy.model.names import ResourceKey
 from argosy.runtime.leader import Election, Terms
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
 
-WORKERS = 8
+WORKERS = count_workers(EngineOptions.workers)
 
 
 @pytest.fixture

@@ -179,3 +179,57 @@ async def test_it_knows_how_long_keys_wait_and_are_worked_on_and_by_how_many(clo
     queue.done(A)
     assert queue.longest == (None, 0.0) and queue.moved_at == clock.monotonic()
     assert (queue.added, queue.retried, queue.is_closed) == (2, 0, False)
+
+
+def tenant(one: ResourceKey) -> str:
+    return one.name.partition("-")[0]
+
+
+async def taken(queue: WorkQueue, count: int) -> list[str]:
+    """Names of the next keys that may be taken now, up to so many."""
+    names = []
+    for _ in range(count):
+        taker = asyncio.create_task(queue.take())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if not taker.done():
+            taker.cancel()
+            await asyncio.gather(taker, return_exceptions=True)
+            break
+        names.append(taker.result().name)
+    return names
+
+
+async def test_a_tenant_whose_keys_hold_all_its_slots_does_not_keep_another_waiting() -> None:
+    queue = WorkQueue(tenant_of=tenant, slots=2)
+    for number in range(5):
+        queue.add(key(f"greedy-{number}"))
+    assert await taken(queue, 5) == ["greedy-0", "greedy-1"]
+    queue.add(key("other-0"))
+    queue.add(key("other-1"))
+    assert await taken(queue, 5) == ["other-0"]
+    assert queue.depths() == {"greedy": 3, "other": 1}
+    queue.done(key("other-0"))
+    assert await taken(queue, 5) == ["other-1"]
+
+
+async def test_a_tenant_alone_uses_all_slots_and_a_key_that_waited_for_one_wakes_a_worker() -> None:
+    queue = WorkQueue(tenant_of=tenant, slots=2)
+    for number in range(3):
+        queue.add(key(f"only-{number}"))
+    workers = [asyncio.create_task(queue.take()) for _ in range(3)]
+    while sum(worker.done() for worker in workers) < 2:
+        await asyncio.sleep(0)
+    queue.done(key("only-0"))
+    assert {worker.name for worker in await asyncio.gather(*workers)} == {"only-0", "only-1", "only-2"}
+
+
+async def test_urgent_keys_of_one_tenant_do_not_keep_another_waiting() -> None:
+    queue = WorkQueue(tenant_of=tenant, slots=1)
+    queue.add(key("greedy-0"))
+    assert await taken(queue, 1) == ["greedy-0"]
+    for number in range(1, 4):
+        queue.add(key(f"greedy-{number}"), is_urgent=True)
+    queue.add(key("other-0"))
+    queue.done(key("greedy-0"))
+    assert await taken(queue, 1) == ["other-0"]

@@ -1,0 +1,156 @@
+"""Fair shares of workers: which tenant's work starts next.
+
+In: tenants that wait, the start and end of each turn, a clock. Out: the tenant whose turn it is, or None.
+Never: waits; lets a tenant hold every slot while another waits; leaves a slot empty that the only tenant could use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Final
+
+MAX_TURNS: Final = 4  # starts for each waiting tenant, after which the one that waited longest goes first
+MIN_CHARGE_SECONDS: Final = 0.001  # for a turn: many quick ones count, too
+FORGOTTEN_SECONDS: Final = MIN_CHARGE_SECONDS / 2  # a tenant that used less than this, and does nothing, is forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Worker time that one tenant may use within a window before it goes behind the others."""
+
+    seconds: float = 60.0
+    window: float = 300.0
+
+
+NO_BUDGET: Final = Budget(math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """On whose behalf confined work is done: a project, and its budget."""
+
+    name: str = ""
+    budget: Budget = field(default_factory=Budget)
+
+
+_current: Final[ContextVar[Tenant]] = ContextVar("tenant", default=Tenant())  # noqa: B039 - frozen
+
+
+def current_tenant() -> Tenant:
+    return _current.get()
+
+
+@contextmanager
+def on_behalf_of(tenant: Tenant) -> Iterator[None]:
+    """Confined work that this task starts, and tasks that it starts, counts as the tenant's."""
+    before = _current.set(tenant)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+@dataclass(slots=True)
+class _Account:
+    """What one tenant has used and is using."""
+
+    budget: Budget
+    running: int = 0
+    used: float = 0.0  # seconds, as of `at`; they decay with the window
+    at: float = 0.0
+    last_start: int = 0
+    waiting_since: int | None = None  # how many turns had started when it began to wait
+
+    def usage(self, now: float) -> float:
+        return self.used * math.exp(-max(0.0, now - self.at) / self.budget.window)
+
+    def is_over(self, now: float) -> bool:
+        return self.usage(now) > self.budget.seconds
+
+
+class Shares:
+    """Slots that tenants share.
+
+    A tenant may use all `slots` while no other has work. `reserve` slots are kept beside them for tenants that have
+    nothing running, so that none waits for another's turn to end. A tenant over its budget has one slot while others
+    have work, and goes behind them.
+    """
+
+    def __init__(self, slots: int, reserve: int, clock: Callable[[], float]) -> None:
+        self._slots, self._most, self._clock = slots, slots + reserve, clock
+        self._accounts: dict[str, _Account] = {}
+        self._starts = 0
+
+    @property
+    def running(self) -> int:
+        return sum(account.running for account in self._accounts.values())
+
+    def choose(self, waiting: Collection[str]) -> str | None:
+        """Return the tenant whose turn it is; None if no slot is free for any of them."""
+        for name, account in self._accounts.items():
+            if name not in waiting:
+                account.waiting_since = None
+        for name in waiting:
+            account = self._account(name)
+            if account.waiting_since is None:
+                account.waiting_since = self._starts
+        now, running = self._clock(), self.running
+        free = [name for name in waiting if self._may_start(name, waiting, running, now)]
+        return min(free, key=lambda name: self._rank(name, len(waiting), now), default=None)
+
+    def start(self, name: str, budget: Budget | None = None) -> None:
+        account = self._account(name)
+        account.budget = budget or account.budget
+        account.running += 1
+        self._starts += 1
+        account.last_start = self._starts
+        account.waiting_since = None
+
+    def finish(self, name: str, seconds: float) -> None:
+        """Charge a turn: the time for which it held its slot, or the CPU time if that is more."""
+        account, now = self._accounts[name], self._clock()
+        account.used, account.at = account.usage(now) + max(seconds, MIN_CHARGE_SECONDS), now
+        account.running -= 1
+        self._forget_idle(now)
+
+    def is_over_budget(self, name: str) -> bool:
+        account = self._accounts.get(name)
+        return account is not None and account.is_over(self._clock())
+
+    def usages(self) -> Mapping[str, float]:
+        """Recent worker seconds by tenant."""
+        now = self._clock()
+        return {name: account.usage(now) for name, account in self._accounts.items()}
+
+    def _account(self, name: str) -> _Account:
+        return self._accounts.setdefault(name, _Account(NO_BUDGET, at=self._clock()))
+
+    def _may_start(self, name: str, waiting: Collection[str], running: int, now: float) -> bool:
+        account = self._accounts[name]
+        if account.running == 0:
+            return running < self._most
+        if running >= self._slots:
+            return False
+        has_rival = running > account.running or any(other != name for other in waiting)
+        return not (has_rival and account.is_over(now))
+
+    def _rank(self, name: str, waiting: int, now: float) -> tuple[float, ...]:
+        """Less goes first."""
+        account = self._accounts[name]
+        assert account.waiting_since is not None
+        if self._starts - account.waiting_since >= MAX_TURNS * waiting:
+            return (0, account.waiting_since)
+        return (1, account.is_over(now), account.running, account.usage(now), account.last_start)
+
+    def _forget_idle(self, now: float) -> None:
+        """Tenants are named by users: those that are gone must not be kept for ever."""
+        for name in [name for name, account in self._accounts.items() if self._is_idle(account, now)]:
+            del self._accounts[name]
+
+    @staticmethod
+    def _is_idle(account: _Account, now: float) -> bool:
+        return not account.running and account.waiting_since is None and account.usage(now) < FORGOTTEN_SECONDS
