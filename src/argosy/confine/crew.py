@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 import argosy
 from argosy.confine.crew_worker import HEAD, LENGTH, NO_MEMORY, RAISED, READY
 from argosy.confine.fair_slots import FairSlots, Slot
+from argosy.confine.refusals import OUT_OF_MEMORY, TIMED_OUT
 from argosy.model.errors import LimitError, TransientError
 
 T = TypeVar("T")
@@ -117,7 +118,9 @@ class Crew:
             async with asyncio.timeout(seconds):
                 answer = await worker.ask(call)
         except TimeoutError:
-            raise LimitError(f"it takes longer than {seconds:g} s; make it smaller, or split it", where=where) from None
+            error = LimitError(f"it takes longer than {seconds:g} s; make it smaller, or split it", where=where)
+            error.exhausted = TIMED_OUT
+            raise error from None
         except (OSError, EOFError):
             raise await self._death(worker, where) from None
         finally:
@@ -130,7 +133,9 @@ class Crew:
 
     def _too_much(self, where: str) -> LimitError:
         size = self._memory >> 20
-        return LimitError(f"it takes more than {size} MiB of memory; make it smaller, or split it", where=where)
+        error = LimitError(f"it takes more than {size} MiB of memory; make it smaller, or split it", where=where)
+        error.exhausted = OUT_OF_MEMORY
+        return error
 
     async def _death(self, worker: _Worker, where: str) -> TransientError:
         which = f"{where}: " if where else ""

@@ -11,7 +11,11 @@ from typing import Literal
 from argosy.confine.limits import Limits, ProgramLimits
 from argosy.model.errors import ArgosyError, LimitError, UserError
 
+TIMED_OUT, OUT_OF_MEMORY = "timed out", "ran out of memory"
 LimitName = Literal["wall", "cpu", "memory", "output", "input", "scratch"]
+
+
+_EXHAUSTED: dict[LimitName, str] = {"wall": TIMED_OUT, "cpu": TIMED_OUT, "memory": OUT_OF_MEMORY}
 
 
 class OverLimit(LimitError):
@@ -20,6 +24,7 @@ class OverLimit(LimitError):
     def __init__(self, limit: LimitName, message: str, *, where: str = "") -> None:
         super().__init__(message, where=where)
         self.limit: LimitName = limit
+        self.exhausted = _EXHAUSTED.get(limit, "")
 
 
 class ConfinedError(UserError):

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from argosy.cluster.fleet import programs_of
 from argosy.compare import read_compare_settings
+from argosy.confine.backoff import ScriptBackoff
 from argosy.confine.fairness import Budget
 from argosy.controllers.check_failures import CheckFailureLog
 from argosy.health.assess import Assessor
@@ -83,7 +84,7 @@ class Settings:
         self._assessor = Assessor(Rulebook(), confined)
         self._check_failures = CheckFailureLog()
         self._checks: tuple[dict[str, str], dict[str, str]] | None = None
-        remove_all = partial(remove_confined, pool=confined)
+        remove_all = partial(remove_confined, pool=confined, backoff=ScriptBackoff())
         self._rules = Rules(repositories, self.assess, remove_all, control_namespace=control_namespace)
         self._is_stale = True
 

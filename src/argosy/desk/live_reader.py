@@ -92,7 +92,8 @@ class LiveReader(Reader):
             if known.stale:
                 keys, known.stale = known.stale, set()
                 try:
-                    known.renew(await self._nodes(keys))
+                    with self.on_behalf_of(app):
+                        known.renew(await self._nodes(keys))
                 except BaseException:
                     known.stale |= keys
                     raise

@@ -15,6 +15,7 @@ from typing import Any, Final
 import orjson
 
 from argosy.confine import NotConfinedError
+from argosy.confine.backoff import FIRST_SECONDS, ScriptBackoff
 from argosy.health import builtin, fallback
 from argosy.health.bundled import Origin, Rule
 from argosy.health.lua import (
@@ -36,7 +37,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import split_api_version
 
 PENDING_DELETION: Final = Assessment(Health.PROGRESSING, "Pending deletion")
-REST: Final = 60.0  # seconds that a check which used up the patience is left alone
+REST: Final = FIRST_SECONDS  # that a check which used up the patience is left alone, the first time
 
 Facts = Mapping[str, Any]
 Memo = tuple[tuple[str, ...], tuple[str, ...]]  # an object, and its version with the facts
@@ -102,16 +103,14 @@ class _ConfinedJudge:
 
     def __init__(self, confined: Confined, now: Callable[[], float]) -> None:
         self._confined = confined
-        self._now = now
         self._fields: dict[str, Any] = {}
-        self._resting: dict[str, tuple[float, str]] = {}  # script → until when, and why
+        self._backoff = ScriptBackoff(now)
 
     async def __call__(
         self, rule: Rule, manifests: Sequence[Manifest], facts: Facts
     ) -> list[tuple[Assessment, bool]]:
         """Each assessment, and whether it holds as long as the object is what it is."""
-        until, why = self._resting.get(rule.script, (0.0, ""))
-        if until > self._now():
+        if (why := self._backoff.reason(rule.script)) is not None:
             return [(_spared(rule, why), False)] * len(manifests)
         try:
             return await self._judge(rule, manifests, facts)
@@ -132,8 +131,10 @@ class _ConfinedJudge:
             step *= 4
             if failures >= PATIENCE:
                 why = next(answer.fault for answer, is_lasting in reversed(judged) if not is_lasting)
-                self._resting[rule.script] = (self._now() + REST, why)
+                self._backoff.failed(rule.script, why)
                 judged += [(_spared(rule, why), False)] * (len(manifests) - len(judged))
+        if not failures:
+            self._backoff.succeeded(rule.script)
         return judged
 
     async def _fields_read(self, script: str) -> Any:

@@ -19,6 +19,7 @@ from argosy.model.remember import remembered
 
 _MOST_CHARACTERS: Final = 10_000
 MAX_EXPRESSION_SHOWN: Final = 200
+TOO_EXPENSIVE: Final = "it takes too much time or memory; write it simpler"
 JqPath = tuple[str | int, ...]
 _WHOLE: Final = object()  # a value that goes with all that it contains
 
@@ -62,7 +63,7 @@ def compile_path(expression: str) -> Path | None:
 
 def too_expensive_sentence(expression: str) -> str:
     """The condition of an Application whose expression went over its limits."""
-    return fault_sentence(expression, "it takes too much time or memory; write it simpler")
+    return fault_sentence(expression, TOO_EXPENSIVE)
 
 
 def fault_sentence(expression: str, why: str) -> str:

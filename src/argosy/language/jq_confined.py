@@ -11,12 +11,13 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from argosy.language.jq import fault_sentence, too_expensive_sentence
+from argosy.confine.backoff import ScriptBackoff
+from argosy.language.jq import TOO_EXPENSIVE, fault_sentence, too_expensive_sentence
 from argosy.model.errors import ArgosyError, TransientError
 
 REMOVE: Final = "argosy.language.jq_worker:remove"
 Asked = tuple[bytes, tuple[str, ...]]
-_DOCUMENTS_AT_ONCE: Final = 8  # how many can go over a limit before the expression is known
+MAX_FAILURES: Final = 8  # documents that are asked about at once: so many can go over a limit before that is known
 
 
 class Confined(Protocol):
@@ -25,33 +26,58 @@ class Confined(Protocol):
     async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]: ...
 
 
-async def remove_confined(questions: Iterable[Asked], pool: Confined) -> tuple[Mapping[Any, Any], tuple[str, ...]]:
+async def remove_confined(
+    questions: Iterable[Asked], pool: Confined, backoff: ScriptBackoff | None = None
+) -> tuple[Mapping[Any, Any], tuple[str, ...]]:
     """Answers by question, and what was wrong. An expression that goes over a limit removes nothing: it is told, and
     not tried on the documents that come later, so that one Application cannot hold a worker for long."""
-    work = _Removal(pool)
+    work = _Removal(pool, backoff or ScriptBackoff())
     by_expressions: dict[tuple[str, ...], list[Asked]] = {}
     for question in dict.fromkeys(questions):
         by_expressions.setdefault(question[1], []).append(question)
-    for group in by_expressions.values():
-        for start in range(0, len(group), _DOCUMENTS_AT_ONCE):
-            await work.ask(group[start : start + _DOCUMENTS_AT_ONCE])
+    for expressions, group in by_expressions.items():
+        work.leave_out_failing(expressions)
+        for start in range(0, len(group), MAX_FAILURES):
+            await work.ask(group[start : start + MAX_FAILURES])
+    work.remember()
     return work.answers, tuple(work.faults)
 
 
 class _Removal:
     """One run over many documents."""
 
-    def __init__(self, pool: Confined) -> None:
-        self._pool = pool
+    def __init__(self, pool: Confined, backoff: ScriptBackoff) -> None:
+        self._pool, self._backoff = pool, backoff
+        self._left_out: set[str] = set()  # these failed before, and are not tried now
+        self._run: set[str] = set()
         self._too_expensive: set[str] = set()
         self.answers: dict[Asked, Any] = {}
         self.faults: dict[str, None] = {}
 
+    def leave_out_failing(self, expressions: Iterable[str]) -> None:
+        """Tell of the expressions that failed again and again, and do not try them."""
+        for expression in expressions:
+            if self._backoff.reason(expression) is not None:
+                self._left_out.add(expression)
+                self.faults[too_expensive_sentence(expression)] = None
+
+    def remember(self) -> None:
+        """An expression that failed is tried again later; one that did not is no longer known to fail."""
+        for expression in self._too_expensive:
+            self._backoff.failed(expression, TOO_EXPENSIVE)
+        for expression in self._run - self._too_expensive:
+            self._backoff.succeeded(expression)
+
     async def ask(self, questions: Sequence[Asked]) -> None:
         """All expressions at once; one by one for a document where that goes over a limit."""
         payloads = [self._payload(orjson.loads(text), expressions) for text, expressions in questions]
-        answers = await self._pool.run_batch(REMOVE, payloads)
-        for question, payload, answer in zip(questions, payloads, answers, strict=True):
+        for question, payload in zip(questions, payloads, strict=True):
+            self.answers[question] = payload["document"]
+        asked = [place for place, payload in enumerate(payloads) if payload["expressions"]]
+        answers = await self._pool.run_batch(REMOVE, [payloads[place] for place in asked]) if asked else []
+        for place, answer in zip(asked, answers, strict=True):
+            question, payload = questions[place], payloads[place]
+            self._run.update(payload["expressions"])
             if self._is_done(answer):
                 self.answers[question] = answer["document"]
             else:
@@ -72,7 +98,8 @@ class _Removal:
         return document
 
     def _payload(self, document: Any, expressions: Iterable[str]) -> dict[str, Any]:
-        return {"document": document, "expressions": [text for text in expressions if text not in self._too_expensive]}
+        left_out = self._too_expensive | self._left_out
+        return {"document": document, "expressions": [text for text in expressions if text not in left_out]}
 
     def _is_done(self, answer: Any) -> bool:
         """False for an answer that says that a limit was reached."""

@@ -56,6 +56,8 @@ class ManifestError(UserError):
 class LimitError(UserError):
     """Input that is not trusted went over a limit of size, depth, count or time."""
 
+    exhausted = ""  # "timed out" or "ran out of memory" where a worker was used up: such work is not tried again soon
+
 
 class PatchError(UserError):
     """A patch does not fit the manifest that it is for."""

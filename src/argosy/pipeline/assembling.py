@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.cluster import Catalog
+from argosy.confine.fairness import on_behalf_of
 from argosy.live import track
 from argosy.model.application import Application, Source
 from argosy.model.application.spelling import SPEC, unknown_fields
@@ -129,7 +130,7 @@ class Assembler:
             if source.alias and not source.path and not source.chart:
                 continue
             asked = Asked(app, source, checkout, rules.build, aliases)
-            with _naming_source(source, ref):
+            with _naming_source(source, ref), on_behalf_of(rules.tenant(app.project)):
                 rendered.append(await self.renders.render(asked, number, fetch, afresh=wanted.afresh))
         shape = self._in_shape(app, rendered, rules, kinds)
         return Assembled(

@@ -26,6 +26,7 @@ from argosy.compare import (
     questions,
     rules_for,
 )
+from argosy.confine.fairness import on_behalf_of
 from argosy.health.aggregate import ApplicationHealth, Managed, aggregate, conditions, own_assessment
 from argosy.live import (
     CacheReader,
@@ -162,7 +163,8 @@ class Looker:
             look = replace(seen.look, assembled=assembled)
             self._seen[app.key] = replace(seen, look=look)
             return look
-        look = await self._looked(app, project, assembled, rules, allowed, dict(live))
+        with on_behalf_of(rules.tenant(app.project)):
+            look = await self._looked(app, project, assembled, rules, allowed, dict(live))
         # What was told of orphans or of a check that failed may be otherwise the next time, though nothing here is.
         if project.orphans is None and not any(each.type.is_error for each in look.conditions):
             self._seen[app.key] = _Seen(given, spec, live, look, time.monotonic() + LASTS)

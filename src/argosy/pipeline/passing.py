@@ -50,6 +50,7 @@ UNSEEN: Final = "Failed to load live state"
 CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
 PATIENCE: Final = 180.0  # argo: seconds for which a host that gives no answer is not spoken of
 AWAY: Final = 15.0  # seconds until it is asked again
+RETRY_SECONDS: Final = 1.0  # the least until a render is tried again
 PLACES: Final = (GroupKind("argoproj.io", "AppProject"), GroupKind("", "Secret"))  # where projects and clusters are
 UNSURE: Final = 2.0  # seconds until it is seen again whether these are known
 
@@ -69,7 +70,7 @@ class Pipeline:
     ) -> None:
         """The cluster is the one that Applications are in; where else they go, `fleet` knows."""
         self.cluster, self.now, self.monotonic, self._knows = cluster, now, monotonic, knows
-        self.assembler = Assembler(Renders(crew))
+        self.assembler = Assembler(Renders(crew, now=now))
         self.here = Ground(cluster, cache, self.assembler, now, knows=knows)
         self.fleet: Fleet = OnlyHere(self.here)
         self.reporter = Reporter(now)
@@ -141,7 +142,16 @@ class Pipeline:
                 return self._shut(app, rules, ground, refresh)
             if app.deleted:
                 return await self._delete(ground, app, project, ground.rules(rules))
-            return await self._passed(ground, app, project, ground.rules(rules), HARD if is_hard else refresh, waited)
+            refresh = HARD if is_hard else refresh
+            passed = await self._passed(ground, app, project, ground.rules(rules), refresh, waited)
+            return self._with_retry(app, rules, passed)
+
+    def _with_retry(self, app: Application, rules: Rules, passed: Passed) -> Passed:
+        """Look again when a render that used up its worker is due; no later than sources are looked at anyway."""
+        retry = self.assembler.renders.retry_seconds(app)
+        if retry is None or passed.wait is not None:
+            return passed
+        return replace(passed, wait=max(RETRY_SECONDS, min(retry, rules.reconciliation or retry)))
 
     async def _passed(
         self, ground: Ground, app: Application, project: Project, rules: Rules, refresh: str | None, waited: float

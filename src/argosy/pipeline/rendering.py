@@ -13,14 +13,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final, Protocol
 
 import orjson
 
+from argosy.confine.backoff import backoff_seconds
 from argosy.model.annotations import MANIFEST_GENERATE_PATHS
 from argosy.model.application import Application, Source
-from argosy.model.errors import ArgosyError, RenderError, UserError
+from argosy.model.errors import ArgosyError, LimitError, RenderError, UserError
 from argosy.model.flow import Checkout, Rendered
 from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
@@ -31,6 +33,7 @@ MOST_REMEMBERED: Final = 20_000
 MOST_REMOTES: Final = 100
 MOST_CARRIED: Final = 100
 TRIED_AGAIN: Final = 300.0  # what failed may have failed for lack of memory, which nobody can tell from here
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 10.0, 600.0  # after a render that used up its worker
 
 Fetched = Mapping[tuple[str, str], Tree]
 FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # address and ref of a remote base; raises where it may not
@@ -93,13 +96,21 @@ class _Known:
     revisions: tuple[str, ...]
     rendered: Rendered | None
     error: UserError | None = None
-    at: float = 0.0  # when that was
+    until: float = 0.0  # when it is tried again, by the monotonic clock
+    exhausted: int = 0  # how often in a row it used up its worker
     carried: tuple[str, ...] = ()  # revisions before this one that gave the same
 
 
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Renders:
-    def __init__(self, crew: Crew, clock: Callable[[], float] = time.monotonic) -> None:
-        self._crew, self._clock = crew, clock
+    def __init__(
+        self, crew: Crew, clock: Callable[[], float] = time.monotonic, now: Callable[[], datetime] = _utc_now
+    ) -> None:
+        """`clock` measures, `now` is for people."""
+        self._crew, self._clock, self._now = crew, clock, now
         self._known: OrderedDict[tuple[ResourceKey, int], _Known] = OrderedDict()
         self._digests: dict[tuple[ResourceKey, int], tuple[Source, BuildSettings, tuple[Any, ...], str]] = {}
         self.count = 0  # of renders that were really done
@@ -111,7 +122,7 @@ class Renders:
         known = None if afresh else self._known.get(place)
         if known is not None and known.digest == digest:
             is_same = known.revisions == asked.revisions
-            if known.error is not None and is_same and self._clock() < known.at + TRIED_AGAIN:
+            if known.error is not None and is_same and self._clock() < known.until:
                 raise copy.copy(known.error)  # one that is raised often keeps the frames of every time
             if known.rendered is not None:
                 if is_same and not _remote_places(known.rendered, asked):
@@ -123,9 +134,16 @@ class Renders:
         try:
             rendered = await self._rendered(asked, fetch)
         except RenderError as error:
-            self._remember(place, _Known(digest, asked.revisions, None, copy.copy(error), self._clock()))
+            until = self._clock() + TRIED_AGAIN
+            self._remember(place, _Known(digest, asked.revisions, None, copy.copy(error), until))
             log.info("%s: manifests cannot be generated at %s: %s", asked.app.name, asked.checkout.revision, error)
             raise
+        except LimitError as error:
+            if not error.exhausted:
+                raise
+            is_repeated = known is not None and (known.digest, known.revisions) == (digest, asked.revisions)
+            times = known.exhausted + 1 if known is not None and is_repeated else 1
+            raise self._backed_off(error, asked, place, digest, times) from None
         log.info(
             "%s: %s of %s at %s gives %s manifests by %s",
             asked.app.name,
@@ -137,6 +155,33 @@ class Renders:
         )
         self._remember(place, _Known(digest, asked.revisions, rendered))
         return rendered
+
+    def _backed_off(
+        self, error: LimitError, asked: Asked, place: tuple[ResourceKey, int], digest: str, times: int
+    ) -> LimitError:
+        """Remember a render that used up its worker; return the error with the time of the next try."""
+        seconds = backoff_seconds(times, FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS)
+        at = (self._now() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
+        count = "once" if times == 1 else f"{times} times"
+        told = copy.copy(error)
+        told.message = (
+            f"{error.message}; render {error.exhausted} {count}; next try at {at} UTC "
+            f"(now: argosy app get {asked.app.name} --hard-refresh)"
+        )
+        self._remember(
+            place, _Known(digest, asked.revisions, None, copy.copy(told), self._clock() + seconds, times)
+        )
+        log.warning(
+            "render %s: app=%s revision=%s times=%s retry_seconds=%g",
+            error.exhausted, asked.app.name, asked.checkout.revision, times, seconds,
+        )  # fmt: skip
+        return told
+
+    def retry_seconds(self, app: Application) -> float | None:
+        """Seconds until a render of the Application that used up its worker is tried again; None if there is none."""
+        places = [self._known.get((app.key, number)) for number in range(len(app.sources))]
+        waits = [known.until - self._clock() for known in places if known is not None and known.exhausted]
+        return max(0.0, min(waits)) if waits else None
 
     def _digest(self, asked: Asked, place: tuple[ResourceKey, int]) -> str:
         """The last one, where it is of the very same values."""

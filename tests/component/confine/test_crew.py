@@ -15,6 +15,7 @@ import uvloop
 
 import argosy
 from argosy.confine import Crew, OverLimit
+from argosy.confine.fairness import Tenant, on_behalf_of
 from argosy.model.errors import Conflict, LimitError, RenderError, TransientError, UnknownRef
 from argosy.model.names import ResourceKey
 from support import crew_functions
@@ -241,6 +242,42 @@ def test_cancelling_a_call_kills_its_worker_and_frees_its_place(tmp_path):
         await wait_until_async(lambda: not is_running(int(file.read_text())))
 
     play(scene, workers=1)
+
+
+def test_a_tenant_whose_calls_hold_all_workers_does_not_keep_another_waiting(tmp_path):
+    async def scene(crew):
+        with on_behalf_of(Tenant("hostile")):
+            stuck = [
+                asyncio.create_task(crew.run(crew_functions.wait_at, str(tmp_path / str(number)), HANG_SECONDS))
+                for number in range(6)
+            ]
+        await wait_until_async(lambda: len(list(tmp_path.iterdir())) == 2)
+        with on_behalf_of(Tenant("team")):
+            sums = await asyncio.gather(*(crew.run(crew_functions.add, number, 1) for number in range(10)))
+        assert sums == list(range(1, 11))
+        assert len(list(tmp_path.iterdir())) == 2 and crew.depths() == {"hostile": 4}
+        assert not any(call.done() for call in stuck)
+        for call in stuck:
+            call.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
+
+    play(scene, workers=2, seconds=2 * HANG_SECONDS)
+
+
+def test_workers_beyond_the_usual_number_end_when_they_have_nothing_to_do(tmp_path, monkeypatch):
+    async def scene(crew):
+        with on_behalf_of(Tenant("hostile")):
+            stuck = asyncio.create_task(crew.run(crew_functions.wait_at, str(tmp_path / "at"), HANG_SECONDS))
+        await wait_until_async((tmp_path / "at").exists)
+        with on_behalf_of(Tenant("team")):
+            surplus = await crew.run(crew_functions.whoami)
+        await wait_until_async(lambda: surplus not in workers())
+        assert len(workers()) == 1 and not stuck.done()
+        stuck.cancel()
+        await asyncio.gather(stuck, return_exceptions=True)
+
+    monkeypatch.setattr("argosy.confine.crew.SURPLUS_SECONDS", 0.01)
+    play(scene, workers=1, seconds=2 * HANG_SECONDS)
 
 
 def cancel_calls_at_any_moment():

@@ -19,6 +19,7 @@ import uvloop
 import argosy
 from argosy.confine import CrashError, Limits, OverLimit, Pool
 from argosy.confine.conversation import Batch
+from argosy.confine.fairness import Tenant, on_behalf_of
 from argosy.model.errors import TransientError
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
 from support.file_pools import FilePool
@@ -162,6 +163,40 @@ def test_a_slow_call_does_not_hold_up_the_callers_of_the_other_worker():
 
 
 @needs_proc
+def test_a_tenant_whose_calls_hold_all_workers_does_not_keep_another_waiting():
+    async def scene(pool):
+        with on_behalf_of(Tenant("hostile")):
+            stuck = [asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 600, limits=LOOPING)) for _ in range(6)]
+        await wait_until_async(lambda: pool.depths() == {"hostile": 4})
+        with on_behalf_of(Tenant("team")):
+            assert await asyncio.gather(*(pool.run(f"{HOSTILE}:echo", each) for each in range(10))) == list(range(10))
+        assert pool.depths() == {"hostile": 4} and not any(call.done() for call in stuck)
+        for call in stuck:
+            call.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
+
+    play(scene)
+
+
+def test_a_batch_whose_calls_are_ended_lets_others_have_the_worker_in_between():
+    order = []
+
+    async def scene(pool):
+        async def batch(name, payloads, function="loop"):
+            with on_behalf_of(Tenant(name)):
+                await pool.run_batch(f"{HOSTILE}:{function}", payloads, limits=Limits(cpu=0.2))
+            order.append(name)
+
+        hostile = asyncio.create_task(batch("team", [None] * 20))
+        await wait_until_async(lambda: pool._slots.running == 1)
+        await batch("team", [1], "echo")
+        assert order == ["team"] and not hostile.done()
+        hostile.cancel()
+        await asyncio.gather(hostile, return_exceptions=True)
+
+    play(scene, workers=1)
+
+
 def test_cancelling_a_call_kills_its_worker_and_frees_its_place():
     async def scene(pool):
         pid = (await pool.run(f"{HOSTILE}:identity", None, limits=LOOPING))["pid"]

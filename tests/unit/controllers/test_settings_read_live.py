@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.confine import Pool
+from argosy.confine.fairness import Budget
 from argosy.controllers.settings import Settings
 from argosy.model.errors import AddressRefused
 from argosy.model.manifest import Manifest, key_of
@@ -54,6 +55,20 @@ def test_times_are_read_and_keep_their_last_good_value(desk: Desk) -> None:
     rules = desk.settings.rules()
     assert (rules.reconciliation, rules.jitter, rules.hard_reconciliation) == (600, 5, 0)
     assert len(rules.faults) == 1 and "timeout.reconciliation" in rules.faults[0]
+
+
+def test_the_budget_of_a_project_is_read_and_keeps_its_last_good_value(desk: Desk) -> None:
+    tenant = desk.settings.rules().tenant("team")
+    assert (tenant.name, tenant.budget.seconds, tenant.budget.window) == ("team", 60, 300)
+    given = {"fairness__project__budget": "2m", "fairness__project__window": "10m"}
+    desk.write(config("argosy-cm", **given))
+    assert desk.settings.rules().budget == Budget(120, 600) and not desk.settings.rules().faults
+    desk.write(config("argosy-cm", **{**given, "fairness__project__window": "0s"}))
+    rules = desk.settings.rules()
+    assert rules.budget == Budget(120, 600)
+    assert rules.faults == (
+        "settings: argosy-cm: fairness.project.window: the duration must be longer than zero, such as 60s",
+    )
 
 
 def test_impersonation_stays_enabled_while_the_config_map_is_missing(desk: Desk) -> None:

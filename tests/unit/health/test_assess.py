@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.confine import CrashError, NotConfinedError, OverLimit
+from argosy.confine.fairness import Tenant, on_behalf_of
 from argosy.health.assess import REST, Assessor
 from argosy.health.facts import facts_from
 from argosy.health.lua import EVALUATE, FIELDS_READ, PATIENCE
@@ -192,6 +193,23 @@ async def test_a_check_that_hangs_rests_for_a_while_and_is_tried_again() -> None
         got = await judge.assess_all(things)
         assert {answer.health for answer in got if answer} == {Health.UNKNOWN}
     assert bench.batches == [PATIENCE, PATIENCE]
+
+
+async def test_a_check_that_hangs_again_and_again_rests_for_longer_and_longer() -> None:
+    judge, bench = assessor(check("example.io_Thing", HANGS))
+    things = [thing(str(number)) for number in range(5)]
+    for moment, batches in ((0.0, 1), (REST + 1, 2), (2 * REST + 2, 2), (3 * REST + 2, 3), (5 * REST, 3)):
+        bench.time = moment
+        await judge.assess_all(things)
+        assert len(bench.batches) == batches
+
+
+async def test_objects_of_one_project_that_make_a_check_hang_do_not_keep_it_from_those_of_another() -> None:
+    judge, bench = assessor(check("example.io_Thing", HANGS))
+    for project, batches in (("hostile", 1), ("hostile", 1), ("team", 2)):
+        with on_behalf_of(Tenant(project)):
+            await judge.assess_all([thing(str(number)) for number in range(5)])
+        assert len(bench.batches) == batches
 
 
 async def test_an_answer_that_depends_on_the_clock_is_not_remembered() -> None:

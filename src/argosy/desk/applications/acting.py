@@ -66,7 +66,8 @@ async def offers(reader: Reader, app: Application, choice: Choice) -> list[Offer
     actions = actions_in_force(reader)
     found = []
     for manifest in await chosen_objects(reader, app, choice):
-        found += [Offer(key_of(manifest), each) for each in await actions.discover(manifest)]
+        with reader.on_behalf_of(app):
+            found += [Offer(key_of(manifest), each) for each in await actions.discover(manifest)]
     return found
 
 
@@ -88,7 +89,9 @@ async def run_action(
     reader: Reader, app: Application, actions: Actions, manifest: Manifest, name: str, parameters: Mapping[str, str]
 ) -> None:
     key = key_of(manifest)
-    for impact in await actions.run(manifest, name, parameters):
+    with reader.on_behalf_of(app):
+        impacts = await actions.run(manifest, name, parameters)
+    for impact in impacts:
         if impact.operation == "create":
             await _check_new(reader, app, impact.manifest)
             await reader.cluster.create(impact.manifest)

@@ -9,7 +9,7 @@ import asyncio
 import copy
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from argosy.cluster.fleet import connection_of, values_of
 from argosy.compare import Memory
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
+from argosy.confine.fairness import on_behalf_of
 from argosy.controllers.settings import CONFIG_MAP, PROJECT, SECRET, STORAGE_CLASS, Settings
 from argosy.desk.applications.abroad import Late
 from argosy.desk.applications.desk import Desk
@@ -179,6 +180,10 @@ class Reader:
             raise UserError(f"{app.name}: there is no project {app.project!r}; create it, or choose another")
         return found
 
+    def on_behalf_of(self, app: Application) -> AbstractContextManager[None]:
+        """Scripts that run within it count as work of the Application's project."""
+        return on_behalf_of(self.rules.tenant(app.project))
+
     async def assemble(self, app: Application, refs: Sequence[str] = ()) -> Assembled:
         """What it desires: at its own refs, or at these."""
         wanted = tuple(
@@ -222,7 +227,8 @@ class Reader:
         found = rows(app)
         await self.load(row.key for row in found)
         live = {row.key: there for row in found if (there := self.cache.get(row.key)) is not None}
-        said = await self.rules.assess_all(list(live.values()))
+        with self.on_behalf_of(app):
+            said = await self.rules.assess_all(list(live.values()))
         judged = {key: each for key, each in zip(live, said, strict=True) if each is not None}
         missing = [row.key for row in found if row.key not in live and not row.hook and row.status == "OutOfSync"]
         return {**judged, **{key: Assessment(Health.MISSING) for key in missing}}
@@ -235,7 +241,8 @@ class Reader:
         await self.load_namespaces({key.namespace for key in keys if key.namespace})
         managed = {key: found for key in keys if (found := self.cache.get(key)) is not None}
         nodes = tree(self.cache, managed)
-        said = await self.rules.assess_all([self.cache.get(node.key) or {} for node in nodes])
+        with self.on_behalf_of(app):
+            said = await self.rules.assess_all([self.cache.get(node.key) or {} for node in nodes])
         return [replace(node, health=each) for node, each in zip(nodes, said, strict=True)]
 
     async def orphans(self, app: Application) -> list[ResourceKey]:

@@ -49,7 +49,9 @@ def rendered(tree: Tree, path: str, release: Release, engine: Engine | None = No
         except HelmFailed as error:
             raise fault(str(error), place, release) from None
         except OverLimit as error:
-            raise LimitError(f"rendering the chart {error.message}; make it smaller", where=path or ".") from error
+            limit = LimitError(f"rendering the chart {error.message}; make it smaller", where=path or ".")
+            limit.exhausted = error.exhausted
+            raise limit from error
         except RefusedError as error:
             raise RenderError(f"Helm cannot be run: {error}", where=path or ".") from error
         except ManifestError as error:

@@ -18,6 +18,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from argosy.confine.fairness import Tenant, on_behalf_of
+from argosy.model.application import Application
 from argosy.model.names import ResourceKey
 from argosy.server.answers import Answer, Bytes, Headers, Json, Page, Redirect, Stream, Text
 from argosy.server.asked import Asked, Query, Refused
@@ -185,9 +187,10 @@ class _Visit:
         if marks.writes_text(route):
             self.entry.write_rate.check(caller.name, asked.thing.partition("/")[0])
         self.is_answered = True
-        if not route.changes:
-            asked = self.asked = await self.entry.conceal(route, asked)
-        return await route.answer(asked)
+        with on_behalf_of(_tenant(asked)):
+            if not route.changes:
+                asked = self.asked = await self.entry.conceal(route, asked)
+            return await route.answer(asked)
 
     @property
     def _echo(self) -> Echo:
@@ -348,6 +351,12 @@ class _NoRoute(Exception):
 def _is_long(document: Any) -> bool:
     items = document.get("items") if isinstance(document, dict) else document
     return isinstance(items, list | tuple) and len(items) > MANY
+
+
+def _tenant(asked: Asked) -> Tenant:
+    """Renders and scripts that a request starts count as work of its Application's project."""
+    app = asked.subject
+    return asked.site.lookout.rules.tenant(app.project) if isinstance(app, Application) else Tenant()
 
 
 def _put(response: Response, own: Sequence[tuple[str, str]]) -> None:

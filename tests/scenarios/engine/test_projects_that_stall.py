@@ -1,0 +1,92 @@
+"""Applications of one project that never end do not keep those of another waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.confine.crew import Crew
+from argosy.model.errors import LimitError
+from support.deadlines import wait_until_async
+from support.engine import Room, config_map, engine_room
+
+pytestmark = pytest.mark.anyio
+AUTOMATED = {"automated": {}}
+
+
+class StuckCrew(Crew):
+    """A crew in which renders of project `hostile` hold their worker until they are let go of."""
+
+    def __init__(self) -> None:
+        super().__init__(workers=2)
+        self.release, self.error = asyncio.Event(), LimitError("it takes longer than 60 s")
+        self.error.exhausted = "timed out"
+
+    async def run(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:  # type: ignore[override]
+        if args[1].project != "hostile":
+            return await super().run(function, *args, **options)
+        self._settle()
+        async with self._slots.hold():
+            await self.release.wait()
+            raise self.error
+
+
+class Stalled:
+    """A room in which 20 Applications of project `hostile` hold whatever one project may hold."""
+
+    def __init__(self, room: Room, crew: StuckCrew) -> None:
+        self.room, self.crew = room, crew
+
+    @property
+    def at_work(self) -> set[str]:
+        return {key.name for key in self.room.engine.queue.working if key.name.startswith("hostile")}
+
+
+@pytest.fixture
+async def stalled(tmp_path: Path) -> AsyncIterator[Stalled]:
+    crew = StuckCrew()
+    async with engine_room(tmp_path, crew=crew) as room:
+        for project in ("hostile", "team"):
+            await room.project(project)
+        room.repository.push({"app/settings.yaml": config_map(a="one"), "slow/x.yaml": config_map("slow")})
+        for number in range(20):
+            await room.deliver(f"hostile-{number}", "slow", project="hostile")
+        found = Stalled(room, crew)
+        passes = room.engine.options.workers
+        await wait_until_async(lambda: len(found.at_work) == passes and crew.depths() == {"hostile": passes - 2})
+        yield found
+        crew.release.set()
+    await crew.close()
+
+
+async def test_a_refresh_and_a_sync_end_while_every_pass_of_another_project_still_holds_its_worker(
+    stalled: Stalled,
+) -> None:
+    room, before = stalled.room, stalled.at_work
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    await room.until_synced()
+    await room.annotate(refresh="hard")
+    await wait_until_async(lambda: "team" not in room.engine.queue.depths())
+    await room.settled()
+    revision = room.repository.push({"app/settings.yaml": config_map(a="two")})
+    await room.until_synced(revision)
+    assert stalled.at_work == before and not stalled.crew.release.is_set()
+    assert stalled.crew.depths() == {"hostile": len(before) - 2}
+
+
+async def test_a_render_that_times_out_says_so_and_is_not_repeated_until_a_user_asks_for_it(stalled: Stalled) -> None:
+    room, crew = stalled.room, stalled.crew
+    crew.release.set()
+    told = await room.until_condition("ComparisonError", "hostile-0")
+    assert "it takes longer than 60 s; render timed out once; next try at " in told
+    assert told.split(" (now: ")[1].startswith("argosy app get hostile-0 --hard-refresh)")
+    await wait_until_async(lambda: not stalled.at_work)
+    count = room.engine.pipeline.assembler.renders.count
+    await room.settled("hostile-0")
+    assert room.engine.pipeline.assembler.renders.count == count
+    await room.annotate("hostile-0", refresh="hard")
+    await wait_until_async(lambda: room.engine.pipeline.assembler.renders.count > count)
