@@ -117,7 +117,7 @@ def test_what_it_counts_is_what_happened(operated: Operated) -> None:
     assert 0 <= one(found, "argocd_cluster_cache_age_seconds", server=here) < 180
     assert one(found, "argocd_cluster_events_total", server=here) > len(work.apps)
     assert one(found, "workqueue_depth", name="app_reconciliation_queue") == 0
-    assert one(found, "argosy_workers") == 6 and one(found, "argosy_members") == 1
+    assert one(found, "argosy_workers") == 2 * 6 and one(found, "argosy_members") == 1
     (member,) = prometheus_text.some(found, "argosy_member")
     assert member.value == 1 and member.labels["member"] == work.members()[0]["spec"]["holderIdentity"]
     assert operated.ask("/healthz") == operated.ask("/readyz") == (200, "ok\n")

@@ -18,7 +18,7 @@ from argosy.cluster.counted import Answered, Counted
 from argosy.controllers.application import APPLICATION
 from argosy.model.application import Application, read_destination
 from argosy.model.manifest import Manifest, key_of
-from argosy.model.measures import Counts, Family, Histogram, Sample, one
+from argosy.model.measures import MOST_SERIES, Counts, Family, Histogram, Sample, one
 from argosy.model.names import ResourceKey
 from argosy.pipeline import Passed
 from argosy.policy.clusters import HERE, HERE_NAME
@@ -152,6 +152,14 @@ def _of_queue(engine: Engine) -> Iterator[Family]:
     about = "Seconds for which the one that waits the longest does."
     yield one("argosy_workqueue_oldest_seconds", "gauge", about, queue.oldest, name=QUEUE)
     yield one("argosy_workers", "gauge", "Workers that are alive.", queue.workers)
+    depths = {"passes": queue.depths(), "renders": engine.crew.depths(), "scripts": engine.pool.depths()}
+    samples = [
+        Sample({"project": project, "queue": name}, depth)
+        for name, projects in depths.items()
+        for project, depth in sorted(projects.items())[:MOST_SERIES]
+    ]
+    about = "Passes, renders and scripts that wait for a worker, by project."
+    yield Family("argosy_project_queue_depth", "gauge", about, samples)
 
 
 class _Row(NamedTuple):
