@@ -14,6 +14,7 @@ from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 NAMES = "abcd"
+NAMES_BESIDE = ("greedy", "b", "c")
 EVENTS = st.lists(
     st.one_of(
         st.tuples(st.just("come"), st.sampled_from(NAMES), st.integers(1, 5)),
@@ -114,6 +115,22 @@ def test_a_tenant_over_its_budget_has_one_slot_beside_others_and_all_of_them_alo
     assert shares.choose({"greedy"}) == "greedy"
     clock.time = 300.0
     assert not shares.is_over_budget("greedy")
+
+
+def test_a_tenant_that_used_much_has_its_turn_though_others_that_used_little_never_stop_waiting() -> None:
+    shares = Shares(1, reserve=0, clock=Clock())
+    shares.start("greedy", Budget(60, 300))
+    shares.finish("greedy", 3600.0)
+    turns: list[str] = []
+    while turns.count("greedy") < 3:
+        name = shares.choose(NAMES_BESIDE)
+        assert name is not None
+        turns.append(name)
+        assert len(turns) <= 4 * MAX_TURNS * len(NAMES_BESIDE), "a tenant that waits never has its turn"
+        shares.start(name, Budget(60, 300))
+        shares.finish(name, 0.01)
+    gaps = "".join("|" if name == "greedy" else "." for name in turns).split("|")[:-1]
+    assert max(map(len, gaps)) <= MAX_TURNS * len(NAMES_BESIDE)
 
 
 def test_tenants_that_are_gone_are_forgotten() -> None:
