@@ -56,6 +56,7 @@ class FoundRepository:
     repository: MirrorRepository
     url: str
     commit: str
+    project: str = ""  # of the Applications that it was found by
     others: tuple[str, ...] = ()  # repositories that seem to have environments, too
 
 
@@ -179,7 +180,7 @@ async def _open(asked: Asked, candidate: Candidate, wait_seconds: float) -> Foun
     commit = await asked.site.part(RepositoryFetches).fetch_commit(repositories, candidate.address, wait_seconds)
     mirror = repositories.mirror(candidate.url, project=candidate.project)
     repository = MirrorRepository(mirror.folder, mirror.objects, commit, candidate.url)
-    return FoundRepository(repository, candidate.url, commit)
+    return FoundRepository(repository, candidate.url, commit, candidate.project)
 
 
 async def _has_environments(asked: Asked, found: FoundRepository) -> bool:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -26,6 +27,7 @@ from argosy.server.asked import Asked, Refused
 from argosy.server.doors.application_masks import mask_texts, masks_of, without_passwords
 from argosy.server.looking.environment_repositories import FoundRepository, find_repository
 from argosy.server.looking.owned import EVERYTHING
+from argosy.server.looking.session_threads import SessionThreads
 from argosy.server.resolving import application_name, project_of
 
 MAX_REMEMBERED: Final = 64  # callers with different permissions
@@ -127,11 +129,12 @@ async def with_session(asked: Asked, work: Callable[[Session], Answer]) -> Answe
         ) as found:
             return work(found)
 
+    threads, rules = asked.site.part(SessionThreads), asked.site.lookout.rules
     if clone is not None:
-        return await asyncio.to_thread(in_clone, clone)
+        return await threads.run(rules.tenant(""), partial(in_clone, clone))
     if mirrored is None:
         raise Refused
-    return await asyncio.to_thread(in_mirror, mirrored)
+    return await threads.run(rules.tenant(mirrored.project), partial(in_mirror, mirrored))
 
 
 def _read_only_note(mirror: FoundRepository) -> str:

@@ -1,0 +1,47 @@
+"""Threads for sessions of promotions, which read Git and render: shared fairly by project.
+
+In: a function that blocks, and on whose behalf it runs. Out: its answer. Never: uses the threads that everything else
+in this process shares; gives a thread to a second caller before it is free.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from argosy.confine.fair_slots import FairSlots
+from argosy.confine.fairness import Tenant, on_behalf_of
+
+MAX_SESSIONS: Final = 4  # of one project at once; as many more for projects that have none
+T = TypeVar("T")
+
+
+class SessionThreads:
+    def __init__(self) -> None:
+        self._slots = FairSlots(MAX_SESSIONS)
+        self._threads = ThreadPoolExecutor(2 * MAX_SESSIONS, "promotions")
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    async def run(self, tenant: Tenant, work: Callable[[], T]) -> T:
+        """Wait for the tenant's turn, then run `work` in a thread.
+
+        Work that has begun goes on if its caller is cancelled.
+        """
+        begun = asyncio.Event()
+        with on_behalf_of(tenant):
+            task = asyncio.create_task(self._run(work, begun))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not begun.is_set():
+                task.cancel()
+            raise
+
+    async def _run(self, work: Callable[[], T], begun: asyncio.Event) -> T:
+        async with self._slots.hold():
+            begun.set()
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
