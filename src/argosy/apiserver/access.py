@@ -45,7 +45,9 @@ class Authorizer(Protocol):
     def rules(self, user: User, namespace: str) -> Manifest:
         """All that the user may do there, as SelfSubjectRulesReview tells it."""
 
-    def check_escalation(self, user: User, resource: Resource, manifest: Manifest) -> None:
+    def check_escalation(
+        self, user: User, resource: Resource, manifest: Manifest, *, old: Manifest | None = None, request_name: str = ""
+    ) -> None:
         """Refuses a role or binding that gives more than the user has."""
 
 
@@ -61,7 +63,9 @@ class AllowAll:
     def rules(self, user: User, namespace: str) -> Manifest:
         return EVERYTHING
 
-    def check_escalation(self, user: User, resource: Resource, manifest: Manifest) -> None:
+    def check_escalation(
+        self, user: User, resource: Resource, manifest: Manifest, *, old: Manifest | None = None, request_name: str = ""
+    ) -> None:
         return None
 
 

@@ -1,4 +1,8 @@
-"""What of a role somebody may not hand out, as a real server lists it: by resource, with the verbs that are missing."""
+"""RBAC escalation check: which permissions of a role a user does not hold.
+
+In: the user's own rules and the rules to grant. Out: the permissions that no own rule covers, and the message that
+lists them. Never: reads the store. `tests/data/rbac/covers.jsonl.gz` records what Kubernetes' own code answers.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,47 @@ def single_permissions(rule: Rule) -> Iterator[Rule]:
                 for name in rule.get("resourceNames") or (None,):
                     named = {"resourceNames": [name]} if name is not None else {}
                     yield {"apiGroups": [group], "resources": [resource], **named, "verbs": [verb]}
+
+
+def find_uncovered(own: Sequence[Rule], granted: Sequence[Rule]) -> list[Rule]:
+    """Single permissions of `granted` that no rule of `own` covers.
+
+    k8s: `Covers` of component-helpers/auth/rbac/validation. It compares rules, not requests: a rule without resource
+    names is covered only by a rule without resource names, although a request without a name matches
+    `resourceNames: [""]`.
+    """
+    permissions = (permission for rule in granted for permission in single_permissions(rule))
+    return [permission for permission in permissions if not any(_covers(rule, permission) for rule in own)]
+
+
+def path_matches(pattern: str, path: str) -> bool:
+    """True if a nonResourceURL, which may end in `*`, matches the path. k8s: all trailing stars are cut."""
+    return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+
+
+def _covers(own: Rule, permission: Rule) -> bool:
+    own_names, names = own.get("resourceNames") or (), permission.get("resourceNames") or ()
+    return (
+        _has_all(own.get("verbs"), permission["verbs"])
+        and _has_all(own.get("apiGroups"), permission.get("apiGroups", ()))
+        and all(_resource_covered(own.get("resources") or (), path) for path in permission.get("resources", ()))
+        and all(_path_covered(own.get("nonResourceURLs") or (), path) for path in permission.get("nonResourceURLs", ()))
+        and (not own_names or (bool(names) and all(name in own_names for name in names)))
+    )
+
+
+def _has_all(values: Sequence[str] | None, wanted: Sequence[str]) -> bool:
+    values = values or ()
+    return "*" in values or all(value in values for value in wanted)
+
+
+def _resource_covered(resources: Sequence[str], path: str) -> bool:
+    _, slash, subresource = path.partition("/")
+    return "*" in resources or path in resources or (bool(slash) and f"*/{subresource}" in resources)
+
+
+def _path_covered(patterns: Sequence[str], path: str) -> bool:
+    return any(path_matches(pattern, path) for pattern in patterns)
 
 
 def shown(missing: Sequence[Rule]) -> str:

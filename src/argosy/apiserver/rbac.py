@@ -25,7 +25,11 @@ ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"
 BINDINGS, CLUSTER_BINDINGS = f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"
 BUCKETS = frozenset({ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS})
 Rule = dict[str, Any]
-EVERYTHING: Rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+FULL_AUTHORITY: list[Rule] = [
+    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+    {"nonResourceURLs": ["*"], "verbs": ["*"]},
+]
+GARBAGE_FIELDS = frozenset({"ownerReferences", "finalizers", "selfLink", "managedFields"})
 
 
 class Rbac:
@@ -98,21 +102,32 @@ class Rbac:
             entry = self._store.get(ROLES if namespace else CLUSTER_ROLES, namespace, name)
             role = orjson.loads(entry.body) if entry else {}
             rules = list(role.get("rules") or [])
-            for selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []:
-                rules += self._gathered(selectors.from_label_selector(selector), name)
-            self._cache[key] = rules
+            self._cache[key] = rules + self._gathered(role, {name})
         return self._cache[key]
 
-    def _gathered(self, selector: selectors.LabelSelector, name: str) -> list[Rule]:
+    def _gathered(self, role: Manifest, visited: set[str]) -> list[Rule]:
+        """Rules that an aggregating ClusterRole selects.
+
+        k8s: the roles that it selects may aggregate others themselves.
+        """
         found: list[Rule] = []
-        for role in self._loaded(CLUSTER_ROLES, ""):
-            metadata = role["metadata"]
-            if metadata["name"] != name and selector.matches(metadata.get("labels") or {}):
-                found += role.get("rules") or []
+        for label_selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []:
+            selector = selectors.from_label_selector(label_selector)
+            for other in self._loaded(CLUSTER_ROLES, ""):
+                metadata = other["metadata"]
+                if metadata["name"] not in visited and selector.matches(metadata.get("labels") or {}):
+                    visited.add(metadata["name"])
+                    found += [*(other.get("rules") or []), *self._gathered(other, visited)]
         return found
 
-    def check_escalation(self, user: User, resource: Resource, manifest: Manifest) -> None:
-        """k8s: nobody hands out more than they have, unless allowed to `escalate` roles or to `bind` them."""
+    def check_escalation(
+        self, user: User, resource: Resource, manifest: Manifest, *, old: Manifest | None = None, request_name: str = ""
+    ) -> None:
+        """k8s: nobody hands out more than they have, unless allowed to `escalate` roles or to `bind` them.
+
+        `request_name` is the name in the URL, which a POST does not have: a right to escalate one role by its name is
+        not one to create it.
+        """
         if SUPERUSERS in user.groups:
             return
         if resource.group_kind == ("", "Secret") and manifest.get("type") == USER_SECRET_TYPE:
@@ -120,10 +135,12 @@ class Rbac:
             raise refusals.forbidden(resource, manifest["metadata"]["name"], why)
         if resource.group != GROUP:
             return
+        if old is not None and _without_garbage_fields(manifest) == _without_garbage_fields(old):
+            return
         namespace, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
         own = list(self._rules_for(user, namespace))
         if resource.kind in ("Role", "ClusterRole"):
-            verb, plural, target = "escalate", resource.plural, name
+            verb, plural, target = "escalate", resource.plural, request_name
             granted = manifest.get("rules") or []
         else:
             reference = manifest["roleRef"]
@@ -131,23 +148,24 @@ class Rbac:
             granted = self._role(reference, namespace)
         if self.allows(user, Attributes(verb, GROUP, plural, "", namespace, target)):
             return
-        if manifest.get("aggregationRule") and not _covered(EVERYTHING, own):  # it can gather anything
-            why = "must have cluster-admin privileges to use the aggregationRule"
-            raise refusals.forbidden(resource, name, why)
         if verb == "bind" and not self._exists(reference, namespace):  # who makes it later would give it unseen
             which = replace(resource, kind=reference["kind"], plural=plural)
             raise refusals.not_found(which, target)
-        if missing := [each for rule in granted for each in _missing(rule, own)]:
+        if missing := escalation.find_uncovered(own, granted):
             groups = escalation.quoted_groups(user.groups)
             why = f'user "{user.name}" (groups={groups}) is attempting to grant RBAC permissions not currently held:\n'
             raise refusals.forbidden(resource, name, why + escalation.shown(missing))
+        aggregates = manifest.get("aggregationRule") or (old or {}).get("aggregationRule")  # it can gather anything
+        if aggregates and escalation.find_uncovered(own, FULL_AUTHORITY):
+            why = "must have cluster-admin privileges to use the aggregationRule"
+            raise refusals.forbidden(resource, name, why)
 
 
 def permits(rule: Rule, asked: Attributes) -> bool:
     if not _has(rule.get("verbs"), asked.verb):
         return False
     if asked.path:
-        return any(_path_fits(pattern, asked.path) for pattern in rule.get("nonResourceURLs") or ())
+        return any(escalation.path_matches(pattern, asked.path) for pattern in rule.get("nonResourceURLs") or ())
     names = rule.get("resourceNames")
     return (
         _has(rule.get("apiGroups"), asked.group)
@@ -167,10 +185,6 @@ def _resource_fits(resources: Sequence[str], asked: Attributes) -> bool:
     return any(each in wanted for each in resources)
 
 
-def _path_fits(pattern: str, path: str) -> bool:
-    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))
-
-
 def _binds(binding: Manifest, user: User, namespace: str) -> bool:
     return any(_is_subject(subject, user, namespace) for subject in binding.get("subjects") or ())
 
@@ -187,17 +201,7 @@ def _is_subject(subject: Manifest, user: User, namespace: str) -> bool:
     return False
 
 
-def _covered(rule: Rule, own: Sequence[Rule]) -> bool:
-    """Every single permission in the rule is in one of the user's own."""
-    return not any(_missing(rule, own))
-
-
-def _missing(rule: Rule, own: Sequence[Rule]) -> Iterator[Rule]:
-    """The single permissions in the rule that are in none of the user's own."""
-    for one in escalation.single_permissions(rule):
-        verb, path = one["verbs"][0], one.get("nonResourceURLs", [""])[0]
-        plural, _, part = one.get("resources", [""])[0].partition("/")
-        name = one.get("resourceNames", [""])[0]
-        asked = Attributes(verb, one.get("apiGroups", [""])[0], plural, part, "", name, path)
-        if not any(permits(each, asked) for each in own):
-            yield one
+def _without_garbage_fields(manifest: Manifest) -> Manifest:
+    """k8s: whoever may update a role may remove it from its owners, without the rights that are in it."""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name not in GARBAGE_FIELDS}
+    return {**manifest, "metadata": metadata}

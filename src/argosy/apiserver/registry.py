@@ -93,7 +93,7 @@ class Registry:
         name = new["metadata"]["name"]
         if faults := [*served.faults_on_create(new), *self.admission.faults(served, new, None)]:
             raise refusals.invalid(resource, name, faults)
-        self.access.authorizer.check_escalation(call.user, resource, new)
+        self.access.authorizer.check_escalation(call.user, resource, new, request_name=name if applied else "")
         if await self._check_rules(served, new, None):
             self._check_place(served, namespace, name)  # it may have gone while the rules ran
         if (found := self.store.latest(served.bucket, namespace, name)) is not None:
@@ -191,7 +191,7 @@ class Registry:
             new = self._completed_update(served, sent, old, call, subresource, applied=applied)
             if faults := self._update_faults(served, new, old, subresource):
                 raise refusals.invalid(served.resource, name, faults)
-            self.access.authorizer.check_escalation(call.user, served.resource, new)
+            self.access.authorizer.check_escalation(call.user, served.resource, new, old=old, request_name=name)
             await self._check_rules(served, new, old)
             if self.store.latest(served.bucket, namespace, name) is entry:  # else: somebody wrote while rules ran
                 warnings = warnings if subresource else [*warnings, *self.admission.warnings(served, new)]

@@ -328,6 +328,99 @@ async def test_escalate_and_bind_are_permissions_of_their_own(guarded: Plane, ve
     await alice.create(role("mine", rule(["delete"], ["secrets"])) if made == "role" else binding("b", "strong"))
 
 
+@anyio
+async def test_an_empty_resource_name_is_not_a_right_to_all_names(guarded: Plane) -> None:
+    """k8s: a request for no name matches resourceNames [""], and a rule for all names is not covered by it."""
+    alice = await allow(guarded, MAY_ROLE, rule(["get"], ["secrets"], resourceNames=[""]))
+    assert asked(guarded, "get", "secrets", namespace="default")
+    assert not asked(guarded, "get", "secrets", namespace="default", name="a")
+    await alice.create(role("same", rule(["get"], ["secrets"], resourceNames=[""])))
+    for more in (rule(["get"], ["secrets"]), rule(["get"], ["secrets"], resourceNames=["a"])):
+        with pytest.raises(Forbidden, match="not currently held"):
+            await alice.create(role("more", more))
+
+
+def paths_rule(*paths: str) -> Manifest:
+    return {"nonResourceURLs": list(paths), "verbs": ["get"]}
+
+
+@anyio
+async def test_nobody_hands_out_paths_that_they_may_not_read(guarded: Plane) -> None:
+    alice = await allow(guarded, MAY_ROLE, paths_rule("/debug/*", "/metrics"), cluster=True)
+    for fine in ("/debug/a", "/debug/*", "/debug/a/*", "/metrics"):
+        await alice.create(role(fine.replace("/", "-").replace("*", "all"), paths_rule(fine), kind="ClusterRole"))
+    for more in ("/debug", "/debug*", "/metrics/*", "/*", "*", "/logs"):
+        with pytest.raises(Forbidden, match="not currently held"):
+            await alice.create(role("more", paths_rule(more), kind="ClusterRole"))
+
+
+@anyio
+async def test_a_role_that_gathers_others_takes_all_paths_too(guarded: Plane) -> None:
+    everything = rule(["*"], ["*"], "*")
+    alice = await allow(guarded, everything, cluster=True)
+    await EmbeddedCluster(guarded).create(
+        role("gathering", kind="ClusterRole") | {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {}}]}}
+    )
+    key = ResourceKey(RBAC, "ClusterRole", "", "gathering")
+    assert asked(guarded, "escalate", "clusterroles", group=RBAC)
+    bob = await only_update_roles(guarded)
+    with pytest.raises(Forbidden, match="must have cluster-admin privileges to use the aggregationRule"):
+        await bob.patch(key, {"aggregationRule": None, "metadata": {"labels": {"a": "b"}}})
+    await alice.patch(key, {"metadata": {"labels": {"a": "b"}}})
+
+
+BOB = User("bob", ("system:authenticated",))
+
+
+async def only_update_roles(plane: Plane) -> EmbeddedCluster:
+    """Bob has every verb but escalate and bind on everything, and no path."""
+    admin = EmbeddedCluster(plane)
+    verbs = ["get", "list", "watch", "create", "update", "patch", "delete"]
+    await admin.create(role("bobs", rule(verbs, ["*"], "*"), kind="ClusterRole"))
+    who = {"kind": "User", "name": "bob", "apiGroup": RBAC}
+    await admin.create(binding("bobs", "bobs", role_kind="ClusterRole", cluster=True, who=who))
+    return admin.acting_as(BOB)
+
+
+@anyio
+async def test_a_right_to_escalate_one_role_by_name_is_not_one_to_create_it(guarded: Plane) -> None:
+    """k8s: the name of a POST is not known when rights are asked."""
+    alice = await allow(guarded, MAY_ROLE, rule(["escalate"], ["roles"], RBAC, resourceNames=["mine"]))
+    with pytest.raises(Forbidden, match="not currently held"):
+        await alice.create(role("mine", rule(["delete"], ["secrets"])))
+    await alice.create(role("mine"))
+    key = ResourceKey(RBAC, "Role", "default", "mine")
+    changed = await alice.patch(key, {"rules": [rule(["delete"], ["secrets"])]})
+    assert changed["rules"][0]["verbs"] == ["delete"]
+
+
+@anyio
+async def test_finalizers_of_a_strong_role_can_be_removed_without_its_rights(guarded: Plane) -> None:
+    alice = await allow(guarded, MAY_ROLE)
+    await EmbeddedCluster(guarded).create(role("strong", rule(["delete"], ["secrets"]), finalizers=["argosy.dev/x"]))
+    key = ResourceKey(RBAC, "Role", "default", "strong")
+    with pytest.raises(Forbidden, match="not currently held"):
+        await alice.patch(key, {"metadata": {"finalizers": None, "labels": {"a": "b"}}})
+    changed = await alice.patch(key, {"metadata": {"finalizers": None}})
+    assert "finalizers" not in changed["metadata"]
+
+
+@anyio
+async def test_a_gathered_role_that_gathers_brings_what_it_gathers(guarded: Plane) -> None:
+    admin = EmbeddedCluster(guarded)
+
+    def gathering(name: str, label: str, **metadata: Any) -> Manifest:
+        selector = {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]}
+        return role(name, kind="ClusterRole", **metadata) | {"aggregationRule": selector}
+
+    await admin.create(gathering("outer", "to-outer", labels={"to-inner": "true"}))
+    await admin.create(gathering("inner", "to-inner", labels={"to-outer": "true"}))
+    leaf = rule(["delete"], ["secrets"])
+    await admin.create(role("leaf", leaf, kind="ClusterRole", labels={"to-inner": "true"}))
+    await admin.create(binding("b", "outer", role_kind="ClusterRole", cluster=True))
+    assert asked(guarded, "delete", "secrets")
+
+
 # -- questions --------------------------------------------------------------------------------------------------
 
 
