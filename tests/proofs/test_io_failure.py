@@ -2,7 +2,7 @@
 
 A VFS lets the n-th write, sync or truncation fail, for n = 1, 2, 3 …, with EIO, a full disk or half a write. The
 store must report it as fatal and acknowledge nothing that SQLite did not commit; opened again on a sound disk, it has
-all that was acknowledged.
+all that was acknowledged. A full disk is not fatal: writes are refused, reads go on.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ def failing_disk(fault: Fault) -> Iterator[None]:
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(History, "append", observed)
+            patch.setattr(diskjournal_module, "has_space", lambda path: not fault.struck)
             yield
     finally:
         disk.unregister()
@@ -105,6 +106,7 @@ def failing_disk(fault: Fault) -> Iterator[None]:
 class Outcome:
     acked: dict[str, int] = field(default_factory=dict)
     fatal: list[str] = field(default_factory=list)
+    is_read_only: bool = False
     refused_to_open: bool = False
 
 
@@ -126,15 +128,26 @@ async def work(path: Path, rng: random.Random, fault: Fault) -> Outcome:
 
     results = await asyncio.gather(*(one() for _ in range(4)), return_exceptions=True)
     try:
-        if not outcome.fatal:
-            await store.compact(store.revision // 2)
+        if not outcome.fatal and not store.read_only:
+            compaction = asyncio.ensure_future(store.compact(store.revision // 2))
+            while not compaction.done() and not store.read_only:
+                await asyncio.sleep(0.001)
+            if not compaction.done():
+                compaction.cancel()
+            else:
+                await compaction
     except TransientError:
         pass
+    for name, revision in outcome.acked.items():
+        entry = store.get(BUCKET, "ns", name)
+        if entry is None or entry.revision < revision:
+            raise FalseAck(f"{name} was acknowledged at {revision}, and is not served")
     await store.close()
+    outcome.is_read_only = bool(store.read_only)
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, TransientError):
             raise result
-    if any(results) and not outcome.fatal:
+    if any(results) and not outcome.fatal and not outcome.is_read_only:
         raise FalseAck("a write failed, and it was not fatal")
     return outcome
 
@@ -162,7 +175,9 @@ def prove(directory: Path, rng: random.Random, word: str, most: int) -> int:
         if not fault.struck:
             assert at > 1, f"no {word} in a whole run"
             return at - 1
-        if not outcome.refused_to_open and not outcome.fatal:
+        if outcome.fatal and word == "full":
+            raise FalseAck(f"a full disk ended the process: {outcome.fatal[0]}")
+        if not outcome.refused_to_open and not outcome.fatal and not outcome.is_read_only:
             raise FalseAck(f"{word} {at} failed and nobody said so")
     return most
 

@@ -96,7 +96,7 @@ class Admission:
         return ()
 
     def stored(self, served: Served, manifest: Manifest, *, gone: bool = False) -> None:
-        """To be told of every write as soon as it cannot fail any more."""
+        """To be told of every write as soon as it is staged."""
         if served.bucket == "services":
             self._services.stored(manifest, gone=gone)
         self._quotas.stored(served, manifest, gone=gone)

@@ -26,6 +26,7 @@ class Quotas:
         self._store = store
         # only where there is a quota; read when first asked
         self._known: dict[Place, dict[str, tuple[Manifest, Amounts]]] = {}
+        store.on_refusal(self._known.clear)
 
     def check(self, served: Served, manifest: Manifest) -> None:
         resource, metadata = served.resource, manifest["metadata"]
@@ -48,7 +49,7 @@ class Quotas:
                     raise refusals.forbidden(resource, metadata["name"], why)
 
     def stored(self, served: Served, manifest: Manifest, *, gone: bool) -> None:
-        """To be told of every write as soon as it cannot fail any more."""
+        """To be told of every write as soon as it is staged."""
         known = self._known.get((served.bucket, manifest["metadata"].get("namespace", "")))
         if known is not None:
             known.pop(manifest["metadata"]["name"], None)

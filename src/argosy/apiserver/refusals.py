@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.model.errors import ArgosyError, ClusterError, Conflict, Forbidden, Gone, Invalid, UserError
+from argosy.model.errors import ArgosyError, ClusterError, Conflict, Forbidden, Gone, Invalid, StorageFull, UserError
 from argosy.model.manifest import Manifest
 from argosy.schema.fault import Fault, FaultKind
 from argosy.schema.kinds import Resource
@@ -166,6 +166,8 @@ def status_of(error: ArgosyError) -> Manifest:
     """The Status object that a client sees."""
     if isinstance(error, UserError):
         error = bad_request(str(error))
+    if isinstance(error, StorageFull):
+        error = ClusterError(str(error), code=507, reason="InsufficientStorage")
     if not isinstance(error, ClusterError):
         error = ClusterError(str(error), code=503, reason="ServiceUnavailable")
     metadata: dict[str, Any] = {}

@@ -30,6 +30,10 @@ class Services:
         self._store = store
         self._owners: dict[str | int, Key] | None = None  # of addresses and ports; read when first asked
         self._numbers: dict[Key, list[str | int]] = {}
+        store.on_refusal(self._forget)
+
+    def _forget(self) -> None:
+        self._owners, self._numbers = None, {}
 
     def complete(self, service: Manifest, old: Manifest | None) -> Manifest:
         """A cluster address, and node ports where the type asks for them; an update keeps what it had."""
@@ -39,7 +43,7 @@ class Services:
         return defaults.allocate_service(service, self._free_address(), lambda: self._free_port(handed))
 
     def stored(self, service: Manifest, *, gone: bool = False) -> None:
-        """To be told of every write as soon as it cannot fail any more."""
+        """To be told of every write as soon as it is staged."""
         owners, key = self._known(), _key(service)
         for number in self._numbers.pop(key, ()):
             if owners.get(number) == key:

@@ -11,7 +11,7 @@ from argosy.model.errors import ArgosyError, ClusterError, TransientError, clust
 from argosy.model.names import ResourceKey
 
 # Who asks again later may well get another answer. A 500 with a Status is a decision, such as a failed webhook.
-PASSING = frozenset({429, 502, 503, 504})
+PASSING = frozenset({429, 502, 503, 504, 507})
 REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
            409: "Conflict", 410: "Expired", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType", 422: "Invalid"}
 

@@ -9,6 +9,7 @@ ArgosyError
 ├── ClusterError       the cluster said no: carries code, reason and key
 │   ├── Conflict 409   Gone 410   Invalid 422   Forbidden 403
 └── TransientError     nobody: retried with backoff, HTTP 503, exit code 3
+    └── StorageFull    whoever runs the sandbox: its disk is full, HTTP 507
 """
 
 from __future__ import annotations
@@ -192,6 +193,10 @@ class TransientError(ArgosyError):
     """Nobody must act: the network, a timeout, a server that is starting."""
 
     passes = True  # False: not before somebody does act
+
+
+class StorageFull(TransientError):
+    """The disk that holds the objects of the embedded API server is full. It goes on by itself once there is space."""
 
 
 BY_CODE: Mapping[int, type[ClusterError]] = {403: Forbidden, 409: Conflict, 410: Gone, 422: Invalid}

@@ -70,9 +70,7 @@ class App:
             await self._serve(request, scope["headers"])
         except ArgosyError as error:
             if not started:
-                if request.method != "GET":  # a refusal may rest on what another has written just now
-                    await self._plane.store.settled()
-                await self._refuse(request, error)
+                await self._refuse(request, await self._settled_refusal(request, error))
         except NoSuchPath:
             await request.respond(
                 404, NOT_FOUND, media="text/plain; charset=utf-8", headers=[(b"x-content-type-options", b"nosniff")]
@@ -86,6 +84,15 @@ class App:
             log.exception("%s %s", request.method, request.path)
             if not started:
                 await self._refuse(request, refusals.internal("an internal error; the server's log says more"))
+
+    async def _settled_refusal(self, request: Request, error: ArgosyError) -> ArgosyError:
+        """A refusal may rest on what another has written just now; if that could not be stored, this is the answer."""
+        if request.method != "GET":
+            try:
+                await self._plane.store.settled()
+            except ArgosyError as unwritten:
+                return unwritten
+        return error
 
     async def _serve(self, request: Request, raw_headers: list[tuple[bytes, bytes]]) -> None:
         path = request.path

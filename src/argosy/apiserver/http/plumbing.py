@@ -48,9 +48,7 @@ class Plumbing:
         path = request.path.rstrip("/") or "/"
         match path.split("/")[1:]:
             case ["healthz" | "livez" | "readyz", *_]:
-                verbose = "verbose" in request.query
-                checks = f"[+]ping ok\n[+]store ok\n{path[1:].split('/')[0]} check passed\n"
-                await request.respond(200, checks.encode() if verbose else b"ok", media=TEXT)
+                await self._health(request, path[1:].split("/")[0])
             case ["version"]:
                 await _json(request, VERSION, indent=True)
             case ["metrics"]:
@@ -80,6 +78,14 @@ class Plumbing:
                 await _json(request, {"paths": self._paths()}, indent=True)
             case _:
                 raise NoSuchPath
+
+    async def _health(self, request: Request, endpoint: str) -> None:
+        """k8s: a failed check is a 500 with all checks. A store that is read-only is alive and not ready."""
+        fault = self._plane.store.read_only if endpoint == "readyz" else ""
+        store = f"[-]store failed: {fault}" if fault else "[+]store ok"
+        checks = f"[+]ping ok\n{store}\n{endpoint} check {'failed' if fault else 'passed'}\n"
+        verbose = fault or "verbose" in request.query
+        await request.respond(500 if fault else 200, checks.encode() if verbose else b"ok", media=TEXT)
 
     # -- discovery -----------------------------------------------------------------------------------------------
 

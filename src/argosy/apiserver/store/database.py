@@ -11,23 +11,25 @@ from pathlib import Path
 
 import apsw
 
+from argosy.apiserver.store.damage import Damage, checksum_of_unchecked_row, compacted_checksum, damaged_on_opening
 from argosy.apiserver.store.seal import Seal
 from argosy.model.errors import UserError
 
 OLDEST_SQLITE = (3, 51, 3)
 APPLICATION_ID = 0x41524759  # "ARGY"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 WAL_KEPT = 4 * 1024 * 1024
 BUSY_MILLISECONDS = 100
 
 # `prev` is the revision that a row replaces, 0 for a new object. It gives every event its previous state and tells
 # compaction what is superseded, without an index over keys, which would halve the write rate.
-SCHEMA = """
+SCHEMA = f"""
 CREATE TABLE history(
   rev INTEGER PRIMARY KEY, bucket TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
-  deleted INTEGER NOT NULL, sealed INTEGER NOT NULL, prev INTEGER NOT NULL, body BLOB NOT NULL);
+  deleted INTEGER NOT NULL, sealed INTEGER NOT NULL, prev INTEGER NOT NULL, body BLOB NOT NULL,
+  sum INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE meta(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
-INSERT INTO meta VALUES('compacted', 0);
+INSERT INTO meta VALUES('compacted', 0), ('compacted_sum', {compacted_checksum(0)});
 """
 
 # Set, then read back: a build or a file system that silently does otherwise must not be trusted with acknowledgements.
@@ -43,7 +45,14 @@ SETTINGS: dict[str, tuple[str, object]] = {
 }
 
 # Schema version n → the statements that lead to n + 1, run in one transaction.
-MIGRATIONS: dict[int, str] = {}
+MIGRATIONS: dict[int, str] = {
+    1: """
+ALTER TABLE history ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+UPDATE history SET sum = checksum_of_row(rev, bucket, namespace, name, deleted, sealed, prev, body);
+INSERT INTO meta SELECT 'compacted_sum', checksum_of_compacted(value) FROM meta WHERE name = 'compacted'
+"""
+}
+DAMAGES_SHOWN = 3
 
 
 def open_writer(path: Path) -> apsw.Connection:
@@ -51,8 +60,10 @@ def open_writer(path: Path) -> apsw.Connection:
     _refuse_old_sqlite(path)
     _create(path)
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a file that is refused stays as it is
     try:
         _check_identity(connection, path)
+        _check_structure(connection)
         for name, (wanted, expected) in SETTINGS.items():
             _set(connection, path, name, wanted, expected)
         _prepare_schema(connection, path)
@@ -66,8 +77,8 @@ def opening_error(error: apsw.Error, path: Path) -> UserError:
     """What SQLite says of a file that it cannot open, in words that say what to do."""
     if isinstance(error, apsw.NotADBError):
         message = "this is not an argosy store; choose another data directory"
-    elif isinstance(error, apsw.CorruptError):
-        message = "the store is damaged; restore it from a copy, or reset it"
+    elif isinstance(error, apsw.CorruptError | apsw.SQLError):  # its statements fit every file that argosy wrote
+        return damaged_on_opening(path, error)
     elif isinstance(error, apsw.BusyError):
         message = "another program holds the store locked; close it first"
     elif isinstance(error, apsw.FullError):
@@ -142,6 +153,13 @@ def _check_identity(connection: apsw.Connection, path: Path) -> None:
         )
 
 
+def _check_structure(connection: apsw.Connection) -> None:
+    """Every page is where the tree says. Values are checked when the rows are loaded."""
+    faults = [str(fault) for (fault,) in connection.execute(f"PRAGMA quick_check({DAMAGES_SHOWN})")]
+    if faults != ["ok"]:
+        raise Damage("; ".join(fault.replace("\n", " ") for fault in faults))
+
+
 def _set(connection: apsw.Connection, path: Path, name: str, wanted: str, expected: object) -> None:
     if name == "journal_mode" and not connection.pragma("schema_version"):
         connection.pragma("auto_vacuum", "INCREMENTAL")  # only before the first page, and the journal mode writes it
@@ -161,4 +179,6 @@ def _prepare_schema(connection: apsw.Connection, path: Path) -> None:
         if version not in MIGRATIONS:
             message = f"the store has format {version}, which this argosy cannot upgrade; choose another --data-dir"
             raise UserError(f"{message}, or remove all in it with: argosy sandbox reset", where=str(path))
+        connection.create_scalar_function("checksum_of_row", checksum_of_unchecked_row)
+        connection.create_scalar_function("checksum_of_compacted", compacted_checksum)
         connection.execute(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT")

@@ -1,29 +1,34 @@
 """The journal on SQLite: one thread writes, another reads old history.
 
 In: batches, and a revision to compact to. Out: durable commits, in order. Never: lets a second connection write or
-checkpoint; stops compacting because somebody held a lock.
+checkpoint; stops compacting because somebody held a lock. A full disk or a damaged page makes it read-only.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
 from argosy.apiserver.store import history as table
+from argosy.apiserver.store.damage import Damage, damaged_while_running
 from argosy.apiserver.store.database import open_reader
+from argosy.apiserver.store.disk_space import has_space, is_full, storage_full
 from argosy.apiserver.store.entry import Entry, Event
 from argosy.apiserver.store.history import History
 from argosy.apiserver.store.journal import Fatal, Listener, gone
 from argosy.apiserver.store.lock import FileLock
+from argosy.model.errors import ArgosyError, StorageFull, UserError
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 COMPACTION_STEP = 1_000  # revisions in one transaction, so that writes wait a few milliseconds at most
@@ -31,7 +36,13 @@ CHECKPOINT_PAGES = 1_000
 VACUUM_PAGES = 256
 EVENTS_PER_READ = 500
 RETRY_SECONDS = 0.05
+PROBE_SECONDS = 1.0
 LOCKED_SECONDS = 60.0
+
+
+class _Batch(NamedTuple):
+    refusals_seen: int
+    events: Sequence[Event]
 
 
 class DiskJournal:
@@ -40,11 +51,14 @@ class DiskJournal:
     def __init__(self, path: Path, lock: FileLock, connection: apsw.Connection, history: History, fatal: Fatal) -> None:
         self._loop = asyncio.get_running_loop()
         self._path, self._lock, self._connection, self._history, self._fatal = path, lock, connection, history, fatal
-        self._batches: queue.SimpleQueue[Sequence[Event] | None] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
         self._compacted = table.read_compacted(connection)
         self._target = self._compacted
         self._wal_pages = 0
         self._vacuum = False
+        self._refusal: ArgosyError | None = None  # why nothing is written now
+        self._refusals = 0  # so far, as the writer's thread counts
+        self._refusals_seen = 0  # by the loop
         self._reading: ThreadPoolExecutor | None = None
         self._reader: apsw.Connection | None = None
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -55,34 +69,72 @@ class DiskJournal:
         self._thread.start()
 
     def write(self, events: Sequence[Event]) -> None:
-        self._batches.put(events)
+        self._batches.put(_Batch(self._refusals_seen, events))
 
     def compact(self, revision: int) -> None:
         self._target = max(self._target, revision)
-        self._batches.put(())
+        self._batches.put(_Batch(self._refusals_seen, ()))
 
     # -- the writer's thread ------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             while (batch := self._next()) is not None:
-                if batch:
-                    self._append(batch)
+                if self._refusal is not None:
+                    self._try_to_recover()
+                is_current = batch.refusals_seen == self._refusals  # else the store has taken it back
+                if batch.events and is_current and self._guarded(self._append, batch.events):
                     self._tell(self._listener.committed)
-                self._one_chore()
-            self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            self._connection.close()
+                if self._refusal is None:
+                    self._guarded(self._one_chore)
+            self._guarded(self._checkpoint, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._guarded(self._connection.close)
         except Exception as error:  # whatever it was: from here on nothing more can be promised
             message = f"{self._path}: the store could not be written, so the process ends: {error}"
             self._fatal(message)
             self._tell(self._listener.failed, message)
         self._tell(self._end)
 
-    def _next(self) -> Sequence[Event] | None:
+    def _guarded(self, work: Callable[..., None], *values: Any) -> bool:
+        """Does the work, or makes the store read-only where SQLite has changed nothing. Other errors are fatal."""
         try:
-            return self._batches.get(timeout=RETRY_SECONDS if self._has_chores() else None)
+            work(*values)
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            self._refuse(damaged_while_running(self._path, error))
+        except apsw.Error as error:
+            if not is_full(error, self._connection):
+                raise
+            self._refuse(storage_full(self._path))
+        else:
+            return True
+        return False
+
+    def _refuse(self, error: ArgosyError) -> None:
+        if self._refusal is None:
+            log.error("the store is read-only: %s", error)
+        self._refusal = error
+        self._refusals += 1
+        self._tell(self._see_refusal, self._refusals, error)
+
+    def _see_refusal(self, number: int, error: ArgosyError) -> None:
+        """On the loop: batches that were sent before it are not written, because the store takes them back."""
+        self._refusals_seen = number
+        self._listener.refused(error)
+
+    def _try_to_recover(self) -> None:
+        if isinstance(self._refusal, StorageFull) and has_space(self._path):
+            self._refusal = None
+            log.warning("the store can be written again: %s", self._path)
+            self._tell(self._listener.recovered)
+
+    def _next(self) -> _Batch | None:
+        timeout = RETRY_SECONDS if self._has_chores() else None
+        if self._refusal is not None:
+            timeout = PROBE_SECONDS
+        try:
+            return self._batches.get(timeout=timeout)
         except queue.Empty:
-            return ()
+            return _Batch(self._refusals, ())
 
     def _append(self, batch: Sequence[Event]) -> None:
         deadline = time.monotonic() + LOCKED_SECONDS
@@ -180,6 +232,9 @@ class DiskJournal:
         self._reader.execute("BEGIN")
         try:
             return read(self._reader)
+        except (Damage, UserError, UnicodeDecodeError, apsw.CorruptError, apsw.NotADBError) as error:
+            log.error("%s is damaged: %s", self._path, error)
+            raise damaged_while_running(self._path, error) from error
         finally:
             self._reader.execute("COMMIT")
 

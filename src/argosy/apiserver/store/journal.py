@@ -1,7 +1,8 @@
 """Where batches become durable, and where old history is read.
 
 In: batches of events from the loop. Out: `committed()` on the loop, once the batch is on disk. Never: acknowledges
-what is not on disk; a write that fails ends the process, because nobody can say what the disk holds then.
+what is not on disk; a write that fails ends the process, because nobody can say what the disk holds then. A full disk
+and a damaged page are told before anything is written: then the store is read-only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from argosy.apiserver.store.entry import Entry, Event
-from argosy.model.errors import Gone
+from argosy.model.errors import ArgosyError, Gone
 
 Fatal = Callable[[str], None]
 
@@ -22,6 +23,10 @@ class Listener(Protocol):
     def committed(self) -> None: ...
     def compacted_to(self, revision: int) -> None: ...
     def failed(self, message: str) -> None: ...
+    def refused(self, error: ArgosyError) -> None:
+        """Nothing of the batch was written, and nothing will be until `recovered`."""
+
+    def recovered(self) -> None: ...
 
 
 class Journal(Protocol):

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import apsw
 
+from argosy.apiserver.store.damage import Damage, damaged_on_opening
 from argosy.apiserver.store.database import check_key, open_writer, opening_error
 from argosy.apiserver.store.diskjournal import DiskJournal
 from argosy.apiserver.store.history import History, Loaded
 from argosy.apiserver.store.journal import Fatal
 from argosy.apiserver.store.lock import FileLock
 from argosy.apiserver.store.seal import Seal
+from argosy.apiserver.store.wal import check_wal
 from argosy.model.errors import UserError
 
 
@@ -32,10 +34,12 @@ def open_journal(
         raise UserError(f"the store cannot be created: {error.strerror}", where=str(path)) from error
     connection = None
     try:
+        check_wal(path)
         connection = open_writer(path)
         check_key(connection, seal, path)
         history = History(seal, encrypted_buckets)
         loaded = history.load(connection)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         return DiskJournal(path, lock, connection, history, fatal), loaded
     except BaseException as error:
         lock.release()
@@ -43,4 +47,8 @@ def open_journal(
             connection.close()
         if isinstance(error, apsw.Error):
             raise opening_error(error, path) from error
+        if isinstance(error, Damage | UnicodeDecodeError):
+            raise damaged_on_opening(path, error) from error
+        if isinstance(error, UserError) and not error.where:
+            raise damaged_on_opening(path, error) from error
         raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from argosy.apiserver.store.damage import object_name
 from argosy.model.errors import UserError
 
 NONCE = 12
@@ -32,7 +33,7 @@ class Seal:
         try:
             return self._cipher.decrypt(sealed[:NONCE], sealed[NONCE:], _place(bucket, namespace, name, revision))
         except (InvalidTag, ValueError) as error:
-            which = "/".join(part for part in (bucket, namespace, name) if part)
+            which = object_name(bucket, namespace, name)
             raise UserError(
                 f"{which} at revision {revision} cannot be decrypted: changed or moved on disk, or sealed by another"
             ) from error

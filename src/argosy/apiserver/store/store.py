@@ -7,6 +7,7 @@ Never: shows what is not durable (except to `latest`), gives a revision out twic
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from argosy.apiserver.store.shelf import Shelf
 from argosy.apiserver.store.snapshot import digest_of, undo
 from argosy.apiserver.store.watch import Watch
 from argosy.apiserver.store.window import Window
-from argosy.model.errors import TransientError
+from argosy.model.errors import ArgosyError, TransientError
 
 LARGEST_BATCH = 512
 EMPTY = Shelf()
@@ -45,8 +46,10 @@ class Store:
         self._writing: list[Staged] = []
         self._flush_is_due = False
         self._failure = ""
+        self._read_only: ArgosyError | None = None
         self._closing = False
         self._watches: set[Watch] = set()
+        self._on_refusal: list[Callable[[], None]] = []
         self._listeners: list[Callable[[Sequence[Event]], None]] = []
         self._compactions: list[tuple[int, asyncio.Future[None]]] = []
         self._tick_seconds = min(60.0, max(0.1, retention.age / 8))
@@ -150,6 +153,8 @@ class Store:
     def _refuse_if_ended(self) -> None:
         if self._failure or self._closing:
             raise TransientError(self._failure or "the store is closing")
+        if self._read_only is not None:
+            raise copy.copy(self._read_only)
 
     def _flush(self) -> None:
         """Group commit: what was staged while the last batch was written is the next batch."""
@@ -207,6 +212,10 @@ class Store:
         """Call back on the loop with every committed batch, in order. The answer ends it."""
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback) if callback in self._listeners else None
+
+    def on_refusal(self, callback: Callable[[], None]) -> None:
+        """Call back whenever staged writes are taken back: what was concluded from them does not hold."""
+        self._on_refusal.append(callback)
 
     def _tell(self, events: Sequence[Event]) -> None:
         for listener in tuple(self._listeners):
@@ -267,14 +276,36 @@ class Store:
         rows.sort(key=lambda row: (row[0], path_of(row[1], row[2])))
         return digest_of(rows) == mine
 
+    @property
+    def read_only(self) -> str:
+        """Why nothing can be written now; empty if writes are possible."""
+        return str(self._read_only or "")
+
+    def refused(self, error: ArgosyError) -> None:
+        """Nothing of what is staged was written: take it back, and refuse further writes until `recovered`."""
+        self._read_only = error
+        staged = [*self._writing, *self._pending]
+        self._writing, self._pending = [], []
+        self._staged.clear()
+        self._next_revision = self.revision + 1  # a revision without a row would look like a lost one
+        for callback in self._on_refusal:
+            callback()
+        self._fail([each.done for each in staged], error)
+
+    def recovered(self) -> None:
+        self._read_only = None
+
     def failed(self, message: str) -> None:
         """The journal is dead. Nothing that was not acknowledged ever will be."""
         self._failure = message
         waiting = [staged.done for staged in (*self._writing, *self._pending)] + [done for _, done in self._compactions]
         self._writing, self._pending, self._compactions = [], [], []
+        self._fail(waiting, TransientError(message))
+
+    def _fail(self, waiting: Iterable[asyncio.Future[None]], error: ArgosyError) -> None:
         for done in waiting:
             if not done.done():
-                done.set_exception(TransientError(message))
+                done.set_exception(error)
                 done.exception()  # who awaits it hears of it; who does not needs no report of its own
 
     def end_watches(self, bucket: str = "") -> None:
@@ -292,7 +323,7 @@ class Store:
         while (self._pending or self._writing) and not self._failure:
             try:
                 await self.settled()
-            except TransientError:
+            except ArgosyError:
                 break
         self.end_watches()
         await self._journal.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import stat
 import subprocess
@@ -22,6 +23,7 @@ from argosy.apiserver.store import Retention, Store
 from argosy.apiserver.store import database as database_module
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.apiserver.store import history as history_module
+from argosy.apiserver.store.damage import row_checksum
 from argosy.model.errors import Gone, UserError
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.proof_scale import is_full
@@ -157,7 +159,12 @@ def test_a_sealed_body_that_was_moved_to_another_name_is_refused(path: Path) -> 
 
     options = {"key": KEY, "encrypted_buckets": frozenset({SECRETS})}
     with_store(path, write, **options)
-    apsw.Connection(str(path)).execute("UPDATE history SET name = 'b'")
+    connection = apsw.Connection(str(path))
+    ((place, body_on_disk),) = connection.execute("SELECT json_array(rev, deleted, sealed, prev), body FROM history")
+    revision, deleted, sealed, prev = json.loads(place)
+    checksum = row_checksum(revision, SECRETS, "ns", "b", deleted, sealed, prev, body_on_disk)
+    connection.execute("UPDATE history SET name = 'b', sum = ?", (checksum,))
+    connection.close()
     assert "core/secrets/ns/b at revision 1 cannot be decrypted" in refusal(path, **options)
 
 
@@ -248,14 +255,52 @@ def test_an_older_store_is_migrated_step_by_step(path: Path, monkeypatch: pytest
         await fill(store, "a")
 
     with_store(path, write)
-    monkeypatch.setattr(database_module, "SCHEMA_VERSION", 3)
+    monkeypatch.setattr(database_module, "SCHEMA_VERSION", 4)
     assert "cannot upgrade" in refusal(path)
-    monkeypatch.setitem(database_module.MIGRATIONS, 1, "CREATE TABLE second(x)")
-    monkeypatch.setitem(database_module.MIGRATIONS, 2, "INSERT INTO second VALUES(3)")
+    monkeypatch.setitem(database_module.MIGRATIONS, 2, "CREATE TABLE second(x)")
+    monkeypatch.setitem(database_module.MIGRATIONS, 3, "INSERT INTO second VALUES(3)")
     assert with_store(path, nothing) == 1
     connection = apsw.Connection(str(path))
-    assert connection.pragma("user_version") == 3
+    assert connection.pragma("user_version") == 4
     assert connection.execute("SELECT x FROM second").fetchall() == [(3,)]
+
+
+def make_format_1(path: Path, *bodies: bytes) -> None:
+    """A store as argosy made it before rows had checksums."""
+    path.parent.mkdir(parents=True)
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", "WAL")
+    connection.execute("""
+CREATE TABLE history(
+  rev INTEGER PRIMARY KEY, bucket TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+  deleted INTEGER NOT NULL, sealed INTEGER NOT NULL, prev INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE meta(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES('compacted', 0);
+""")
+    for number, body_on_disk in enumerate(bodies, 1):
+        row = (number, B, "ns", f"k{number}", body_on_disk)
+        connection.execute("INSERT INTO history VALUES(?, ?, ?, ?, 0, 0, 0, ?)", row)
+    connection.execute(f"PRAGMA application_id = {database_module.APPLICATION_ID}; PRAGMA user_version = 1")
+    connection.close()
+
+
+def test_a_store_without_checksums_gets_them(path: Path) -> None:
+    make_format_1(path, body(1), body(2))
+
+    async def look(store: Store) -> list[bytes]:
+        return [entry.body for entry in store.list(B)]
+
+    assert with_store(path, look) == [body(1), body(2)]
+    assert with_store(path, look) == [body(1), body(2)]
+    apsw.Connection(str(path)).execute("UPDATE history SET body = ? WHERE rev = 2", (body(3),))
+    assert "core/configmaps/ns/k2 at revision 2 is not as it was written" in refusal(path)
+
+
+def test_a_store_without_checksums_that_is_damaged_is_refused(path: Path) -> None:
+    make_format_1(path, body(1), b'{"metadata"')
+    before = path.read_bytes()
+    assert "the row of revision 2 is not JSON" in refusal(path)
+    assert path.read_bytes() == before
 
 
 def test_a_damaged_store_is_refused_with_what_to_do(path: Path) -> None:

@@ -1,0 +1,64 @@
+"""Detection of damaged rows: a checksum for each row, and the sentences for people.
+
+In: values of a row. Out: a checksum, or a Damage. Never: repairs or removes anything.
+
+SQLite notices a damaged page only where its structure is wrong. A flipped bit in a value is another value, so every row
+has a CRC-32 of all its columns.
+"""
+
+from __future__ import annotations
+
+import shlex
+import zlib
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from argosy.model.errors import ClusterError, UserError
+
+
+class Damage(Exception):
+    """The file holds something that argosy did not write there. The text says what."""
+
+
+def row_checksum(
+    revision: int, bucket: str, namespace: str, name: str, deleted: int, sealed: int, prev: int, body: bytes
+) -> int:
+    place = f"{revision}\0{bucket}\0{namespace}\0{name}\0{deleted}\0{sealed}\0{prev}\0".encode()
+    return zlib.crc32(body, zlib.crc32(place))
+
+
+def checksum_of_unchecked_row(*values: Any) -> int:
+    """The checksum of a row of format 1, which has none. Raises Damage for a row that cannot be right."""
+    try:
+        sealed, body = values[5], values[7]
+        if not sealed:
+            orjson.loads(body)
+        return row_checksum(*values)
+    except (TypeError, ValueError) as error:
+        raise Damage(f"the row of revision {values[0]} is not JSON") from error
+
+
+def compacted_checksum(revision: int) -> int:
+    return zlib.crc32(b"compacted\0%d" % revision)
+
+
+def object_name(bucket: str, namespace: str, name: str) -> str:
+    return "/".join(part for part in (bucket, namespace, name) if part)
+
+
+def damaged_on_opening(path: Path, what: object) -> UserError:
+    """The refusal to start. Nothing in the folder was changed."""
+    reset = f"argosy sandbox reset --data-dir {shlex.quote(str(path.parent))}"
+    message = f"the store is damaged ({what}); restore it from a copy of the data folder, or remove it with: {reset}"
+    return UserError(message, where=str(path))
+
+
+def damaged_while_running(path: Path, what: object) -> ClusterError:
+    """k8s: an object that cannot be decoded is an InternalError. What is in memory is not affected."""
+    message = (
+        f"{path} is damaged ({what}); objects are served from memory: save them with `kubectl get -o yaml`, "
+        "stop argosy and restore the data folder from a copy"
+    )
+    return ClusterError(message, code=500, reason="InternalError", details={})
