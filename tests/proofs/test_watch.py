@@ -19,6 +19,7 @@ from argosy.apiserver.store import ADDED, DELETED, MODIFIED, Event, Store
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.apiserver.store import history as history_module
 from argosy.apiserver.store import window as window_module
+from argosy.apiserver.store.damage import compacted_checksum
 from argosy.apiserver.store.watch import Watch
 from argosy.apiserver.store.window import Log
 from argosy.model.errors import Gone
@@ -238,7 +239,8 @@ def compact_one_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def greedy(connection: object, low: int, high: int) -> None:
         step(connection, low, high + 1)  # type: ignore[arg-type]
-        connection.execute("UPDATE meta SET value = ? WHERE name = 'compacted'", (high,))  # type: ignore[attr-defined]
+        for name, value in (("compacted", high), ("compacted_sum", compacted_checksum(high))):
+            connection.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))  # type: ignore[attr-defined]
 
     monkeypatch.setattr(history_module, "compact_step", greedy)
 

@@ -34,6 +34,7 @@ from argosy.apiserver.upkeep.events import expire
 from argosy.apiserver.upkeep.garbage import Garbage
 from argosy.apiserver.upkeep.keeper import Keeper
 from argosy.apiserver.upkeep.namespaces import Namespaces
+from argosy.cluster.private_file import check_private
 from argosy.model.errors import UserError
 
 ENCRYPTED = frozenset({"secrets"})
@@ -104,6 +105,8 @@ async def _open_store(folder: Folder | None) -> Store:
     if folder is None:
         return await Store.open(None)
     key = await asyncio.to_thread(_secret_key, folder.secret_key)
+    await asyncio.to_thread(check_private, folder.database)
+    await asyncio.to_thread(check_private, folder.token_key)
     return await Store.open(folder.database, key=key, encrypted_buckets=ENCRYPTED)
 
 
@@ -111,6 +114,7 @@ def _secret_key(file: Path) -> bytes:
     """The key that Secrets are encrypted with at rest; only its owner may read it."""
     if not file.exists():
         write_private(file, secrets.token_bytes(KEY_BYTES))
+    check_private(file)
     key = file.read_bytes()
     if len(key) != KEY_BYTES:
         message = f"has {len(key)} bytes, a key has {KEY_BYTES}; put the right key back, or reset the sandbox"

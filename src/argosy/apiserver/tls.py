@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cluster.private_file import check_private
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Certificates:
 def certificates(folder: Path) -> Certificates:
     """Those in the folder; made where they are missing or about to end. Keys are readable by their owner only."""
     found = Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+    check_private(found.key)
     if not all(file.exists() for file in (found.authority, found.certificate, found.key)) or _ends_soon(found):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _make(found)
@@ -177,6 +179,7 @@ def write_private(file: Path, data: bytes) -> None:
     part.unlink(missing_ok=True)
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as out:
+        os.fchmod(handle, 0o600)  # whatever the umask takes away
         out.write(data)
         out.flush()
         os.fsync(handle)

@@ -20,6 +20,7 @@ from argosy.apiserver import refusals
 from argosy.apiserver.metadata import stamp
 from argosy.apiserver.tls import write_private
 from argosy.cluster import User
+from argosy.cluster.private_file import check_private
 from argosy.model.manifest import Manifest
 from argosy.schema import fault
 from argosy.schema.kinds import Resource
@@ -179,6 +180,7 @@ def _read_or_make(file: Path | None) -> RSAPrivateKey:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     if file is not None and file.exists():
+        check_private(file)
         key = serialization.load_pem_private_key(file.read_bytes(), None)
         assert isinstance(key, rsa.RSAPrivateKey)
         return key

@@ -26,6 +26,7 @@ from argosy.app.folder import DataFolder, Run, write_text
 from argosy.app.known_logs import FirstWhoKnows
 from argosy.app.part_logs import PartLogs
 from argosy.cluster import Cluster, PodLogs, SomeLogs
+from argosy.cluster.private_file import check_private
 from argosy.model.manifest import dump
 from argosy.runtime import AddOn
 
@@ -165,4 +166,5 @@ def _admin_token(folder: DataFolder) -> str:
     """Kept, so that a kubeconfig outlives a restart."""
     if not folder.admin_token.exists():
         write_text(folder.admin_token, secrets.token_urlsafe(32))
+    check_private(folder.admin_token)
     return folder.admin_token.read_text()

@@ -30,6 +30,7 @@ from argosy.app.probing import Signs, probed
 from argosy.app.target import TargetOptions
 from argosy.app.telling import masked
 from argosy.cluster import Cluster
+from argosy.cluster.private_file import check_private
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
@@ -224,6 +225,7 @@ def _certificate(options: PageOptions) -> Certificate | None:
     from argosy.apiserver.tls import self_signed, speaks_for
 
     if options.certificate and options.key:
+        check_private(options.key, follow_links=True)
         return Certificate(options.certificate, options.key)
     if options.listen in LOOPBACK:
         return None
@@ -232,6 +234,7 @@ def _certificate(options: PageOptions) -> Certificate | None:
     addresses = ["127.0.0.1", "::1", *([] if options.listen in EVERYWHERE else [options.listen])]
     if not made.key.exists() or not speaks_for(made.certificate, names, addresses):
         self_signed(made.certificate, made.key, names, addresses)
+    check_private(made.key)
     return made
 
 

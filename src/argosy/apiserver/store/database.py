@@ -177,8 +177,9 @@ def _prepare_schema(connection: apsw.Connection, path: Path) -> None:
         )
     while (version := connection.pragma("user_version")) < SCHEMA_VERSION:
         if version not in MIGRATIONS:
-            message = f"the store has format {version}, which this argosy cannot upgrade; choose another --data-dir"
-            raise UserError(f"{message}, or remove all in it with: argosy sandbox reset", where=str(path))
+            advice = "open it with the argosy that wrote it, or remove all in it with: argosy sandbox reset"
+            message = f"the store has format {version}, which this argosy cannot upgrade; {advice}"
+            raise UserError(message, where=str(path))
         connection.create_scalar_function("checksum_of_row", checksum_of_unchecked_row)
-        connection.create_scalar_function("checksum_of_compacted", compacted_checksum)
+        connection.create_scalar_function("checksum_of_compacted", lambda *values: compacted_checksum(values[0]))
         connection.execute(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT")

@@ -25,7 +25,7 @@ def is_full(error: apsw.Error, connection: apsw.Connection) -> bool:
     """True if there was no room. SQLite has rolled the transaction back then, and later ones may succeed."""
     if isinstance(error, apsw.FullError):
         return True
-    return error.extendedresult in WRITES and connection.system_errno in NO_SPACE
+    return getattr(error, "extendedresult", 0) in WRITES and connection.system_errno in NO_SPACE
 
 
 def storage_full(path: Path) -> StorageFull:

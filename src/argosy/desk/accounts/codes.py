@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from argosy.cluster.private_file import check_private
 from argosy.desk.accounts.reading import ADMIN
 from argosy.model.errors import UserError
 
@@ -35,13 +36,14 @@ class Codes:
         self._folder, self._now = folder, now
 
     def mint(self, name: str = ADMIN) -> str:
+        check_private(self._folder / KEY)
         text = f"{secrets.token_hex(16)}.{int(self._now()) + SECONDS}.{name}"
         return f"{text}.{self._signed(text)}"
 
     def redeem(self, code: str) -> str | None:
         """Whose it is; None where it does not count, or did already."""
         found = _FORM.fullmatch(code)
-        if not found:
+        if not found or not self._is_key_private():
             return None
         once, until, name, signature = found.groups()
         if not hmac.compare_digest(signature, self._signed(f"{once}.{until}.{name}")):
@@ -63,6 +65,14 @@ class Codes:
         try:
             os.close(os.open(used / f"{once}.{until}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
+            return False
+        return True
+
+    def _is_key_private(self) -> bool:
+        """Visitors are not told where the key is; whoever mints a code is."""
+        try:
+            check_private(self._folder / KEY)
+        except UserError:
             return False
         return True
 
