@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.sv
 ADDRESSES = ("127.0.0.1", "::1", "10.96.0.1")
 YEARS = timedelta(days=3650)
 RENEW_BEFORE = timedelta(days=30)
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,17 @@ def _pem(certificate: Certificate) -> bytes:
 
 def write_private(file: Path, data: bytes) -> None:
     """Whole or not at all, even if the power fails now; readable by its owner only."""
+    try:
+        _write_private(file, data)
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        file.with_name(f".{file.name}.part").unlink(missing_ok=True)
+        message = "cannot be written, because the disk is full; free some space, then try again"
+        raise UserError(message, where=str(file)) from error
+
+
+def _write_private(file: Path, data: bytes) -> None:
     part = file.with_name(f".{file.name}.part")
     part.unlink(missing_ok=True)
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

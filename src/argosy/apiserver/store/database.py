@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 
 from argosy.apiserver.store.damage import Damage, checksum_of_unchecked_row, compacted_checksum, damaged_on_opening
+from argosy.apiserver.store.disk_space import has_space
 from argosy.apiserver.store.seal import Seal
 from argosy.model.errors import UserError
 
@@ -81,8 +82,8 @@ def opening_error(error: apsw.Error, path: Path) -> UserError:
         return damaged_on_opening(path, error)
     elif isinstance(error, apsw.BusyError):
         message = "another program holds the store locked; close it first"
-    elif isinstance(error, apsw.FullError):
-        message = "the disk is full; make room, then start again"
+    elif isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and not has_space(path)):
+        message = "the disk that holds it is full; free some space, then start again"
     else:
         message = f"the store cannot be opened: {error}; check the disk and the permissions"
     return UserError(message, where=str(path))

@@ -15,7 +15,8 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.store import Store
 from argosy.apiserver.store import diskjournal as diskjournal_module
-from argosy.model.errors import StorageFull
+from argosy.apiserver.tls import write_private
+from argosy.model.errors import StorageFull, UserError
 from argosy.model.manifest import Manifest
 from support.api_client import TOKEN, Api
 from support.deadlines import wait_until_async
@@ -132,6 +133,33 @@ def test_what_was_acknowledged_before_the_disk_was_full_is_there_after_a_stop(sm
     written = asyncio.run(fill())
     (small_disk / "ballast").unlink()
     assert asyncio.run(count()) == written
+
+
+def test_a_store_that_cannot_be_opened_for_lack_of_space_says_so(small_disk: Path) -> None:
+    path = small_disk / "argosy.db"
+
+    async def open_and_close() -> None:
+        store = await Store.open(path)
+        await store.put(BUCKET, "ns", "a", body)
+        await store.close()
+
+    asyncio.run(open_and_close())
+    ballast = fill_disk(small_disk)
+    with pytest.raises(UserError, match="the disk that holds it is full; free some space, then start again") as caught:
+        asyncio.run(open_and_close())
+    assert caught.value.where == str(path)
+    ballast.unlink()
+    asyncio.run(open_and_close())
+
+
+def test_a_key_that_cannot_be_written_for_lack_of_space_names_its_file(small_disk: Path) -> None:
+    ballast = fill_disk(small_disk)
+    with pytest.raises(UserError, match="cannot be written, because the disk is full") as caught:
+        write_private(small_disk / "secret.key", bytes(100_000))
+    assert caught.value.where == str(small_disk / "secret.key")
+    assert [file.name for file in small_disk.iterdir()] == ["ballast"]
+    ballast.unlink()
+    write_private(small_disk / "secret.key", bytes(32))
 
 
 def service(number: int) -> Manifest:
