@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,41 +18,20 @@ from argosy.model.errors import StorageFull, UserError
 from argosy.model.manifest import Manifest
 from support.api_client import TOKEN, Api
 from support.deadlines import wait_until_async
+from support.small_disk import fill_disk, mounted_disk
 
 BUCKET = "configmaps"
-DISK_BYTES = 6 * 1024 * 1024
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=0700", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("a small disk needs the right to mount one: run this as root")
-    try:
+    with mounted_disk(tmp_path / "disk") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @pytest.fixture(autouse=True)
 def quick_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diskjournal_module, "PROBE_SECONDS", 0.02)
-
-
-def fill_disk(folder: Path) -> Path:
-    """Leaves no free block."""
-    ballast = folder / "ballast"
-    with ballast.open("wb", buffering=0) as file:
-        for size in (1 << 16, 1 << 12, 1):
-            while True:
-                try:
-                    if not file.write(bytes(size)):
-                        break
-                except OSError:
-                    break
-    return ballast
 
 
 def body(revision: int) -> bytes:
