@@ -17,7 +17,7 @@ from argosy.apiserver.http.render import Rendering
 from argosy.apiserver.listing import Matcher, Query, check_options, parse_version
 from argosy.apiserver.store import Entry, Event, Store
 from argosy.apiserver.store import Watch as StoreWatch
-from argosy.model.errors import Gone
+from argosy.model.errors import ClusterError, Gone
 from argosy.model.manifest import Manifest
 
 BOOKMARK_EVERY = 60.0
@@ -81,6 +81,9 @@ async def _lines(
                 continue
             except Gone as error:
                 yield rendering.error(refusals.expired(error.message))
+                return
+            except ClusterError as error:  # the history on disk is damaged
+                yield rendering.error(error)
                 return
             if not batch:
                 return
