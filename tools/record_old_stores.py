@@ -1,4 +1,6 @@
-"""Writes stores of the sandbox by older commits, and keeps them as SQL, for tests/unit/apiserver/test_old_stores.py.
+"""Writes stores of the sandbox by older commits, and keeps them as SQL.
+
+They are for tests/component/apiserver/store/test_old_stores.py.
 
 In: commits (default: COMMITS). Out: tests/data/old-stores/COMMIT.json: the dump, and the key of its Secrets.
 Development only. Run before the format of the store changes: python tools/record_old_stores.py COMMIT
@@ -21,7 +23,7 @@ import apsw.shell
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "tests" / "data" / "old-stores"
-COMMITS = ("4f81d8f8", "0a9ffd50")  # the first whole one of the sandbox, and a later one
+COMMITS = ("4f81d8f8", "0a9ffd50", "560b1f85")  # the first whole one of the sandbox, a later one, and format 2
 
 # Runs by the old code, so it uses only what was there from the beginning.
 WRITER = '''

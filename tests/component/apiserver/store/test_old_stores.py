@@ -24,6 +24,7 @@ def restored(record: Path, folder: Path) -> Folder:
     connection = apsw.Connection(str(folder / "argosy.db"))
     connection.execute("\n".join(kept["sql"]))
     connection.close()
+    (folder / "argosy.db").chmod(0o600)
     key = folder / "secret.key"
     key.write_bytes(base64.b64decode(kept["secret.key"]))
     key.chmod(0o600)
@@ -59,8 +60,8 @@ def test_there_is_a_record_of_the_format_that_is_written_now() -> None:
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        (SCHEMA_VERSION + 1, "was written by a newer argosy (format 2, not 1); upgrade argosy"),
-        (0, "has format 0, which this argosy cannot upgrade; choose another --data-dir, or remove"),
+        (SCHEMA_VERSION + 1, f"was written by a newer argosy (format {SCHEMA_VERSION + 1}, not {SCHEMA_VERSION}); upgrade"),
+        (0, "has format 0, which this argosy cannot upgrade; open it with the argosy that wrote it, or remove"),
     ],
 )
 async def test_a_store_of_another_format_says_what_to_do_and_stays_as_it_is(
