@@ -119,15 +119,14 @@ class ApplicationMasks:
         return self._mask.within(scope).hide_values(manifest)
 
     def _masked(self, manifest: Manifest) -> Manifest:
-        """What people wrote, without passwords in addresses; what was observed, without values of its Secrets."""
+        """Without the passwords of addresses that people wrote, and without the values of its Secrets."""
         made = manifest
         data = orjson.dumps(manifest)
         if b"@" in data and b"://" in data:
             written = {name: without_passwords(manifest.get(name)) for name in ("metadata", "spec")}
             made = {**manifest, **written}
         if self._mask.needles.near(data):
-            observed = {name: made[name] for name in made if name not in ("metadata", "spec", "kind", "apiVersion")}
-            made = {**made, **self._mask.within(self._build(manifest)).hide_values(observed)}
+            made = self._mask.within(self._build(manifest)).hide_values(made)
         return made
 
     # -- of lists ------------------------------------------------------------------------------------------------
