@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 ISSUER = "https://kubernetes.default.svc"
 SHORTEST, USUAL, LONGEST = 600, 3600, 1 << 32
+LEEWAY_SECONDS = 60  # k8s: a clock that is set back a little must not refuse tokens that were given just before
 ACCOUNT = "system:serviceaccount"
 _REQUEST = Resource("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", "tokenrequest", True, ("create",))
 
@@ -108,7 +109,7 @@ class Tokens:
     def user(self, token: str, now: datetime, audiences: Sequence[str] = (ISSUER,)) -> User | None:
         """Who a token stands for; None unless it is ours, whole, in time, for one of these, and its account lives."""
         claims = self._claims(token)
-        if claims is None or not claims["nbf"] <= now.timestamp() < claims["exp"]:
+        if claims is None or not claims["nbf"] - LEEWAY_SECONDS <= now.timestamp() < claims["exp"]:
             return None
         if not set(audiences) & set(claims["aud"]):
             return None

@@ -89,6 +89,14 @@ async def test_a_token_is_not_good_before_its_time(api: Api, clock: Clock) -> No
     assert (await who(api, token))[0] == 401
 
 
+async def test_a_token_is_good_after_the_clock_was_set_back_a_little(api: Api, clock: Clock) -> None:
+    token = await issued(api, expirationSeconds=600)
+    clock.now -= timedelta(seconds=59)
+    assert (await who(api, token))[0] == 201
+    clock.now -= timedelta(seconds=2)
+    assert (await who(api, token))[0] == 401
+
+
 async def test_a_token_dies_with_its_account_though_another_takes_the_name(api: Api) -> None:
     token = await issued(api)
     await api.delete(ACCOUNT)
