@@ -7,8 +7,10 @@ for nothing shown; tells why it does not; keeps a password or a token.
 from __future__ import annotations
 
 import asyncio
+import hmac
 from collections.abc import Iterable
 from dataclasses import replace
+from hashlib import sha256
 from typing import Final
 
 from argosy.cluster import Cluster
@@ -205,7 +207,7 @@ class Identities:
         account = self.standing.accounts.get(name)
         if account is None or is_reserved(name) or capability not in CAPABILITIES or not account.can(capability):
             raise BadToken("there is no such account, or it may not")
-        if claims.issued <= account.changed:
+        if claims.issued <= account.changed and not self._is_of_password(claims, account, capability):
             raise BadToken("the password has changed since")
         if capability == LOGIN:
             self._check_session(claims)
@@ -294,10 +296,25 @@ class Identities:
         return account
 
     def _session(self, account: Account, *, is_browser: bool) -> str:
-        issued = max(self._now(), account.changed + 1)
+        issued, session = max(self._now(), account.changed + 1), new_id()
+        if self._is_from_future(account):
+            issued, session = self._now(), f"{self._password_mark(account)}{session}"
         lasts = min(IDLE, self._duration()) if is_browser else self._duration()
-        claims = Claims(ISSUER, f"{account.name}:{LOGIN}", new_id(), issued, issued + lasts, issued)
+        claims = Claims(ISSUER, f"{account.name}:{LOGIN}", session, issued, issued + lasts, issued)
         return tokens.sign(claims, self.key)
+
+    def _is_of_password(self, claims: Claims, account: Account, capability: str) -> bool:
+        """True for a session that names the password, because the time of that one says nothing."""
+        is_named = claims.id.startswith(self._password_mark(account))
+        return capability == LOGIN and self._is_from_future(account) and is_named
+
+    def _is_from_future(self, account: Account) -> bool:
+        """True if the password was set before the clock was set back: no session would be younger than it for long."""
+        return account.changed > self._now() + SKEW
+
+    def _password_mark(self, account: Account) -> str:
+        """Begins the id of such sessions: they end when the password is changed."""
+        return f"{hmac.new(self.key, b'password' + account.password, sha256).hexdigest()[:32]}."
 
     def _duration(self) -> int:
         """argo: users.session.duration; never longer than a day."""

@@ -77,3 +77,25 @@ async def test_a_code_opens_once_also_when_the_clock_was_ahead_for_a_moment(tmp_
     assert codes.redeem(codes.mint()) == "admin"
     now[0] -= 3600
     assert codes.redeem(code) is None
+
+
+async def test_a_password_that_was_set_while_the_clock_was_ahead_opens_and_ends_older_sessions(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    before = await room.identities.login("ann", PASSWORD)
+    room.clock.set_by(DAY)
+    await room.identities.book.set_password("ann", "another horse")
+    await room.glance.look()
+    ahead = await room.identities.login("ann", "another horse")
+    room.clock.set_by(-DAY)
+    room.clock.leap(5)
+    assert await room.is_refused(before)
+    session = await room.identities.login("ann", "another horse")
+    assert await room.who(session) is not None
+    await room.identities.book.set_password("ann", "third horse")
+    await room.glance.look()
+    for token in (before, ahead, session):
+        assert await room.is_refused(token)
+    assert await room.who(await room.identities.login("ann", "third horse")) is not None
+    room.clock.leap(DAY + 60)
+    for token in (before, ahead, session):
+        assert await room.is_refused(token)
