@@ -7,6 +7,7 @@ Never: reads or writes kinds that are not built in; broken bytes are a ManifestE
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import NamedTuple
 
 from argosy.model.errors import ManifestError
@@ -15,10 +16,12 @@ from argosy.model.names import split_api_version
 from argosy.schema import proto_write
 from argosy.schema.proto_bytes import BYTES, bytes_field, split
 from argosy.schema.proto_read import Reading
-from argosy.schema.types import META, Type, named, type_of
+from argosy.schema.types import EVERYWHERE, META, Type, named, type_of
 
 CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 PREFIX = b"k8s\x00"
+ENVELOPE_FIELDS, HEAD_FIELDS = 4, 2  # typeMeta, raw, contentEncoding, contentType; apiVersion, kind
+HEAD = 1
 
 
 class ProtoObject(NamedTuple):
@@ -31,8 +34,9 @@ def decode(data: bytes) -> ProtoObject:
     """The manifest in an envelope, with kind and apiVersion. Unknown fields are passed over, as in Go."""
     if data[:4] != PREFIX:
         raise ManifestError(f"provided data does not appear to be a protobuf message, expected prefix {list(PREFIX)}")
-    parts = _parts(data[4:])
-    api_version, kind = (_parts(parts.get(1, b"")).get(number, b"").decode("utf-8", "replace") for number in (1, 2))
+    parts = _parts(data[4:], ENVELOPE_FIELDS, merged=(HEAD,))
+    head = _parts(parts.get(HEAD, b""), HEAD_FIELDS)
+    api_version, kind = (head.get(number, b"").decode("utf-8", "replace") for number in (1, 2))
     type_ = _type(api_version, kind)
     try:
         value = Reading().message(type_, parts.get(2, b""), 0)
@@ -62,16 +66,32 @@ def encode_event(event: str, encoded: bytes) -> bytes:
     return struct.pack(">I", len(frame)) + frame
 
 
-def _parts(data: bytes) -> dict[int, bytes]:
-    return {number: value for number, wire, value in split(data) if wire == BYTES and isinstance(value, bytes)}
+def _parts(data: bytes, known: int, merged: tuple[int, ...] = ()) -> dict[int, bytes]:
+    """The known fields of an envelope or of its head; all are bytes or texts. Messages merge with earlier ones."""
+    parts: dict[int, list[bytes]] = {}
+    for number, wire, value in split(data):
+        if number <= known:
+            if wire != BYTES or not isinstance(value, bytes):
+                raise ManifestError(f"proto: wrong wireType = {wire} for field {number} of the envelope")
+            if number not in merged:
+                parts[number] = []
+            parts.setdefault(number, []).append(value)
+    return {number: b"".join(values) for number, values in parts.items()}
 
 
 def _type(api_version: str, kind: str) -> Type:
     group, version = split_api_version(api_version)
     type_ = type_of(group, version, kind)
-    if type_ is None:
+    if type_ is None or (kind in EVERYWHERE and (group, version) not in _group_versions()):
         raise ManifestError(f'no kind "{kind}" is registered for version "{api_version}"')
     return type_
+
+
+@cache
+def _group_versions() -> frozenset[tuple[str, str]]:
+    from argosy.schema.builtin import BUILT_IN
+
+    return frozenset((resource.group, resource.version) for resource in BUILT_IN)
 
 
 def _envelope(api_version: str, kind: str, raw: bytes) -> bytes:

@@ -61,6 +61,7 @@ class Reading:
         if depth > MAX_DEPTH or self.messages > MAX_MESSAGES:
             raise ManifestError("proto: the message is nested too deeply or has too many parts")
         entries = _entries(type_)
+        messages: dict[int, list[bytes]] = {}
         for number, wire, value in split(data):
             entry = entries.get(number)
             if entry is None:
@@ -69,6 +70,10 @@ class Reading:
             if wire != expected:
                 self.unusual(made, entry, wire, value)
             elif shape == "one":
+                if field_type.kind == "struct":
+                    made.setdefault(name, None)  # fields keep their order
+                    messages.setdefault(number, []).append(value)  # type: ignore[arg-type]
+                    continue
                 new = convert(self, value, depth + 1)
                 if new or not drops:
                     made[name] = new
@@ -81,6 +86,16 @@ class Reading:
                 made.setdefault(name, {})[key] = item
             else:
                 self.fill(made, field_type, value, depth + 1)  # type: ignore[arg-type]
+        for number, values in messages.items():
+            self.merge(made, entries[number], b"".join(values), depth + 1)
+
+    def merge(self, made: dict[str, Any], entry: _Entry, data: bytes, depth: int) -> None:
+        """k8s: a message that comes twice is merged, as if its bytes followed each other."""
+        new = entry.convert(self, data, depth)
+        if new or not entry.drops:
+            made[entry.name] = new
+        else:
+            made.pop(entry.name, None)
 
     def unusual(self, made: dict[str, Any], entry: _Entry, wire: int, value: Any) -> None:
         """A list of numbers may be packed; every other surprise is an error."""

@@ -30,7 +30,7 @@ _PACKAGES = {
     "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 }
 # k8s: these belong to meta/v1 and are known in every group and version.
-_EVERYWHERE = frozenset({"DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "Status", "WatchEvent"})
+EVERYWHERE = frozenset({"DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "Status", "WatchEvent"})
 _SCALARS = frozenset({"string", "int32", "int64", "bool", "float64", "bytes"})
 _UNTYPED = frozenset({"Raw", "SchemaOrBool", "SchemaOrArray", "SchemaOrStringArray"})
 _GO_NAMES = {"bytes": "[]uint8"}
@@ -221,7 +221,7 @@ def type_of(group: str, version: str, kind: str) -> Type | None:
         if tail and not tail.endswith("k8s.io"):
             return None
         package = f"io.k8s.api.{head}"
-    name = f"{META}.{kind}" if kind in _EVERYWHERE else f"{package}.{version}.{kind}"
+    name = f"{META}.{kind}" if kind in EVERYWHERE else f"{package}.{version}.{kind}"
     text = table("types").get(name, "=")
     if text.startswith("="):
         return None

@@ -254,3 +254,29 @@ def test_a_watch_event_is_framed_by_its_length() -> None:
     frame = proto.encode_event("ADDED", encoded)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert split(frame[4:]) == [(1, 2, b"ADDED"), (2, 2, bytes_field(1, encoded))]
+
+
+def test_a_message_that_comes_twice_is_merged() -> None:
+    """As Go does. The bytes are joined once: many repeats of one field must not take quadratic time."""
+    metadata = [bytes_field(1, bytes_field(1, b"name")), bytes_field(1, bytes_field(3, b"ml"))]
+    found = config_map(b"".join(metadata) + bytes_field(1, b"") * 10)["metadata"]
+    assert (found["name"], found["namespace"]) == ("name", "ml")
+    repeated = [bytes_field(1, bytes_field(1, b"%09d" % number)) for number in range(200_000)]
+    assert config_map(b"".join(repeated))["metadata"]["name"] == "000199999"
+
+
+@pytest.mark.parametrize("head", [
+    number_field(1, 5) + bytes_field(2, b"ConfigMap"), bytes_field(1, b"v1") + number_field(2, 5),
+])  # fmt: skip
+def test_a_head_of_another_wire_type_is_refused(head: bytes) -> None:
+    with pytest.raises(ManifestError, match="wrong wireType = 0"):
+        proto.decode(b"k8s\x00" + bytes_field(1, head) + bytes_field(2, b""))
+    good = bytes_field(1, bytes_field(1, b"v1") + bytes_field(2, b"ConfigMap"))
+    with pytest.raises(ManifestError, match="wrong wireType = 0"):
+        proto.decode(b"k8s\x00" + good + number_field(2, 1))
+
+
+def test_options_of_a_version_that_nobody_serves_are_refused() -> None:
+    with pytest.raises(ManifestError, match='no kind "DeleteOptions" is registered for version "v61"'):
+        proto.decode(envelope("v61", "DeleteOptions", b""))
+    assert proto.decode(envelope("apps/v1", "DeleteOptions", b"")).kind == "DeleteOptions"

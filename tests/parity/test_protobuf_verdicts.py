@@ -1,0 +1,36 @@
+"""Mutated protobuf bodies, beside what Kubernetes' own decoder made of them (tools/protobuf_verdicts)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from argosy.model.errors import ManifestError
+from argosy.schema import proto
+
+TABLE = Path(__file__).parents[1] / "data/protobuf/verdicts.txt"
+NO_OBJECT = ("refused", "unwritable")  # an object that Go reads and cannot write as JSON could not be stored, either
+GROUP = re.compile(r"illegal wireType [34]$")  # Go passes over groups that it does not know; no client writes any
+
+
+def verdict(body: bytes) -> str:
+    try:
+        value = proto.decode(body).value
+    except ManifestError as error:
+        return "group" if GROUP.search(str(error)) else "refused"
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_every_recorded_body_is_read_or_refused_as_by_kubernetes() -> None:
+    rows = [line.split(" ") for line in TABLE.read_text().splitlines()]
+    assert len(rows) == 600
+    differing = []
+    for said, encoded in rows:
+        ours = verdict(base64.b64decode(encoded))
+        if ours != "group" and ours != ("refused" if said in NO_OBJECT else said):
+            differing.append((said, ours, encoded))
+    assert differing == []

@@ -1,0 +1,66 @@
+"""Protobuf bodies that are almost right, by the million: an object or a Status 400, never a crash, a hang or a flood.
+
+ARGOSY_PROOF_SEED repeats a run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import orjson
+import pytest
+
+from argosy.apiserver.http.bodies import read_object
+from argosy.apiserver.http.negotiate import PROTOBUF
+from argosy.model.errors import ClusterError
+from argosy.model.names import split_api_version
+from argosy.schema import proto_read
+from argosy.schema.types import type_of
+from argosy.schema.wire import decode
+from support.fuzzer import Found, feed
+from support.protobuf_mutations import mutated_messages, real_messages
+
+pytestmark = pytest.mark.tier("test", "prove")
+
+
+def take(body: bytes) -> None:
+    """As the API server reads a body: what is accepted can be stored and sent, what is not is a 400."""
+    try:
+        value = read_object(body, PROTOBUF, "Object", strict=True).value
+    except ClusterError as error:
+        if error.code != 400:
+            raise AssertionError(f"refused with {error.code}") from error
+        orjson.dumps(error.message)  # what is no text could not be answered
+        raise
+    orjson.dumps(value)
+    type_ = type_of(*split_api_version(value["apiVersion"]), value["kind"])
+    assert type_ is not None
+    decode(type_, value, kind=value["kind"], api_version=value["apiVersion"])
+
+
+def test_protobuf_that_is_almost_right_is_read_or_refused(rng: random.Random, size: Callable[..., int]) -> None:
+    count = size(1_000_000, test=4_000)
+    refused = feed(mutated_messages(rng, real_messages(), count), take)
+    assert count / 10 < refused < count * 9 / 10, "the inputs are too good or too bad to show anything"
+
+
+def trust_wire_types(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(proto_read.Reading, "unusual", lambda self, made, entry, wire, value: made.update(x=value))
+
+
+def trust_raw_json(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(proto_read._CONVERT, "Raw", lambda reading, value, depth: orjson.loads(value or b"null"))
+    proto_read._entries.cache_clear()
+
+
+@pytest.mark.parametrize("seed_bug", [trust_wire_types, trust_raw_json])
+def test_the_proof_notices_a_reader_that_is_wrong(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    seed_bug(monkeypatch)
+    try:
+        with pytest.raises(Found):
+            feed(mutated_messages(rng, real_messages(), 30_000), take)
+    finally:
+        proto_read._entries.cache_clear()
