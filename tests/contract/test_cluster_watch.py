@@ -90,7 +90,7 @@ async def test_a_list_of_metadata_has_nothing_else_and_keeps_its_kind(cluster: C
 async def test_a_list_longer_than_a_page_is_whole(
     cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.cluster.kube.PAGE", 10)
+    monkeypatch.setattr("argosy.cluster.paging.PAGE_SIZE", 10)
     await asyncio.gather(*(cluster.create(config(namespace, f"many-{number}", {})) for number in range(25)))
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     assert names(listing) == sorted(f"many-{number}" for number in range(25))

@@ -157,7 +157,7 @@ class Engine:
 
     def _establish(self, known: KnownCluster, secret: Manifest) -> Outpost:
         def connection() -> Connection:
-            return connection_of(values_of(secret), self.settings.programs())
+            return connection_of(values_of(secret), self.settings.programs(), self.settings.max_memory())
 
         assembler = self.pipeline.assembler
         outpost = Outpost(known, connection, self.settings, assembler, self.cache, self.clock, self._noticed_there)

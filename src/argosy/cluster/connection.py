@@ -54,6 +54,7 @@ class Connection:
     password: str = field(default="", repr=False)
     exec_plugin: ExecPlugin | None = None
     acting_as: User | None = None
+    max_memory: int = 0  # bytes that its lists and watches may take; 0: no limit
 
     @property
     def secure(self) -> bool:

@@ -8,6 +8,7 @@ serves them cannot be asked now.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -19,6 +20,10 @@ from argosy.model.names import GroupKind, join_api_version, split_api_version
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 ACCEPT = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), "application/json"))
 AT_ONCE = 8
+MAX_GROUP_VERSIONS = 3_000  # each is asked for alone where a server does not aggregate; the largest clusters have 1,000
+MAX_RESOURCES = 10_000
+# Of what paths are made of. Metrics servers name resources after metrics, so this is wider than the rule for CRDs.
+_SEGMENT = re.compile(r"[A-Za-z0-9_*:.-]{1,253}", re.ASCII)
 FORMS = frozenset({"APIGroupDiscoveryList", "APIVersions", "APIGroupList"})
 T = TypeVar("T")
 
@@ -93,7 +98,10 @@ async def fetch_served(fetch: Fetch, host: str = "", before: ByVersion = NOTHING
         **await _resources(fetch, host, "/api", core, before),
         **await _resources(fetch, host, "/apis", groups, before),
     }
-    return gather([resource for found in versions.values() for resource in found])._replace(versions=versions)
+    resources = [resource for found in versions.values() for resource in found if has_safe_path(resource)]
+    if len(resources) > MAX_RESOURCES:
+        raise Unavailable(f"{host}: serves more than {MAX_RESOURCES} resources; is this an API server?")
+    return gather(resources)._replace(versions=versions)
 
 
 async def _groups(fetch: Fetch) -> Any:
@@ -106,7 +114,7 @@ async def _groups(fetch: Fetch) -> Any:
 
 
 async def _resources(fetch: Fetch, host: str, path: str, document: Any, before: ByVersion) -> ByVersion:
-    if not isinstance(document, dict) or document.get("kind") not in FORMS:
+    if not isinstance(document, dict) or str(document.get("kind")) not in FORMS:
         raise _not_understood(host, path)
     if document["kind"] == "APIGroupDiscoveryList":
         aggregated = _understood(read_aggregated, document, host, path)
@@ -125,6 +133,8 @@ async def _resources(fetch: Fetch, host: str, path: str, document: Any, before: 
                 return () if is_gone else before.get(path, ())
 
     paths = _understood(_version_paths, document, host, path)
+    if len(paths) > MAX_GROUP_VERSIONS:
+        raise Unavailable(f"{host}{path}: names more than {MAX_GROUP_VERSIONS} API versions; is this an API server?")
     return dict(zip(paths, await asyncio.gather(*map(one, paths)), strict=True))
 
 
@@ -139,10 +149,22 @@ def _not_understood(host: str, path: str) -> Unavailable:
     return Unavailable(f"{host}{path}: answered JSON that does not tell which kinds there are; is this an API server?")
 
 
+def has_safe_path(resource: Resource) -> bool:
+    """False where a path with its names would lead elsewhere, such as by `..` to another cluster behind a proxy."""
+    names = [resource.version, resource.plural, resource.kind, *((resource.group,) if resource.group else ())]
+    return all(map(_is_segment, names))
+
+
+def _is_segment(name: object) -> bool:
+    return isinstance(name, str) and name not in (".", "..") and _SEGMENT.fullmatch(name) is not None
+
+
 def _version_paths(document: Mapping[str, Any]) -> Iterator[str]:
     if document["kind"] == "APIVersions":
-        return (f"/api/{version}" for version in document.get("versions") or ())
-    return (f"/apis/{version}" for group in document.get("groups") or () for version in by_preference(group))
+        listed = [str(version) for version in document.get("versions") or ()]
+        return (f"/api/{version}" for version in listed if _is_segment(version))
+    listed = [str(version) for group in document.get("groups") or () for version in by_preference(group)]
+    return (f"/apis/{version}" for version in listed if all(map(_is_segment, version.split("/", 1))))
 
 
 def by_preference(group: Mapping[str, Any]) -> list[str]:

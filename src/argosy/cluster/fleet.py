@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 from argosy.cluster.connection import Connection, ExecPlugin
 from argosy.cluster.kubeconfig import EXEC_VERSIONS
-from argosy.model.errors import UserError
+from argosy.model.errors import ArgosyError, UserError
 from argosy.model.fields import Fields
 from argosy.model.manifest import Manifest
+from argosy.schema.quantity import parse
 
 # Whoever may write a Secret must not be able to run anything at all: these print credentials of clouds.
 PROGRAMS: Final = (
@@ -29,6 +30,8 @@ PROGRAMS: Final = (
     "tbot",
 )
 EXEC_PROGRAMS: Final = "cluster.execPrograms"  # in argosy-cm: more of them
+MAX_MEMORY: Final = "cluster.maxMemory"  # in argosy-cm: what lists and watches of one cluster may take
+USUAL_MAX_MEMORY: Final = 4 * 2**30
 AWS_PROGRAM: Final = "argocd-k8s-auth"
 _LOADERS: Final = ("LD_", "DYLD_", "PYTHON", "NODE_", "BASH", "ENV")  # variables that make a program run something else
 
@@ -36,6 +39,15 @@ _LOADERS: Final = ("LD_", "DYLD_", "PYTHON", "NODE_", "BASH", "ENV")  # variable
 def programs_of(argosy_cm: Mapping[str, str]) -> frozenset[str]:
     """Those that may be run to be let into a cluster."""
     return frozenset({*PROGRAMS, *argosy_cm.get(EXEC_PROGRAMS, "").replace(",", " ").split()})
+
+
+def max_memory_of(argosy_cm: Mapping[str, str]) -> int:
+    """Bytes; the usual limit where the setting is no quantity such as `4Gi`."""
+    given = argosy_cm.get(MAX_MEMORY, "").strip()
+    try:
+        return max(1, int(parse(given))) if given else USUAL_MAX_MEMORY
+    except (ArgosyError, ValueError):
+        return USUAL_MAX_MEMORY
 
 
 def values_of(secret: Manifest) -> dict[str, str]:
@@ -49,7 +61,9 @@ def values_of(secret: Manifest) -> dict[str, str]:
     return found
 
 
-def connection_of(values: Mapping[str, str], programs: Collection[str] = PROGRAMS) -> Connection:
+def connection_of(
+    values: Mapping[str, str], programs: Collection[str] = PROGRAMS, max_memory: int = USUAL_MAX_MEMORY
+) -> Connection:
     """argo: `server`, `name` and the JSON in `config`, which is as strict about kinds of values."""
     server, where = values.get("server", "").rstrip("/"), _where(values)
     check_address(server, where)
@@ -72,6 +86,7 @@ def connection_of(values: Mapping[str, str], programs: Collection[str] = PROGRAM
         tls_server_name=tls.text("serverName"),
         proxy_url=proxy,
         compressed=not config.flag("disableCompression"),
+        max_memory=max_memory,
         **(lets_in if server.startswith("https://") else {}),
     )
 

@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-import orjson
-
 from argosy.cluster import Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.cluster.answers import check_written, estimate_memory, read_event
 from argosy.cluster.connection import Connection
 from argosy.cluster.discovery import Discovery, collection_path
-from argosy.cluster.refusals import Unavailable, not_served
-from argosy.model.errors import ClusterError, Forbidden, Gone, cluster_error
+from argosy.cluster.paging import Pages
+from argosy.cluster.read_budget import UNLIMITED, ReadBudget
+from argosy.cluster.refusals import Unavailable, not_served, plain_status
+from argosy.model.errors import ClusterError, Forbidden, cluster_error
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey, join_api_version, split_api_version
 
@@ -24,14 +25,12 @@ if TYPE_CHECKING:
     from argosy.cluster.contact import Contact
     from argosy.cluster.wire import Wire
 
-PAGE = 500  # k8s: kubectl's and client-go's page
 APPLY = "application/apply-patch+yaml"
 METADATA = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io,application/json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 WATCH_SECONDS = 300  # k8s: client-go asks for 5 to 10 minutes, so that watches do not all end at once
 
 Headers = tuple[tuple[str, str], ...]
-Items = list[Manifest]
 
 
 async def connect(connection: Connection) -> KubeCluster:
@@ -44,7 +43,7 @@ async def connect(connection: Connection) -> KubeCluster:
     except BaseException:
         await wire.close()
         raise
-    cluster = KubeCluster(wire, _Documents(wire).discovery)
+    cluster = KubeCluster(wire, _Documents(wire).discovery, (), ReadBudget(connection.max_memory, wire.host))
     return cluster.acting_as(connection.acting_as) if connection.acting_as else cluster
 
 
@@ -71,10 +70,11 @@ class _Documents:
 class KubeCluster:
     """Close it, or use it as an async context manager. What `acting_as` gives shares the connection."""
 
-    def __init__(self, wire: Wire, discovery: Discovery, headers: Headers = ()) -> None:
+    def __init__(self, wire: Wire, discovery: Discovery, headers: Headers = (), budget: ReadBudget = UNLIMITED) -> None:
         self._wire = wire
         self._discovery = discovery
         self._headers = headers
+        self._budget = budget
 
     async def __aenter__(self) -> KubeCluster:
         return self
@@ -102,25 +102,24 @@ class KubeCluster:
     async def get(self, key: ResourceKey) -> Manifest | None:
         path = await self._path(key)
         try:
-            manifest: Manifest = await self._wire.json("GET", path, headers=self._headers, key=key)
+            manifest = await self._wire.json("GET", path, headers=self._headers, key=key)
         except ClusterError as error:
             if error.code == 404 and (error.details or {}).get("name") == key.name:
                 return None
             self._notice(error)
             raise
-        return manifest
+        return check_written(manifest, key, self._wire.host)
 
     async def list(
         self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
     ) -> Listing:
-        path, api_version = await self._collection(kind, namespace)
+        path, info = await self._collection(kind, namespace)
+        api_version = join_api_version(kind.group, info.version)
         selectors = {"labelSelector": labels, "fieldSelector": fields}
+        pages = Pages(self._wire, self._budget, kind, namespace, info)
         headers = self._headers + ((("Accept", METADATA.format("List")),) if metadata_only else ())
         try:
-            items, version = await self._pages(path, {**selectors, "limit": str(PAGE)}, headers)
-        except Gone:
-            # The page's revision was compacted under us: one large answer cannot be.
-            items, version = await self._pages(path, selectors, headers)
+            items, version = await pages.fetch(path, selectors, headers)
         except ClusterError as error:
             self._notice(error)
             raise
@@ -141,7 +140,8 @@ class KubeCluster:
     async def watch(
         self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
     ) -> AsyncIterator[WatchEvent]:
-        path, api_version = await self._collection(kind, namespace)
+        path, info = await self._collection(kind, namespace)
+        api_version = join_api_version(kind.group, info.version)
         seconds = WATCH_SECONDS + random.randrange(WATCH_SECONDS)  # noqa: S311 - spreads load
         query = _query({"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": since,
                         "labelSelector": labels, "timeoutSeconds": str(seconds)})
@@ -149,14 +149,16 @@ class KubeCluster:
         try:
             async with self._wire.stream(path + query, headers=headers, seconds=seconds + 15) as lines:
                 async for line in lines:
-                    event = orjson.loads(line)
-                    manifest = event["object"]
-                    if event["type"] == "ERROR":
-                        raise cluster_error(manifest)
+                    event = read_event(line, kind, namespace, self._wire.host, is_namespaced=info.namespaced)
+                    if event is None:
+                        return  # cut off within a line: the same as cut off
+                    event_type, manifest = event
+                    if event_type == "ERROR":
+                        raise cluster_error(plain_status(manifest, 500))
+                    if event_type in ("ADDED", "MODIFIED"):
+                        self._budget.add_event(_collection_name(path, labels), estimate_memory(line))
                     manifest["apiVersion"], manifest["kind"] = api_version, kind.kind
-                    yield WatchEvent(event["type"], manifest)
-        except orjson.JSONDecodeError:
-            return  # cut off within a line: the same as cut off
+                    yield WatchEvent(event_type, manifest)  # type: ignore[arg-type]
         except ClusterError as error:
             self._notice(error)
             raise
@@ -191,24 +193,28 @@ class KubeCluster:
         manager: str = "",
     ) -> Manifest:
         key = _key(manifest)
+        asked = {"fieldManager": manager}
         if subresource_of is not None:
             path = await self._path(subresource_of, subresource=await self._posted_to(subresource_of, key))
-        else:
-            path = await self._path(key._replace(name=""), manifest["apiVersion"], to_create=True)
-        return await self._write("POST", path, manifest, key, dry_run=dry_run, query={"fieldManager": manager})
+            return await self._write("POST", path, manifest, key, dry_run=dry_run, query=asked)
+        path = await self._path(key._replace(name=""), manifest["apiVersion"], to_create=True)
+        answer = await self._write("POST", path, manifest, key, dry_run=dry_run, query=asked)
+        return check_written(answer, key, self._wire.host)
 
     async def apply(
         self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
     ) -> Manifest:
         key = _key(manifest)
         path = await self._path(key, manifest["apiVersion"])
-        return await self._write("PATCH", path, manifest, key, dry_run=dry_run, media_type=APPLY,
-                                 query={"fieldManager": manager, "force": "true" if force else "false"})
+        asked = {"fieldManager": manager, "force": "true" if force else "false"}
+        answer = await self._write("PATCH", path, manifest, key, dry_run=dry_run, media_type=APPLY, query=asked)
+        return check_written(answer, key, self._wire.host)
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
         key = _key(manifest)
         path = await self._path(key, manifest["apiVersion"])
-        return await self._write("PUT", path, manifest, key, dry_run=dry_run, query={"fieldManager": manager})
+        answer = await self._write("PUT", path, manifest, key, dry_run=dry_run, query={"fieldManager": manager})
+        return check_written(answer, key, self._wire.host)
 
     async def patch(
         self,
@@ -222,8 +228,9 @@ class KubeCluster:
         dry_run: bool = False,
     ) -> Manifest:
         path = await self._path(key, api_version, subresource=subresource)
-        return await self._write("PATCH", path, patch, key, dry_run=dry_run, media_type=kind_of_patch.value,
-                                 query={"fieldManager": manager})
+        answer = await self._write("PATCH", path, patch, key, dry_run=dry_run, media_type=kind_of_patch.value,
+                                   query={"fieldManager": manager})
+        return answer if subresource == "scale" else check_written(answer, key, self._wire.host)
 
     async def delete(
         self,
@@ -245,7 +252,9 @@ class KubeCluster:
     def acting_as(self, user: User) -> KubeCluster:
         """k8s: an empty Impersonate-User is no impersonation at all, so nobody must never get that far."""
         discovery = self._discovery
-        return KubeCluster(self._wire, discovery, impersonation(user)) if user.name else _Nobody(self._wire, discovery)
+        if not user.name:
+            return _Nobody(self._wire, discovery)
+        return KubeCluster(self._wire, discovery, impersonation(user), self._budget)
 
     # -- paths and pages
 
@@ -259,26 +268,14 @@ class KubeCluster:
     ) -> Manifest:
         asked = {**(query or {}), "dryRun": "All" if dry_run else ""}
         headers = (*self._headers, ("Content-Type", media_type))
-        answer: Manifest = await self._wire.json(method, path + _query(asked), content, headers=headers, key=key)
+        answer = await self._wire.json(method, path + _query(asked), content, headers=headers, key=key)
+        if not isinstance(answer, dict):
+            raise Unavailable(f"{self._wire.host}: answered JSON that is no object; is this an API server?")
         return answer
 
-    async def _pages(self, path: str, query: dict[str, str], headers: Headers) -> tuple[Items, str]:
-        items: Items = []
-        token, seen = "", set[str]()
-        while True:
-            page = await self._wire.json("GET", path + _query({**query, "continue": token}), headers=headers)
-            items += page.get("items") or ()
-            token = page["metadata"].get("continue") or ""
-            if not token:
-                return items, page["metadata"].get("resourceVersion") or ""
-            if token in seen:
-                raise Unavailable(f"{self._wire.host}{path}: answers the same page again and again")
-            seen.add(token)
-
-    async def _collection(self, kind: GroupKind, namespace: str) -> tuple[str, str]:
+    async def _collection(self, kind: GroupKind, namespace: str) -> tuple[str, KindInfo]:
         info = await self._info(kind)
-        api_version = join_api_version(kind.group, info.version)
-        return collection_path(kind, info, info.version, quote(namespace, safe="")), api_version
+        return collection_path(kind, info, info.version, _segment(namespace, None)), info
 
     async def _path(
         self, key: ResourceKey, api_version: str = "", *, subresource: str = "", to_create: bool = False
@@ -290,8 +287,8 @@ class KubeCluster:
         if not key.name and not to_create:
             raise ClusterError("resource name may not be empty", code=400, reason="BadRequest", key=key)
         version = split_api_version(api_version)[1] or info.version
-        path = collection_path(key.group_kind, info, version, quote(key.namespace, safe=""))
-        return "/".join([path, *(quote(part, safe="") for part in (key.name, subresource) if part)])
+        path = collection_path(key.group_kind, info, version, _segment(key.namespace, key))
+        return "/".join([path, *(_segment(part, key) for part in (key.name, subresource) if part)])
 
     async def _info(self, kind: GroupKind, api_version: str = "", key: ResourceKey | None = None) -> KindInfo:
         version = split_api_version(api_version)[1]
@@ -316,6 +313,18 @@ class _Nobody(KubeCluster):
 
     async def kinds(self) -> Catalog:
         raise Forbidden("nobody asks: a user's name must not be empty", reason="Forbidden")
+
+
+def _collection_name(path: str, labels: str) -> str:
+    """Tells one list, with the watch that follows it, from another."""
+    return f"{path}?{labels}"
+
+
+def _segment(text: str, key: ResourceKey | None) -> str:
+    """Part of a path. A proxy would take `..` for a way to somewhere else."""
+    if text in (".", ".."):
+        raise ClusterError(f"a name may not be {text!r}", code=400, reason="BadRequest", key=key)
+    return quote(text, safe="")
 
 
 def impersonation(user: User) -> Headers:

@@ -16,6 +16,10 @@ REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFo
            409: "Conflict", 410: "Expired", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType", 422: "Invalid"}
 
 
+MAX_MESSAGE_CHARACTERS = 10_000  # of a server's message: it is written into conditions and logs
+MAX_REASON_CHARACTERS = 100
+
+
 class Unavailable(TransientError):
     """The server cannot be had now. `retry_after` is the seconds it asked for, if it did."""
 
@@ -38,13 +42,31 @@ def refusal(
 ) -> ArgosyError:
     status = _status(content)
     if code in PASSING or (code >= 500 and status is None):
-        said = status["message"] if status and status.get("message") else _text(content) or "is not available"
+        said = _message(status) if status and status.get("message") else _text(content) or "is not available"
         return Unavailable(f"{host}: {said}", code=code, retry_after=_seconds(headers.get("Retry-After")))
     if status is not None:
-        return cluster_error({**status, "code": status.get("code") or code}, key)
+        return cluster_error(plain_status(status, code), key)
     return cluster_error(
         {"message": _text(content) or "the cluster gave no reason", "code": code, "reason": REASONS.get(code, "")}, key
     )
+
+
+def plain_status(status: Mapping[str, Any], code: int) -> dict[str, Any]:
+    """A Status whose fields have the types that Kubernetes gives them, whoever sent it."""
+    details, given = status.get("details"), status.get("code")
+    return {
+        "message": _message(status),
+        "reason": plain_text(str(status.get("reason") or ""))[:MAX_REASON_CHARACTERS],
+        "code": given if type(given) is int and 400 <= given < 600 else code,
+        "details": details if isinstance(details, dict) else None,
+    }
+
+
+def plain_text(text: str) -> str:
+    """Without characters that would forge lines of a log or steer a terminal; line breaks and tabs become spaces."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else " " if each in "\n\r\t" else "\ufffd" for each in text)
 
 
 def answered_without_json(host: str, content: bytes) -> TransientError:
@@ -68,8 +90,17 @@ def _status(content: bytes) -> dict[str, Any] | None:
 def _text(content: bytes) -> str:
     """The first line of a plain answer; a proxy's page tells nothing."""
     first = content[:300].decode(errors="replace").strip().partition("\n")[0]
-    return "" if first.startswith("<") else first
+    return "" if first.startswith("<") else plain_text(first)
+
+
+def _message(status: Mapping[str, Any]) -> str:
+    """Lines are kept: kubectl prints several for several faults."""
+    message = str(status.get("message") or "")
+    if len(message) > MAX_MESSAGE_CHARACTERS:
+        message = f"{message[:MAX_MESSAGE_CHARACTERS]}… ({len(message)} characters)"
+    return "\n".join(map(plain_text, message.split("\n")))
 
 
 def _seconds(value: str | None) -> float | None:
-    return float(value) if value and value.strip().isdigit() else None
+    text = (value or "").strip()
+    return float(text[:9]) if text.isascii() and text.isdigit() else None

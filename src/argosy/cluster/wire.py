@@ -25,17 +25,20 @@ import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
+from argosy.cluster.answers import MAX_ANSWER_BYTES, load_json, too_large
 from argosy.cluster.auth import Credentials, Identity
 from argosy.cluster.connection import Connection
 from argosy.cluster.contact import Contact
 from argosy.cluster.proxy import is_loopback, proxy_for
-from argosy.cluster.refusals import Unavailable, Untrusted, answered_without_json, refusal
+from argosy.cluster.refusals import Unavailable, Untrusted, refusal
 from argosy.cluster.sending import BEFORE_SENDING
-from argosy.model.errors import ClusterError, UserError
+from argosy.model.errors import ArgosyError, ClusterError, UserError
 from argosy.model.names import ResourceKey
 
 JSON = "application/json"
-ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
+# k8s: a server ends every request but watches after a minute; the total is for one that sends a byte at a time.
+ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=300, sock_connect=10, sock_read=60)
+MAX_REFUSAL_BYTES = 2**20
 READ_BUFFER = 2**18
 PATIENCE = 5.0  # seconds without a word that count as no answer
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
@@ -121,10 +124,26 @@ class Wire:
     ) -> Answer:
         data = None if content is None else encoded(content, key)
         async with self._open(method, path, data, headers, ANSWER_TIMEOUT) as response:
-            body = await response.read()
             if response.status >= 400:
-                raise refusal(response.status, body, response.headers, host=self.host, key=key)
-            return Answer(response.status, response.headers, body)
+                raise await self._refusal(response, key)
+            if 300 <= response.status != 304:
+                raise Unavailable(f"{self.host}: answers with a redirect, which is not followed", code=response.status)
+            return Answer(response.status, response.headers, await self._read(response, MAX_ANSWER_BYTES))
+
+    async def _refusal(self, response: aiohttp.ClientResponse, key: ResourceKey | None) -> ArgosyError:
+        body = await self._read(response, MAX_REFUSAL_BYTES)
+        return refusal(response.status, body, response.headers, host=self.host, key=key)
+
+    async def _read(self, response: aiohttp.ClientResponse, most: int) -> bytes:
+        """Piece by piece, unpacked: a few kilobytes of gzip may be gigabytes."""
+        pieces, size = list[bytes](), 0
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            if size > most:
+                response.close()
+                raise too_large(self.host)
+            pieces.append(piece)
+        return b"".join(pieces)
 
     async def json(
         self,
@@ -138,10 +157,7 @@ class Wire:
         return self.decoded(await self.call(method, path, content, headers=headers, key=key))
 
     def decoded(self, answer: Answer) -> Any:
-        try:
-            return orjson.loads(answer.content)
-        except orjson.JSONDecodeError as error:
-            raise answered_without_json(self.host, answer.content) from error
+        return load_json(answer.content, self.host)
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -152,9 +168,11 @@ class Wire:
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
         async with self._open("GET", path, None, headers, timeout) as response:
             if response.status >= 400:
-                raise refusal(response.status, await response.read(), response.headers, host=self.host, key=key)
+                raise await self._refusal(response, key)
+            if response.status >= 300:
+                raise Unavailable(f"{self.host}: answers with a redirect, which is not followed", code=response.status)
             keep_alive(response)
-            async with contextlib.aclosing(lines(response)) as found:
+            async with contextlib.aclosing(lines(response, self.host)) as found:
                 yield found
 
     @contextlib.asynccontextmanager
@@ -299,13 +317,17 @@ def encoded(content: Any, key: ResourceKey | None) -> bytes:
         raise ClusterError(f"cannot be written as JSON: {error}", code=400, reason="BadRequest", key=key) from error
 
 
-async def lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """The client's own readline stops at a limit; a watch event may be megabytes."""
+async def lines(response: aiohttp.ClientResponse, host: str) -> AsyncGenerator[bytes]:
+    """The client's own readline stops at a small limit; a watch event may be megabytes."""
     pending: list[bytes] = []
+    size = 0  # of the line so far
     try:
         async for chunk in response.content.iter_any():
             first, *rest = chunk.split(b"\n")
             pending.append(first)
+            size = size + len(first) if not rest else len(rest[-1])
+            if size > MAX_ANSWER_BYTES:
+                raise too_large(host)
             for following in rest:
                 yield b"".join(pending)
                 pending = [following]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from argosy.cluster.fleet import programs_of
+from argosy.cluster.fleet import max_memory_of, programs_of
 from argosy.compare import read_compare_settings
 from argosy.confine.backoff import ScriptBackoff
 from argosy.confine.fairness import Budget
@@ -225,6 +225,10 @@ class Settings:
     def programs(self) -> frozenset[str]:
         """Those that may be run to be let into a cluster."""
         return programs_of(self._data(ARGOSY_CM))
+
+    def max_memory(self) -> int:
+        """Bytes that lists and watches of one other cluster may take."""
+        return max_memory_of(self._data(ARGOSY_CM))
 
 
 def _heal(parameters: Mapping[str, str]) -> HealBackoff:

@@ -27,7 +27,7 @@ Report = Callable[[ArgosyError | None], None]  # what is in the way; None: nothi
 RECONNECT = Backoff(first=0.2, most=30.0, jitter=0.5)
 NOT_SERVED = Backoff(first=0.5, most=5.0, jitter=0.2)  # asking costs little, and somebody may wait for a new CRD
 REFUSALS = frozenset({401, 403, 405})
-SHORT_WATCH = 1.0  # one that ends sooner, with nothing seen, counts as a failure: else a broken server is hammered
+SHORT_WATCH = 1.0  # one that ends sooner counts as a failure: else a broken server is hammered
 
 
 class Informer:
@@ -112,8 +112,8 @@ class Informer:
                 self._take(event)
         if self._clock.monotonic() - started >= SHORT_WATCH:
             self._well()
-        elif not seen:
-            await self._pause(RECONNECT, relist=self._failures >= 2)
+        else:  # also after events: a server that ends each watch after one would be asked without a pause
+            await self._pause(RECONNECT, relist=not seen and self._failures >= 2)
 
     def _take(self, event: WatchEvent) -> None:
         version = event.manifest["metadata"].get("resourceVersion") or ""

@@ -34,6 +34,7 @@ from support.deadlines import HANG_SECONDS, wait_until_async
 pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")
 KEY = ResourceKey("", "ConfigMap", "n", "a")
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}}
 DISCOVERY = {"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1", "resources": [
     {"resource": "configmaps", "responseKind": {"kind": "ConfigMap"}, "scope": "Namespaced", "verbs": []}]}]}]}
 
@@ -154,7 +155,7 @@ async def test_a_certificate_that_is_not_trusted_is_told_with_who_would_be(tmp_p
     authority.write_bytes(Pki().authority)
     server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server_side.load_cert_chain(tmp_path / "crt", tmp_path / "key")
-    async with Server(lambda _: answer({})).serving(server_side) as server:
+    async with Server(lambda _: answer(CONFIG_MAP)).serving(server_side) as server:
         at = f"https://localhost:{server.port}"
         for file, said in ((str(authority), f"the authority in {authority}: "), ("", "the authorities")):
             async with await connect(Connection(server=at, ca_file=file)) as cluster:
@@ -185,9 +186,9 @@ async def test_a_read_is_asked_again_when_a_kept_connection_dies_and_a_write_nev
 
 async def test_paging_that_is_overtaken_starts_again_in_one_piece() -> None:
     page = {"kind": "ConfigMapList", "metadata": {"resourceVersion": "5", "continue": "more"},
-            "items": [{"metadata": {"name": "a"}}]}
+            "items": [{"metadata": {"name": "a", "namespace": "n"}}]}
     whole = {"kind": "ConfigMapList", "metadata": {"resourceVersion": "9"},
-             "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]}
+             "items": [{"metadata": {"name": "a", "namespace": "n"}}, {"metadata": {"name": "b", "namespace": "n"}}]}
 
     def script(request: Request) -> bytes:
         if "continue=more" in request.path:
@@ -197,12 +198,13 @@ async def test_paging_that_is_overtaken_starts_again_in_one_piece() -> None:
     async with against(script) as (cluster, server):
         items, version = await cluster.list(KIND)
         assert ([item["metadata"]["name"] for item in items], version) == (["a", "b"], "9")
-        assert items[0] == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+        assert items[0] == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}}
         assert len(server.requests) == 3
 
 
 async def test_a_server_that_gives_the_same_page_for_ever_gives_no_list() -> None:
-    page = {"kind": "ConfigMapList", "metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}
+    item = {"metadata": {"name": "a", "namespace": "n"}}
+    page = {"kind": "ConfigMapList", "metadata": {"continue": "more"}, "items": [item]}
     async with against(lambda _: answer(page)) as (cluster, server):
         with pytest.raises(Unavailable, match="the same page again"):
             await asyncio.wait_for(cluster.list(KIND), HANG_SECONDS)
@@ -216,7 +218,7 @@ def streamed(*lines: bytes) -> bytes:
 
 
 async def test_a_watch_that_is_cut_within_a_line_ends_after_the_last_whole_one() -> None:
-    event = json.dumps({"type": "ADDED", "object": {"metadata": {"name": "a"}}}).encode()
+    event = json.dumps({"type": "ADDED", "object": {"metadata": {"name": "a", "namespace": "n"}}}).encode()
     async with against(lambda _: streamed(event + b"\n" + event[:20])) as (cluster, server):
         events = [event async for event in cluster.watch(KIND, since="7")]
         assert [(event.type, event.manifest["kind"]) for event in events] == [("ADDED", "ConfigMap")]
@@ -240,7 +242,7 @@ async def test_a_watch_that_is_refused_is_an_error_and_not_an_end() -> None:
 
 async def test_impersonation_goes_into_headers_with_every_group() -> None:
     user = User("jane", ("a", "b"), "7", {"example.com/why": ("x", "y")})
-    async with against(lambda _: answer({})) as (cluster, server):
+    async with against(lambda _: answer(CONFIG_MAP)) as (cluster, server):
         await cluster.acting_as(user).get(KEY)
         sent = [header for header in server.requests[0].headers if header[0].startswith("impersonate")]
         assert sent == [("impersonate-user", "jane"), ("impersonate-group", "a"), ("impersonate-group", "b"),
@@ -302,14 +304,14 @@ async def test_tls_needs_the_authority_the_name_and_the_client_certificate(tmp_p
     server_side.verify_mode = ssl.CERT_REQUIRED
     server_side.load_cert_chain(tmp_path / "crt", tmp_path / "key")
     cert, key = pki.sign("jane")
-    async with Server(lambda _: answer({})).serving(server_side) as server:
+    async with Server(lambda _: answer(CONFIG_MAP)).serving(server_side) as server:
         good = {"ca_data": pki.authority, "tls_server_name": "api.inside", "cert_data": cert, "key_data": key}
         wrong = [{**good, "ca_data": b""}, {**good, "tls_server_name": ""}, {**good, "cert_data": b"", "key_data": b""}]
         for settings, works in [(good, True), *((one, False) for one in wrong)]:
             connection = Connection(server=f"https://127.0.0.1:{server.port}", token="s3cret", **settings)
             async with await connect(connection) as cluster:
                 if works:
-                    assert await cluster.get(KEY) == {}
+                    assert await cluster.get(KEY) == CONFIG_MAP
                     continue
                 with pytest.raises(TransientError) as caught:
                     await cluster.get(KEY)
@@ -330,7 +332,7 @@ async def test_a_proxy_tunnels_tls_to_the_server_and_sees_no_token(tmp_path: Pat
                 writer.write(data)
         writer.close()
 
-    async with Server(lambda _: answer({})).serving(server_side) as server:
+    async with Server(lambda _: answer(CONFIG_MAP)).serving(server_side) as server:
 
         async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
@@ -342,7 +344,7 @@ async def test_a_proxy_tunnels_tls_to_the_server_and_sees_no_token(tmp_path: Pat
         connection = Connection(server="https://api.inside:6443", ca_data=pki.authority, token="s3cret",
                                 proxy_url=f"http://me:pass@127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
         async with await connect(connection) as cluster:
-            assert await cluster.get(KEY) == {}
+            assert await cluster.get(KEY) == CONFIG_MAP
         proxy.close()
     assert server.requests[0].header("authorization") == "Bearer s3cret"
     assert all(head.startswith("CONNECT api.inside:6443 HTTP/1.1") for head in asked)
@@ -366,13 +368,14 @@ async def test_a_401_is_answered_by_fresh_credentials_once(tmp_path: Path) -> No
     def script(request: Request) -> bytes:
         good = request.header("authorization") == "Bearer new"
         token.write_text("new")
-        return answer({}) if good else answer(status(401, "Unauthorized"), 401)
+        return answer(CONFIG_MAP) if good else answer(status(401, "Unauthorized"), 401)
 
     async with Server(script).serving(server_side) as server:
         connection = Connection(server=f"https://localhost:{server.port}", ca_data=pki.authority,
                                 token_file=str(token))
         async with await connect(connection) as cluster:
-            assert await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n"}}) == {}
+            new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n"}}
+            assert await cluster.create(new) == CONFIG_MAP
         assert len(server.requests) == 2
 
 
@@ -389,7 +392,7 @@ async def test_what_may_not_be_sent_any_more_once_the_connection_stands_is_not_s
         if seen:
             raise TransientError("the Lease is over")
 
-    async with Server(lambda _: answer({})).serving(server_side) as server:
+    async with Server(lambda _: answer(CONFIG_MAP)).serving(server_side) as server:
         wire = Wire(Connection(server=f"https://localhost:{server.port}", ca_data=pki.authority))
         before = BEFORE_SENDING.set(ask)
         try:

@@ -1,0 +1,152 @@
+"""An API server under an attacker's control: it answers whatever a lie says, over a socket of this machine.
+
+In: a lie, and optionally an honest server behind it to which all else is forwarded. Out: its address, and every request
+that reached it. Never: a stand-in for a cluster; it is the attacker that argosy must withstand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
+
+import aiohttp
+
+KINDS = (("configmaps", "ConfigMap", True), ("secrets", "Secret", True), ("pods", "Pod", True),
+         ("namespaces", "Namespace", False))  # fmt: skip
+VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def route(self) -> str:
+        return self.path.partition("?")[0]
+
+    @property
+    def is_watch(self) -> bool:
+        return "watch=true" in self.path
+
+
+Reply = bytes | AsyncIterator[bytes]
+Lie = Callable[[Request], Reply | None]  # None: the honest answer; bytes and iterators are sent as they are
+
+
+def http_answer(content: Any, code: int = 200, **headers: str) -> bytes:
+    data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    more = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    head = "\r\n".join([f"HTTP/1.1 {code} X", f"Content-Length: {len(data)}", *more])
+    return head.encode() + b"\r\n\r\n" + data
+
+
+def chunked(*pieces: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+async def endless(piece: bytes, head: bytes = b"") -> AsyncIterator[bytes]:
+    """A chunked answer without an end, as fast as it is read."""
+    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + head + b"\r\n"
+    chunk = b"%x\r\n%s\r\n" % (len(piece), piece)
+    while True:
+        yield chunk
+
+
+def discovery_document(kinds: tuple[tuple[str, str, bool], ...] = KINDS, group: str = "") -> dict[str, Any]:
+    resources = [
+        {"resource": plural, "responseKind": {"kind": kind}, "verbs": VERBS,
+         "scope": "Namespaced" if is_namespaced else "Cluster"}
+        for plural, kind, is_namespaced in kinds
+    ]  # fmt: skip
+    item = {"metadata": {"name": group}, "versions": [{"version": "v1", "resources": resources}]}
+    return {"kind": "APIGroupDiscoveryList", "items": [item]}
+
+
+class LyingCluster:
+    def __init__(self, lie: Lie, upstream: str = "") -> None:
+        self.lie, self._upstream = lie, upstream
+        self.requests: list[Request] = []
+        self.address = ""
+        self._session: aiohttp.ClientSession | None = None
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[LyingCluster]:
+        talks: set[asyncio.Task[None]] = set()
+
+        def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.get_running_loop().create_task(self._talk(reader, writer))
+            talks.add(task)
+            task.add_done_callback(talks.discard)
+
+        server = await asyncio.start_server(talk, "127.0.0.1", 0, limit=2**20)
+        self.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with aiohttp.ClientSession(auto_decompress=False) as self._session:
+            try:
+                yield self
+            finally:
+                server.close()
+                for task in tuple(talks):
+                    task.cancel()
+                await asyncio.gather(*talks, return_exceptions=True)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, aiohttp.ClientError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                first, *rest = head.decode().strip().split("\r\n")
+                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
+                method, path = first.split(" ")[:2]
+                body = await reader.readexactly(int(headers.get("content-length") or 0))
+                request = Request(method, path, headers, body)
+                self.requests.append(request)
+                if not await self._answer(request, writer):
+                    break
+        writer.close()
+
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> bool:
+        """True if the connection can be used again."""
+        reply = self.lie(request)
+        if reply is None:
+            reply = self._forwarded(request) if self._upstream else _honest(request)
+        if isinstance(reply, bytes):
+            writer.write(reply)
+            await writer.drain()
+            return b"Content-Length" in reply[:500]
+        async with contextlib.aclosing(reply):  # type: ignore[type-var]
+            async for piece in reply:
+                writer.write(piece)
+                await writer.drain()
+        return False
+
+    async def _forwarded(self, request: Request) -> AsyncIterator[bytes]:
+        assert self._session is not None
+        hop = ("host", "content-length", "connection", "accept-encoding")
+        headers = {name: value for name, value in request.headers.items() if name not in hop}
+        async with self._session.request(
+            request.method, self._upstream + request.path, headers=headers, data=request.body or None, ssl=False,
+            timeout=aiohttp.ClientTimeout(total=None),
+        ) as response:
+            kind = response.headers.get("Content-Type", "application/json")
+            yield f"HTTP/1.1 {response.status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n".encode()
+            async for piece in response.content.iter_any():
+                yield piece
+
+
+def _honest(request: Request) -> bytes:
+    """An empty cluster of a few kinds."""
+    if request.route == "/api":
+        return http_answer(discovery_document())
+    if request.route == "/apis":
+        return http_answer({"kind": "APIGroupDiscoveryList", "items": []})
+    if request.is_watch:
+        return chunked()
+    if request.method == "GET" and request.route.count("/") <= 5 and request.route.rpartition("/")[2].endswith("s"):
+        return http_answer({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []})
+    details = {"name": request.route.rpartition("/")[2]}
+    status = {"kind": "Status", "code": 404, "reason": "NotFound", "details": details}
+    return http_answer(status, 404)
