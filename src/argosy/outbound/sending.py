@@ -6,11 +6,13 @@ be a credential; leaves a certificate unchecked unless asked to.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -20,6 +22,7 @@ from argosy.outbound.asking import Answered
 from argosy.outbound.hosts import ANYWHERE, HostRules
 
 SECONDS: Final = 10.0
+DEADLINE_FACTOR: Final = 3  # times the seconds of one read: for the whole answer
 MOST_ANSWER: Final = 1 << 20
 METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 
@@ -54,15 +57,37 @@ def send(request: Request, rules: HostRules = ANYWHERE) -> Answered:
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     target = f"{path}?{quote(parts.query, safe='%=&:/?@!$()*+,;~-._')}" if parts.query else path
     began = time.monotonic()
-    try:
-        _write(connection, request, target, parts.netloc.rpartition("@")[2])
-        response = connection.getresponse()
-        body = response.read(MOST_ANSWER)
-    except (OSError, http.client.HTTPException) as error:
-        raise Unanswered(f"{parts.hostname}: no answer ({_why(error)}); see there whether it arrived") from error
-    finally:
-        connection.close()
+    with _deadline(connection, request.seconds * DEADLINE_FACTOR) as is_late:
+        try:
+            _write(connection, request, target, parts.netloc.rpartition("@")[2])
+            response = connection.getresponse()
+            body = response.read(MOST_ANSWER)
+        except (OSError, http.client.HTTPException) as error:
+            raise Unanswered(f"{parts.hostname}: no answer ({_why(error)}); see there whether it arrived") from error
+        finally:
+            connection.close()
+    if is_late.is_set():
+        raise Unanswered(f"{parts.hostname}: no answer (it takes too long); see there whether it arrived")
     return Answered(response.status, body, time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterator[threading.Event]:
+    """Ends the connection after a time: its own time-out is for each read, and a byte now and then defeats it."""
+    is_late, line = threading.Event(), connection.sock
+
+    def end() -> None:
+        is_late.set()
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(line, socket.SHUT_RDWR)  # below TLS, which another thread may be reading
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield is_late
+    finally:
+        timer.cancel()
 
 
 def _connected(

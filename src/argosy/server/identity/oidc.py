@@ -87,6 +87,8 @@ class Conversation:
             "code_challenge": challenge,
             "code_challenge_method": "S256",
         }
+        if provider.id_token_claims:
+            asked["claims"] = provider.id_token_claims
         return f"{published.authorize}{'&' if '?' in published.authorize else '?'}{urlencode(asked)}"
 
     async def person(
@@ -167,8 +169,8 @@ class Conversation:
             if isinstance(each, dict) and each.get("kty") in ("RSA", "EC", "OKP") and each.get("use", "sig") == "sig":
                 try:
                     made.append(jwt.PyJWK.from_dict(each))
-                except jwt.PyJWTError:
-                    continue  # of a kind that we do not know
+                except (jwt.PyJWTError, TypeError, ValueError):
+                    continue  # of a kind that we do not know, or nonsense
         self._keys = {provider.title: (self._clock.monotonic(), made)}
         return made
 

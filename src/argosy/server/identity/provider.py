@@ -5,6 +5,7 @@ In: settings, and a way to look secrets up. Out: a Provider, or a sentence. Neve
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -26,6 +27,7 @@ class Provider:
     scopes: tuple[str, ...] = USUAL_SCOPES
     audiences: tuple[str, ...] = ()  # argo: allowedAudiences; ours where there are none
     authorities: str = ""  # argo: rootCA; beside those of the machine
+    id_token_claims: str = ""  # argo: requestedIDTokenClaims, as the JSON that is sent
 
     @property
     def title(self) -> str:
@@ -69,7 +71,16 @@ def _provider(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> 
         scopes if "openid" in scopes else ("openid", *scopes),
         _texts(found, "allowedAudiences"),
         _text(found, "rootCA", secret),
+        _requested_claims(found),
     )
+
+
+def _requested_claims(found: Mapping[str, Any]) -> str:
+    """The `claims` parameter: a provider that keeps to the standard puts groups into an id_token only if asked to."""
+    claims = found.get("requestedIDTokenClaims") or {}
+    if not isinstance(claims, dict) or not all(each is None or isinstance(each, dict) for each in claims.values()):
+        raise UserError("requestedIDTokenClaims is no mapping of claims; write groups: {essential: true}", where=WHERE)
+    return json.dumps({"id_token": claims}, separators=(",", ":")) if claims else ""
 
 
 def _text(found: Mapping[str, Any], name: str, secret: Callable[[str], str | None]) -> str:

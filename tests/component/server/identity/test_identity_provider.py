@@ -291,3 +291,13 @@ def test_a_setting_names_its_secrets() -> None:
     assert provider is not None
     assert (provider.client, provider.secret, provider.name) == ("a", "b", "x")
     assert "b" not in repr(provider).split("secret")[0]
+
+
+async def test_keys_of_nonsense_beside_a_good_one_are_passed_over(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = scene.provider.keys()["keys"]
+    nonsense = [{"kty": "RSA", "n": "AQAB", "e": "AQAB", "alg": ["x"]}, {"kty": "RSA", "n": 5}, 7,
+                {"kty": "EC", "crv": 5}, {"kty": "OKP", "crv": ["x"], "x": "AA"}, {"kty": ["RSA"]}]  # fmt: skip
+    monkeypatch.setattr(IdentityProvider, "keys", lambda self: {"keys": [*nonsense, *good]})
+    assert (await scene.sign_in()).name == "ann-id"
