@@ -60,7 +60,7 @@ def test_there_is_a_record_of_the_format_that_is_written_now() -> None:
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        (SCHEMA_VERSION + 1, f"was written by a newer argosy (format {SCHEMA_VERSION + 1}, not {SCHEMA_VERSION}); upgrade"),
+        (SCHEMA_VERSION + 1, f"was written by a newer argosy (format {SCHEMA_VERSION + 1}, not {SCHEMA_VERSION})"),
         (0, "has format 0, which this argosy cannot upgrade; open it with the argosy that wrote it, or remove"),
     ],
 )
