@@ -140,13 +140,18 @@ def stop(chosen: argparse.Namespace) -> int:
 
 def status(chosen: argparse.Namespace) -> int:
     """Exit code 1 when none runs: the answer is no."""
-    found = _folder(chosen).status()
+    from argosy.cli.sandbox_readiness import find_storage_problem  # late: HTTP and TLS are needed here only
+
+    folder = _folder(chosen)
+    found = folder.status()
     if chosen.output == "json":
         print(json.dumps(found, indent=2))
     elif found["ready"]:
         rbac = "RBAC enforced" if found["rbac"] else "every user may do all"
         print(f"running  pid {found['pid']}  {found['api']}  {rbac}")
         print(f"kubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
+        if problem := find_storage_problem(folder, found["api"]):
+            print(f"read-only  {problem}")
     else:
         print(f"not running  data {found['dataDir']}\nstart it with: argosy sandbox start")
     return 0 if found["ready"] else 1
