@@ -201,6 +201,6 @@ async def test_a_token_file_is_read_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert await credentials.refused(first)
     assert (await credentials.current()).authorization == "Bearer two"
     path.write_text("three\n")
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 61)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
     assert (await credentials.current()).authorization == "Bearer three"

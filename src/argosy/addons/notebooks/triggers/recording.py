@@ -17,7 +17,7 @@ from argosy.addons.notebooks.redacting import redact
 from argosy.addons.notebooks.statuses import SUCCEEDED, TERMINAL, Status
 from argosy.addons.notebooks.triggers.entries import Entry, Fault, read_entries
 from argosy.model.annotations import ON_SUCCESS
-from argosy.model.times import written
+from argosy.model.times import remaining_delay, written
 
 PENDING, RUNNING, DONE, FAILED, SKIPPED = "Pending", "Running", "Succeeded", "Failed", "Skipped"
 OPEN: Final = (PENDING, RUNNING)
@@ -88,7 +88,14 @@ def mark_of(job: Job, record: Record) -> str:
 def waits_for(record: Record, now: datetime) -> float:
     """Seconds until the next try."""
     due = timing.moment(record.get("nextTime"))
-    return max((due - now).total_seconds(), 0.0) if due else 0.0
+    if due is None:
+        return 0.0
+    delay = _delay(int(record.get("tries") or 1))
+    return remaining_delay(due - timedelta(seconds=delay), delay, now)
+
+
+def _delay(tries: int) -> float:
+    return min(2.0 ** min(tries - 1, 10), SLOWEST)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -101,7 +108,7 @@ def begun(record: Record, now: datetime) -> dict[str, Any]:
 def tried(record: Record, message: str, now: datetime) -> dict[str, Any]:
     """It did not work this time: again in 1, 2, 4 … seconds."""
     tries = int(record.get("tries") or 0) + 1
-    due = now + timedelta(seconds=min(2.0 ** (tries - 1), SLOWEST))
+    due = now + timedelta(seconds=_delay(tries))
     return {**record, "tries": tries, "message": _short(message), "nextTime": written(due, "milliseconds")}
 
 

@@ -1,0 +1,26 @@
+"""Tries of triggers and of notebook runs go on after the clock was set."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.addons.notebooks.triggers.recording import SLOWEST, tried, waits_for
+from support.examples import examples
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.integers(1, 2000), st.floats(-30 * 86400, 30 * 86400))
+def test_a_trigger_waits_no_longer_than_its_delay_however_the_clock_is_set(tries: int, jump: float) -> None:
+    record: dict[str, Any] = tried({"tries": tries - 1}, "no answer", NOW)
+    assert waits_for(record, NOW) > 0.5
+    assert 0 <= waits_for(record, NOW + timedelta(seconds=jump)) <= min(2.0 ** min(tries - 1, 10), SLOWEST)
+
+
+def test_a_trigger_is_tried_at_once_when_the_clock_was_set_back_by_a_day() -> None:
+    assert waits_for(tried({}, "no answer", NOW), NOW - timedelta(days=1)) == 0
