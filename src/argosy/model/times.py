@@ -17,6 +17,14 @@ def written(time: datetime, parts: str = "seconds") -> str:
     return time.astimezone(UTC).isoformat(timespec=parts).replace("+00:00", "Z")
 
 
+def backoff_delay(first: float, factor: float, times: int, longest: float) -> float:
+    """`first`, multiplied by `factor` so often; never below 0 or above `longest`, whatever users write."""
+    try:
+        return min(max(first * float(factor) ** times, 0.0), longest)
+    except OverflowError:
+        return longest
+
+
 def remaining_delay(since: datetime, seconds: float, now: datetime) -> float:
     """Seconds until a delay that began at a stored time is over, 0 if it is.
 
@@ -25,4 +33,4 @@ def remaining_delay(since: datetime, seconds: float, now: datetime) -> float:
     """
     if since > now + CLOCK_SKEW:
         return 0.0
-    return min(max((since + timedelta(seconds=seconds) - now).total_seconds(), 0.0), seconds)
+    return min(max((since + timedelta(seconds=seconds) - now).total_seconds(), 0.0), max(seconds, 0.0))

@@ -13,7 +13,7 @@ from typing import Any
 
 from argosy.model.application import Application, OperationRequest, OperationState, Progress, Retry, SyncRequest
 from argosy.model.flow import Comparison, Pair, SyncStatus
-from argosy.model.times import remaining_delay
+from argosy.model.times import backoff_delay, remaining_delay
 from argosy.patch.merge_patch import without_nulls
 
 USUAL_RETRY = Retry(limit=5)  # argo: of an automated sync whose application says nothing
@@ -31,7 +31,7 @@ class HealBackoff:
     def delay(self, heals: int) -> float:
         if self.first <= 0:
             return self.flat
-        return 0.0 if heals < 1 else min(self.first * self.factor ** min(heals - 1, 64), self.longest)
+        return 0.0 if heals < 1 else backoff_delay(self.first, self.factor, min(heals - 1, 64), self.longest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.model.application import Retry
 from argosy.model.times import CLOCK_SKEW, remaining_delay
 from support.examples import examples
 
@@ -33,3 +34,9 @@ def test_no_jump_makes_a_delay_longer_than_it_is_and_it_is_over_after_that_wait(
 def test_a_clock_that_nobody_sets_leaves_what_is_left(delay: float, passed: float) -> None:
     wait = remaining_delay(BEGAN, delay, BEGAN + timedelta(seconds=passed))
     assert abs(wait - max(delay - passed, 0)) < 1e-3
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.integers(-(10**400), 10**400) | st.integers(-9, 10**6), st.integers(0, 10**6), st.floats(0, 1e300))
+def test_no_factor_of_a_retry_makes_its_delay_negative_or_too_long(factor: int, attempts: int, first: float) -> None:
+    assert 0 <= Retry(limit=-1, duration=first, factor=factor).delay(attempts) <= 180

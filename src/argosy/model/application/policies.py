@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from argosy.model.errors import ManifestError
 from argosy.model.fields import Fields
+from argosy.model.times import backoff_delay
 
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
@@ -36,7 +37,7 @@ class Retry(NamedTuple):
 
     def delay(self, attempts: int) -> float:
         """Seconds to wait before the next attempt, after so many."""
-        return min(self.duration * float(self.factor) ** min(attempts, 64), self.longest)
+        return backoff_delay(self.duration, self.factor, min(attempts, 64), self.longest)
 
 
 class NamespaceMetadata(NamedTuple):
