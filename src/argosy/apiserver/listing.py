@@ -9,7 +9,7 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from argosy.schema import fault, selectors
 LARGEST_VERSION = (1 << 64) - 1
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 WAIT_FOR_VERSION = 3.0  # k8s: how long a list waits for a revision that is not there yet
+SCANNED_BYTES_A_TURN = 1 << 20
 CONTINUE_FORMAT = "meta.k8s.io/v1"
 CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -62,6 +63,7 @@ class Page(NamedTuple):
     revision: int
     token: str = ""
     remaining: int | None = None
+    copied_bytes: int = 0  # bodies that were read from the disk for this page, and are in memory for it alone
 
 
 def read_query(query: Mapping[str, str]) -> Query:
@@ -208,7 +210,10 @@ class Lister:
                 await self.wait_for(parse_version(query.version))
                 revision = self._store.revision
             entries = self._store.list(served.bucket, namespace)
-        return _cut(entries, matcher, revision, start, limit, namespace)
+        page = await _cut(entries, matcher, revision, start, limit, namespace)
+        if revision >= self._store.in_memory_since(served.bucket):
+            return page
+        return page._replace(copied_bytes=sum(len(entry.body) for entry in page.entries))
 
     async def wait_for(self, revision: int) -> None:
         """k8s: a revision from the future may be about to come; after three seconds it is not."""
@@ -238,12 +243,30 @@ class Lister:
             raise fresh from error
 
 
-def _cut(entries: Sequence[Entry], matcher: Matcher, revision: int, start: str, limit: int, namespace: str) -> Page:
+async def matching(entries: Iterable[Entry], matcher: Matcher) -> AsyncIterator[Entry]:
+    """Those that match. Others are served meanwhile: a selector reads every object."""
+    if matcher.everything:
+        for entry in entries:
+            yield entry
+        return
+    scanned = 0
+    for entry in entries:
+        scanned += len(entry.body)
+        if scanned > SCANNED_BYTES_A_TURN:
+            scanned = 0
+            await asyncio.sleep(0)
+        if matcher.matches(entry):
+            yield entry
+
+
+async def _cut(
+    entries: Sequence[Entry], matcher: Matcher, revision: int, start: str, limit: int, namespace: str
+) -> Page:
     """One page of the entries from `start` on."""
     if start:
         entries = [entry for entry in entries if _place(entry, namespace) >= start]
     if not matcher.everything:
-        entries = [entry for entry in entries if matcher.matches(entry)]
+        entries = [entry async for entry in matching(entries, matcher)]
     if limit <= 0 or len(entries) <= limit:
         return Page(entries, revision)
     page = entries[:limit]

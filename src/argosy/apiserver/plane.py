@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import orjson
@@ -39,6 +39,7 @@ from argosy.model.errors import UserError
 
 ENCRYPTED = frozenset({"secrets"})
 KEY_BYTES = 32
+MAX_WATCHES_PER_USER = 500
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Plane:
     tokens: Tokens
     identity: Identity
     measured: list[Callable[[], str]] = field(default_factory=list)  # who counts besides
+    max_watches_per_user: int = MAX_WATCHES_PER_USER
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -71,12 +73,14 @@ class Plane:
         rbac: bool = False,
         admin_token: str = "",
         in_memory: bool = False,
+        max_watches_per_user: int = MAX_WATCHES_PER_USER,
         clock: Clock = utc_now,
     ) -> AsyncIterator[Plane]:
         store = await _open_store(None if in_memory else folder)
         rules = Rules()
         try:
             plane = cls._assembled(store, folder, rules, rbac=rbac, admin_token=admin_token, clock=clock)
+            plane = replace(plane, max_watches_per_user=max_watches_per_user)
             await bootstrap.furnish(plane.registry)
             async with _upkeep(plane.registry, folder):
                 yield plane

@@ -146,6 +146,11 @@ def too_many_requests() -> ClusterError:
     return ClusterError(message, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})
 
 
+def too_many_watches(user: str, most: int, *, retry_seconds: int) -> ClusterError:
+    message = f'Too many requests, please try again later: user "{user}" has {most} open watches, which is the limit'
+    return ClusterError(message, code=429, reason="TooManyRequests", details={"retryAfterSeconds": retry_seconds})
+
+
 def too_large_body(limit: int) -> ClusterError:
     return ClusterError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")
 

@@ -47,6 +47,7 @@ class SandboxOptions:
     addons: str = ""  # names, with a variant after "="; separated by commas
     log_format: str = ""  # "": only what is said, without a time
     log_level: str = "warn"
+    max_watches_per_user: int | None = None  # None: the server's default
 
 
 @contextlib.asynccontextmanager
@@ -90,7 +91,7 @@ def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
 
 async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, inside: Inside) -> None:
     from argosy.apiserver.embedded import EmbeddedCluster
-    from argosy.apiserver.plane import Folder, Plane
+    from argosy.apiserver.plane import MAX_WATCHES_PER_USER, Folder, Plane
     from argosy.apiserver.server import serve
     from argosy.apiserver.tls import certificates
 
@@ -105,7 +106,13 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
     port = folder.last_port() if options.port is None else options.port
     async with (
         _heard(addons, options) as pod_logs,
-        Plane.open(place, rbac=rbac, admin_token=token, in_memory=options.ephemeral) as plane,
+        Plane.open(
+            place,
+            rbac=rbac,
+            admin_token=token,
+            in_memory=options.ephemeral,
+            max_watches_per_user=options.max_watches_per_user or MAX_WATCHES_PER_USER,
+        ) as plane,
         _leading_back(folder, found, token, serve(plane, found, port=port, any_port=options.port is None)) as leads,
         running(addons, EmbeddedCluster(plane), on_failure=stop.set, folder=folder.root),
         inside(EmbeddedCluster(plane), folder, stop) as completed,

@@ -28,8 +28,12 @@ See also: argosy version, docs/guides/sandbox.md
 
 
 SHOWN = {
-    "start": ["argosy sandbox start", "argosy sandbox start --ephemeral --port 0", "argosy sandbox start --rbac",
-              "argosy sandbox start --addons argocd_operator"],
+    "start": [
+        "argosy sandbox start",
+        "argosy sandbox start --ephemeral --port 0",
+        "argosy sandbox start --rbac",
+        "argosy sandbox start --addons argocd_operator",
+    ],
     "stop": ["argosy sandbox stop", "argosy sandbox stop --data-dir ./cluster"],
     "status": ["argosy sandbox status", "argosy sandbox status -o json"],
     "reset": ["argosy sandbox reset", "argosy sandbox reset -y --data-dir ./cluster"],
@@ -92,6 +96,12 @@ def _add_start(parts: Commands[argparse.ArgumentParser]) -> None:
         action=argparse.BooleanOptionalAction,
         help="enforce RBAC objects, or let every user do all (default: as last time, at first --no-rbac)",
     )
+    parser.add_argument(
+        "--max-watches-per-user",
+        type=int,
+        metavar="N",
+        help="open watches that one user may have (default: 500; members of system:masters have no limit)",
+    )
 
 
 def _add_user(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -107,8 +117,17 @@ def start(chosen: argparse.Namespace) -> int:
     from argosy.app.sandbox import SandboxOptions, run
 
     check_port("--port", chosen.port)
+    most = chosen.max_watches_per_user
+    if most is not None and most < 1:
+        raise UserError(f"invalid number {most}: expected 1 or more", where="--max-watches-per-user")
     options = SandboxOptions(
-        chosen.data_dir, chosen.port, chosen.kubeconfig, chosen.ephemeral, chosen.rbac, chosen.addons
+        chosen.data_dir,
+        chosen.port,
+        chosen.kubeconfig,
+        chosen.ephemeral,
+        chosen.rbac,
+        chosen.addons,
+        max_watches_per_user=most,
     )
     run(options, _announce)
     kept = "nothing is kept" if chosen.ephemeral else "your data is kept"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import MutableMapping
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,11 +15,13 @@ from argosy.apiserver.access import Attributes
 from argosy.apiserver.http.metrics import Metrics
 from argosy.apiserver.http.negotiate import MEDIA_TYPES, form_for
 from argosy.apiserver.http.plumbing import OPEN_PATHS, Plumbing
+from argosy.apiserver.http.protocol import ABORT
 from argosy.apiserver.http.render import encode
 from argosy.apiserver.http.request import (
     MOST_HEADERS,
     MOST_WAITING,
     MOST_WRITES,
+    ClientTooSlow,
     InFlight,
     Receive,
     Request,
@@ -27,6 +30,7 @@ from argosy.apiserver.http.request import (
 )
 from argosy.apiserver.http.resources import Resources
 from argosy.apiserver.http.routes import NoSuchPath, resolve
+from argosy.apiserver.http.write_budget import WatchLimit, WriteBudget
 from argosy.apiserver.identity import impersonated
 from argosy.cluster import User
 from argosy.model.errors import ArgosyError, ClusterError
@@ -44,7 +48,8 @@ class App:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._registry = plane.registry
-        self._resources = Resources(plane.registry, plane.actions)
+        self.budget = WriteBudget()
+        self._resources = Resources(plane.registry, plane.actions, WatchLimit(plane.max_watches_per_user))
         self._metrics = Metrics(plane.registry.store)
         self._plumbing = Plumbing(plane, self._metrics)
         self._writes = InFlight(MOST_WRITES, MOST_WAITING)
@@ -71,10 +76,16 @@ class App:
         except ArgosyError as error:
             if not started:
                 await self._refuse(request, await self._settled_refusal(request, error))
+            elif isinstance(error, ClusterError) and error.code == 429:
+                log.warning("closed a connection: answers that its user has not read fill the user's share of memory")
+                _abort(scope)
         except NoSuchPath:
             await request.respond(
                 404, NOT_FOUND, media="text/plain; charset=utf-8", headers=[(b"x-content-type-options", b"nosniff")]
             )
+        except ClientTooSlow as error:
+            log.warning("closed a connection: %s %s: %s", request.method, request.path, error)
+            _abort(scope)
         except (ConnectionError, TimeoutError):
             if not started:
                 await self._refuse(
@@ -100,6 +111,7 @@ class App:
             await self._plumbing.serve(request)
             return
         user = self._user(request, raw_headers)
+        request.count_with(partial(self.budget.hold, user.name))
         if request.method not in METHODS:
             raise refusals.method_not_allowed()
         if path.startswith(("/api/", "/apis/")) and path.count("/") >= 3 + path.startswith("/apis/"):
@@ -131,6 +143,12 @@ class App:
             await request.respond(code, orjson.dumps(status, option=orjson.OPT_INDENT_2), headers=headers)
             return
         await request.respond(code, encode(status, form), media=MEDIA_TYPES[form.encoding], headers=headers)
+
+
+def _abort(scope: Scope) -> None:
+    """Drops the connection, and what is buffered for it."""
+    if extension := (scope.get("extensions") or {}).get(ABORT):
+        extension["abort"]()
 
 
 def _tell(request: Request, code: int) -> None:

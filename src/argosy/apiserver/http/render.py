@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -19,6 +20,8 @@ from argosy.model.names import GroupKind
 from argosy.schema import columns, fault, proto
 
 PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+PARTIAL_LIST = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+LIST_PIECE_BYTES = 256 << 10
 SCALE = GroupKind("autoscaling", "Scale")
 INCLUDE = ("None", "Metadata", "Object")
 STREAMED = "application/json, application/vnd.kubernetes.protobuf;stream=watch"
@@ -61,6 +64,44 @@ class Rendering:
             case _:
                 return self.encoded(self._partial(self.served.read(entry)))
 
+    @property
+    def can_be_sent_in_pieces(self) -> bool:
+        """Only JSON: protobuf begins with its length, and indented or YAML lists are for people, who ask for little."""
+        return self.form.encoding == "json" and not self.pretty
+
+    async def pieces(self, page: Page) -> AsyncIterator[bytes]:
+        """The same bytes as `page`, each piece made when it is asked for."""
+        head, item = self._list_parts(page)
+        parts, size = [head], len(head)
+        for number, entry in enumerate(page.entries):
+            shown = item(entry)
+            parts.append(b"," + shown if number else shown)
+            size += len(shown)
+            if size >= LIST_PIECE_BYTES:
+                yield b"".join(parts)
+                parts, size = [], 0
+                await asyncio.sleep(0)
+        yield b"".join([*parts, b"]}\n"])
+
+    def _list_parts(self, page: Page) -> tuple[bytes, Callable[[Entry], bytes]]:
+        """A list up to its first item, and how an item is made."""
+        metadata = self._list_metadata(page)
+        match self.form.projection:
+            case "Table":
+                head = {name: value for name, value in self.table([], metadata).items() if name != "rows"}
+                return orjson.dumps(head)[:-1] + b',"rows":[', self._encoded_row
+            case "":
+                return self._head(metadata), self.served.item
+            case _:
+                head = {**PARTIAL_LIST, "metadata": metadata}
+                return orjson.dumps(head)[:-1] + b',"items":[', self._encoded_partial
+
+    def _encoded_row(self, entry: Entry) -> bytes:
+        return orjson.dumps(self._row(self.served.read(entry)))
+
+    def _encoded_partial(self, entry: Entry) -> bytes:
+        return orjson.dumps(self._partial(self.served.read(entry)))
+
     def page(self, page: Page) -> bytes:
         metadata = self._list_metadata(page)
         match self.form.projection:
@@ -72,8 +113,7 @@ class Rendering:
                 return self.encoded(orjson.loads(self._joined(page.entries, metadata)))
             case _:
                 items = [self._partial(self.served.read(entry)) for entry in page.entries]
-                kind = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-                return self.encoded({**kind, "metadata": metadata, "items": items})
+                return self.encoded({**PARTIAL_LIST, "metadata": metadata, "items": items})
 
     def _list_metadata(self, page: Page) -> dict[str, Any]:
         metadata: dict[str, Any] = {"resourceVersion": str(page.revision)}
@@ -85,10 +125,13 @@ class Rendering:
 
     def _joined(self, entries: Sequence[Entry], metadata: Mapping[str, Any]) -> bytes:
         """A list is its items' own bytes, joined: nothing is decoded."""
-        resource, item = self.served.resource, self.served.item
+        return self._head(metadata) + b",".join([self.served.item(entry) for entry in entries]) + b"]}\n"
+
+    def _head(self, metadata: Mapping[str, Any]) -> bytes:
+        resource = self.served.resource
         kind = resource.list_kind or f"{resource.kind}List"
         head = orjson.dumps({"kind": kind, "apiVersion": resource.api_version, "metadata": metadata})
-        return head[:-1] + b',"items":[' + b",".join([item(entry) for entry in entries]) + b"]}\n"
+        return head[:-1] + b',"items":['
 
     def table(self, entries: Sequence[Entry], metadata: Mapping[str, Any], *, columns: bool = True) -> Manifest:
         rows = [self._row(self.served.read(entry)) for entry in entries]

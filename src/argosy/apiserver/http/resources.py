@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,9 +19,10 @@ from argosy.apiserver.http import watching
 from argosy.apiserver.http.bodies import read_call, read_object, read_patch
 from argosy.apiserver.http.negotiate import form_for
 from argosy.apiserver.http.render import Rendering
-from argosy.apiserver.http.request import Request
+from argosy.apiserver.http.request import PIECE_BYTES, Request
 from argosy.apiserver.http.routes import Target
-from argosy.apiserver.listing import Lister, Query, parse_version, read_query, whole_number
+from argosy.apiserver.http.write_budget import WatchLimit
+from argosy.apiserver.listing import Lister, Page, Query, parse_version, read_query, whole_number
 from argosy.apiserver.registry import Registry
 from argosy.cluster import User
 from argosy.model.errors import ClusterError
@@ -36,11 +37,12 @@ VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DEL
 
 
 class Resources:
-    def __init__(self, registry: Registry, actions: Actions) -> None:
+    def __init__(self, registry: Registry, actions: Actions, watches: WatchLimit) -> None:
         self._registry = registry
         self._deletion = Deletion(registry)
         self._lister = Lister(registry.store)
         self._actions = actions
+        self._watches = watches
 
     async def serve(self, request: Request, target: Target, user: User) -> None:
         self._check_verb(request, target)
@@ -109,12 +111,30 @@ class Resources:
             return
         self._registry.authorize(user, "list", target.served, target.namespace, query.single_name)
         page = await self._lister.page(target.served, target.namespace, query)
-        await request.respond(200, rendering.page(page), media=rendering.media)
+        await self._answer_page(request, rendering, page)
+
+    async def _answer_page(self, request: Request, rendering: Rendering, page: Page) -> None:
+        """A large list is sent in pieces; where its form does not allow that, it is made beside the loop."""
+        if sum(len(entry.body) for entry in page.entries) <= PIECE_BYTES:
+            await request.respond(200, rendering.page(page), media=rendering.media)
+            return
+        with request.held(page.copied_bytes):
+            if rendering.can_be_sent_in_pieces:
+                await request.respond_in_pieces(200, rendering.pieces(page), media=rendering.media)
+            else:
+                body = await asyncio.to_thread(rendering.page, page)
+                await request.respond(200, body, media=rendering.media)
 
     async def _watch(self, request: Request, target: Target, user: User, rendering: Rendering, query: Query) -> None:
         name = target.name or query.single_name
         self._registry.authorize(user, "watch", target.served, target.namespace, name)
         media = rendering.stream_media
+        with self._watches.count(user):
+            await self._send_watch(request, target, rendering, query, media)
+
+    async def _send_watch(
+        self, request: Request, target: Target, rendering: Rendering, query: Query, media: str
+    ) -> None:
         if query.initial_events and query.version:
             await self._lister.wait_for(parse_version(query.version))
         lines = await watching.stream(self._registry.store, rendering, target.namespace, query)
@@ -127,9 +147,10 @@ class Resources:
         finally:
             leaving.cancel()
             sending.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
-                await sending
-        await request.write(b"", more=False)
+            await asyncio.wait({sending})
+        if not sending.cancelled():
+            sending.result()  # raises why no more could be sent
+            await request.write(b"", more=False)
 
     async def _part(self, request: Request, target: Target, user: User) -> None:
         """k8s: logs are a plain text stream, not an object."""
@@ -261,7 +282,7 @@ class Resources:
         page = await self._lister.page(target.served, target.namespace, query)
         deleted = await self._deletion.delete_all(target.served, page.entries, options)
         shown = page._replace(entries=deleted, revision=self._registry.store.revision)
-        await request.respond(200, rendering.page(shown), media=rendering.media)
+        await self._answer_page(request, rendering, shown)
 
     async def _delete_body(self, request: Request) -> Manifest:
         body = await request.body()
@@ -276,6 +297,7 @@ def _is_slow(body: bytes, media: str) -> bool:
     return len(body) > SLOW_FROM and ("yaml" in media or "protobuf" in media)
 
 
-async def _pump(request: Request, lines: Any) -> None:
+async def _pump(request: Request, lines: AsyncIterator[bytes]) -> None:
     async for line in lines:
-        await request.write(line)
+        with request.held(len(line)):
+            await request.write(line)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import orjson
 
 from argosy.apiserver import refusals
 from argosy.apiserver.http.render import Rendering
-from argosy.apiserver.listing import Matcher, Query, check_options, parse_version
+from argosy.apiserver.http.request import PIECE_BYTES
+from argosy.apiserver.listing import Matcher, Query, check_options, matching, parse_version
 from argosy.apiserver.store import Entry, Event, Store
 from argosy.apiserver.store import Watch as StoreWatch
 from argosy.model.errors import ClusterError, Gone
@@ -39,8 +40,7 @@ async def stream(store: Store, rendering: Rendering, namespace: str, query: Quer
         too_old = refusals.expired(f"too old resource version: {since} ({store.revision})")
         return _single(rendering.error(too_old))
     entries = store.list(rendering.served.bucket, namespace) if initial else ()
-    chosen = [entry for entry in entries if matcher.matches(entry)]
-    return _lines(changes, chosen, rendering, matcher, namespace, query, start, initial=initial)
+    return _lines(store, changes, entries, rendering, matcher, namespace, query, start)
 
 
 async def _single(line: bytes) -> AsyncIterator[bytes]:
@@ -48,15 +48,14 @@ async def _single(line: bytes) -> AsyncIterator[bytes]:
 
 
 async def _lines(
+    store: Store,
     changes: StoreWatch,
-    chosen: list[Entry],
+    entries: Sequence[Entry],
     rendering: Rendering,
     matcher: Matcher,
     namespace: str,
     query: Query,
     start: int,
-    *,
-    initial: bool,
 ) -> AsyncIterator[bytes]:
     clock = asyncio.get_running_loop().time
     deadline = clock() + (query.timeout or random.uniform(1800, 3600))  # noqa: S311 - spreads reconnects, no secret
@@ -64,9 +63,13 @@ async def _lines(
     first = True
     seen = start
     try:
-        if chosen:
-            yield b"".join(rendering.event("ADDED", entry, first=not at) for at, entry in enumerate(chosen))
+        async for piece in _initial_events(entries, rendering, matcher):
+            if store.compacted > start:  # as it would be told anyway, once it came to the changes since then
+                yield rendering.error(refusals.expired(f"too old resource version: {start} ({store.revision})"))
+                return
+            yield piece
             first = False
+        entries = ()
         if query.initial_events and query.bookmarks:
             yield rendering.bookmark(start, {INITIAL_END: "true", BLUEPRINT: _blueprint(rendering)}, first=first)
             first = False
@@ -89,14 +92,37 @@ async def _lines(
                 return
             seen = batch[-1].revision
             lines: list[bytes] = []
+            size = 0
             for event in batch:
-                if line := _line(event, rendering, matcher, namespace, first=first and not lines):
+                if line := _line(event, rendering, matcher, namespace, first=first):
+                    first = False
                     lines.append(line)
+                    size += len(line)
+                if size >= PIECE_BYTES:
+                    yield b"".join(lines)
+                    lines, size = [], 0
             if lines:
-                first = False
                 yield b"".join(lines)
     finally:
         changes.close()
+
+
+async def _initial_events(entries: Sequence[Entry], rendering: Rendering, matcher: Matcher) -> AsyncIterator[bytes]:
+    """What is there, in pieces; each is made when the one before it is written."""
+    lines: list[bytes] = []
+    size = 0
+    first = True
+    async for entry in matching(entries, matcher):
+        line = rendering.event("ADDED", entry, first=first)
+        first = False
+        lines.append(line)
+        size += len(line)
+        if size >= PIECE_BYTES:
+            yield b"".join(lines)
+            lines, size = [], 0
+            await asyncio.sleep(0)
+    if lines:
+        yield b"".join(lines)
 
 
 def _line(event: Event, rendering: Rendering, matcher: Matcher, namespace: str, *, first: bool) -> bytes | None:

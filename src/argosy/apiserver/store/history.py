@@ -19,6 +19,7 @@ from argosy.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event
 from argosy.apiserver.store.seal import Seal
 
 ROWS_PER_STATEMENT = 64
+EVENT_BYTES_PER_READ = 1 << 20  # a watcher that reads slowly has its own copy of them
 ROW_COST = 100  # bytes of a row beside its body, about
 
 INSERT = "INSERT INTO history(rev, bucket, namespace, name, deleted, sealed, prev, body, sum) VALUES "
@@ -138,8 +139,16 @@ class History:
                 yield Entry(row.namespace, row.name, row.revision, self._body(row))
 
     def events(self, connection: apsw.Connection, bucket: str, after: int, upto: int, limit: int) -> list[Event]:
-        rows = connection.execute(EVENTS, (after, upto, bucket, limit))
-        return [self._event(values) for values in rows]
+        """The oldest of them: at most `limit`, and no more once they have EVENT_BYTES_PER_READ."""
+        events: list[Event] = []
+        size = 0
+        for values in connection.execute(EVENTS, (after, upto, bucket, limit)):
+            event = self._event(values)
+            events.append(event)
+            size += len(event.body) + len(event.previous or b"")
+            if size >= EVENT_BYTES_PER_READ:
+                break
+        return events
 
     def _event(self, values: tuple[Any, ...]) -> Event:
         row = _checked_row(values[:COLUMN_COUNT])

@@ -110,6 +110,10 @@ class Store:
         entries = self.list(bucket, namespace)
         return undo(entries, later, namespace) if later else entries
 
+    def in_memory_since(self, bucket: str) -> int:
+        """The revision from which on `list_at` needs no disk."""
+        return self._window.log(bucket).floor
+
     def buckets(self) -> Iterable[str]:
         return self._shelves.keys()
 
