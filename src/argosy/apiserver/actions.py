@@ -14,7 +14,7 @@ from argosy.apiserver import refusals
 from argosy.apiserver.call import ADMIN, Call, Written
 from argosy.apiserver.decoding import decoded, decoded_as, patched
 from argosy.apiserver.deletion import Deletion, read_options
-from argosy.apiserver.registry import Registry, check_uid
+from argosy.apiserver.registry import Registry
 from argosy.apiserver.reviews import Authenticate, Reviews
 from argosy.apiserver.scale import applied_scale, read_scale, write_scale
 from argosy.apiserver.served import Served
@@ -134,7 +134,7 @@ class Actions:
             meta.check_name(metadata, name)
             meta.check_namespace(served, metadata, namespace)
             if metadata.get("uid"):
-                check_uid(served, old, metadata["uid"])
+                meta.check_uid(served, old, metadata["uid"])
             new = write_scale(served, old, (value.get("spec") or {}).get("replicas", 0))
             if version := meta.version_of(metadata):
                 new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}

@@ -25,6 +25,7 @@ class Call:
     validation: Validation = "Warn"
     force: bool = False
     duplicates: tuple[str, ...] = ()  # fields that the text named twice
+    size: int = 0  # bytes of what was sent: decides whether the loop waits for the work on it
 
 
 @dataclass(frozen=True, slots=True)

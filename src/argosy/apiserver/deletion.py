@@ -15,9 +15,10 @@ from argosy.apiserver import metadata as meta
 from argosy.apiserver import refusals
 from argosy.apiserver.call import Call, Written
 from argosy.apiserver.listing import whole_number
-from argosy.apiserver.registry import Registry, encoder, is_releasable
+from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
+from argosy.apiserver.stored_objects import encoder, is_releasable
 from argosy.cluster import Propagation
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from argosy.apiserver import refusals
 from argosy.apiserver.call import ADMIN, Call
 from argosy.apiserver.deletion import DeleteOptions
@@ -33,6 +35,14 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey, split_api_version
 
 MANAGER = "argosy"
+
+
+def _size_of(value: Any) -> int:
+    """The bytes that it would have on the wire; 0 where it cannot be sent, which the registry finds."""
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:
+        return 0
 
 
 class EmbeddedCluster:
@@ -149,7 +159,7 @@ class EmbeddedCluster:
         dry_run: bool = False,
         manager: str = "",
     ) -> Manifest:
-        call = Call(self._user, manager or MANAGER, dry_run)
+        call = Call(self._user, manager or MANAGER, dry_run, size=_size_of(manifest))
         actions = self.plane.actions
         if subresource_of is not None:
             parent = self._served(subresource_of.group_kind)
@@ -166,14 +176,14 @@ class EmbeddedCluster:
 
     async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
         served, key = self._of(manifest), _named(manifest)
-        call = Call(self._user, manager, dry_run, force=force)
+        call = Call(self._user, manager, dry_run, force=force, size=_size_of(manifest))
         place = _place(served, key.namespace)
         with _about(key):
             return (await self._registry.apply(served, place, key.name, manifest, call)).manifest
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
         served, key = self._of(manifest), _named(manifest)
-        call = Call(self._user, manager or MANAGER, dry_run)
+        call = Call(self._user, manager or MANAGER, dry_run, size=_size_of(manifest))
         place = _place(served, key.namespace)
         with _about(key):
             return (await self._registry.update(served, place, key.name, manifest, call)).manifest
@@ -190,7 +200,7 @@ class EmbeddedCluster:
         dry_run: bool = False,
     ) -> Manifest:
         served = self._served(key.group_kind, split_api_version(api_version)[1])
-        call = Call(self._user, manager or MANAGER, dry_run)
+        call = Call(self._user, manager or MANAGER, dry_run, size=_size_of(patch))
         part = served.resource.subresource(subresource) if subresource else None
         if subresource and (part is None or "patch" not in part.verbs):
             raise refusals.not_found(served.resource, key.name)

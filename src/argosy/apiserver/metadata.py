@@ -154,3 +154,16 @@ def next_generation(served: Served, new: Manifest, old: Manifest) -> Manifest:
         return new
     generation = int(old["metadata"].get("generation") or 0) + 1
     return {**new, "metadata": ordered({**new["metadata"], "generation": generation})}
+
+
+def check_uid(served: Served, old: Manifest, uid: str) -> None:
+    """k8s: whoever replaces an object that was made anew under its name is told in the words of its storage."""
+    resource, about = served.resource, old["metadata"]
+    if uid != about["uid"]:
+        path = [resource.plural, about.get("namespace"), about["name"]]
+        key = "/".join(part for part in ("/registry", resource.group if resource.custom else "", *path) if part)
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {about['uid']}"
+        )
+        raise refusals.conflict(resource, about["name"], why)

@@ -6,8 +6,10 @@ Never: knows of HTTP, or tells one client from another but by its user.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import orjson
 
@@ -18,10 +20,12 @@ from argosy.apiserver.admission import Admission
 from argosy.apiserver.call import Call, Written
 from argosy.apiserver.catalog import DEFINITIONS, Catalog
 from argosy.apiserver.decoding import Undecodable, decoded, patched
+from argosy.apiserver.large_work import LARGE_BYTES, LargeWork
 from argosy.apiserver.metadata import Clock, utc_now
 from argosy.apiserver.rules import Rules
 from argosy.apiserver.served import Custom, Served, without_status
 from argosy.apiserver.store import Entry, Store
+from argosy.apiserver.stored_objects import encoder, is_releasable, without_kind
 from argosy.cluster import PatchKind, User
 from argosy.model.errors import PatchError
 from argosy.model.manifest import Manifest
@@ -34,7 +38,10 @@ from argosy.schema.fault import Fault
 
 APPLIED_TO_STATUS = ("apiVersion", "kind", "metadata", "status")
 STATUS = FieldSet.of(["f:status"])  # k8s: nobody owns it through the main path of a kind that has /status
+PREPARED_PARTS = ("status", debugging.PART)  # paths that change one part of an object
+MAX_LARGE_ATTEMPTS = 5  # k8s: how often a patch is tried when others write meanwhile
 WHOLE_PARTS = ("binding", "finalize", "approval")
+Result = TypeVar("Result")
 Change = Callable[[Manifest], tuple[Manifest, Sequence[str]]]
 
 
@@ -46,6 +53,7 @@ class Registry:
         self.clock = clock
         self._rules = rules
         self.admission = Admission(store, catalog)
+        self.large_work = LargeWork()
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -69,7 +77,7 @@ class Registry:
 
     async def create(self, served: Served, namespace: str, value: Any, call: Call, *, name: str = "") -> Written:
         self.authorize(call.user, "create", served, namespace, name)
-        manifest, warnings = self._decoded(served, value, call)
+        manifest, warnings = await self._beside(call, call.size, self._decoded, served, value, call)
         return await self._create(served, namespace, manifest, call, warnings)
 
     async def _create(
@@ -85,17 +93,20 @@ class Registry:
         resource, now = served.resource, self.clock()
         metadata = meta.for_create(served, manifest, namespace, now)
         self._check_place(served, namespace, metadata["name"])
-        sent = served.complete({**manifest, "metadata": metadata})
-        new = self.admission.complete(served, served.prepare_create(sent))
+        beside = partial(self._beside, call, call.size)
+        sent = await beside(served.complete, {**manifest, "metadata": metadata})
+        new = self.admission.complete(served, await beside(served.prepare_create, sent))
         if not applied:
-            new = self._created_by(served, sent, new, call)
+            new = await beside(self._created_by, served, sent, new, call)
         new = self.admission.admitted(served, new, None, meta.stamp(now))
         name = new["metadata"]["name"]
-        if faults := [*served.faults_on_create(new), *self.admission.faults(served, new, None)]:
+        if faults := [*await beside(served.faults_on_create, new), *self.admission.faults(served, new, None)]:
             raise refusals.invalid(resource, name, faults)
         self.access.authorizer.check_escalation(call.user, resource, new, request_name=name if applied else "")
-        if await self._check_rules(served, new, None):
-            self._check_place(served, namespace, name)  # it may have gone while the rules ran
+        if await self._check_rules(served, new, None) or call.size >= LARGE_BYTES:
+            self._check_place(served, namespace, name)  # it may have gone while others were served
+            if self.admission.faults(served, new, None):  # they took the address that it was given
+                return await self._create(served, namespace, manifest, call, warnings, applied=applied)
         if (found := self.store.latest(served.bucket, namespace, name)) is not None:
             if not manifest.get("metadata", {}).get("name") and not call.dry_run:  # generateName met its like
                 return await self._create(served, namespace, manifest, call, warnings, applied=applied)
@@ -120,7 +131,7 @@ class Registry:
         def replaced(old: Manifest) -> tuple[Manifest, Sequence[str]]:
             sent, warnings = self._decoded(served, value, call)
             if uid := (sent.get("metadata") or {}).get("uid"):
-                check_uid(served, old, uid)
+                meta.check_uid(served, old, uid)
             return sent, warnings
 
         return await self.change(served, namespace, name, replaced, call, subresource)
@@ -161,7 +172,11 @@ class Registry:
                 raise refusals.conflict(served.resource, name, why)
             metadata = {field: each for field, each in config["metadata"].items() if field != "resourceVersion"}
             config = {**config, "metadata": metadata}
-            manifest, warnings = self._decoded(served, self._merged(served, None, config, call, ""), call)
+
+            def first() -> tuple[Manifest, Sequence[str]]:
+                return self._decoded(served, self._merged(served, None, config, call, ""), call)
+
+            manifest, warnings = await self._beside(call, call.size, first)
             return await self._create(served, namespace, manifest, call, warnings, applied=True)
 
         def merged(old: Manifest) -> tuple[Manifest, Sequence[str]]:
@@ -180,45 +195,67 @@ class Registry:
         *,
         applied: bool = False,
     ) -> Written:
-        """One read-modify-write. `change` makes of the old manifest the one that is asked for, and warnings."""
-        while True:
+        """One read-modify-write. `change` makes of the old manifest the one that is asked for, and warnings.
+
+        `change` is pure: for a large object it runs beside the loop, and again if somebody wrote meanwhile.
+        """
+        for attempt in itertools.count(1):
             entry = self.store.latest(served.bucket, namespace, name)
             if entry is None:
                 raise refusals.not_found(served.resource, name)
-            old = served.read(entry)
-            sent, warnings = change(old)
-            self._check_version(served, sent, old, applied=applied)
-            new = self._completed_update(served, sent, old, call, subresource, applied=applied)
-            if faults := self._update_faults(served, new, old, subresource):
+            size = max(call.size, len(entry.body))
+            beside = partial(self._beside, call, size)
+
+            def prepare(entry: Entry = entry) -> tuple[Manifest, Manifest, Sequence[str]]:
+                old = served.read(entry)
+                sent, warnings = change(old)
+                self._check_version(served, sent, old, applied=applied)
+                return old, self._prepared_update(served, sent, old, subresource), warnings
+
+            old, new, warnings = await beside(prepare)
+            if has_admission := subresource not in (*PREPARED_PARTS, *WHOLE_PARTS):
+                new = self.admission.complete(served, new, old)
+            if not applied:
+                new = await beside(self._owned, served, old, new, call, subresource)
+            if not subresource:
+                new = self.admission.admitted(served, new, old, meta.stamp(self.clock()))
+            new = await beside(meta.next_generation, served, new, old)
+            faults = await beside(self._update_faults, served, new, old, subresource)
+            if has_admission:
+                faults = [*faults, *self.admission.faults(served, new, old)]
+            if faults:
                 raise refusals.invalid(served.resource, name, faults)
             self.access.authorizer.check_escalation(call.user, served.resource, new, old=old, request_name=name)
             await self._check_rules(served, new, old)
-            if self.store.latest(served.bucket, namespace, name) is entry:  # else: somebody wrote while rules ran
+            kept = await beside(keep_times, old, new)
+            is_taken = has_admission and size >= LARGE_BYTES and self.admission.faults(served, new, old)
+            if self.store.latest(served.bucket, namespace, name) is entry and not is_taken:  # else: others wrote
                 warnings = warnings if subresource else [*warnings, *self.admission.warnings(served, new)]
-                return await self._store_change(served, entry, old, new, call, warnings)
+                return await self._store_change(served, entry, old, new, kept, call, warnings)
+            if size >= LARGE_BYTES and attempt >= MAX_LARGE_ATTEMPTS:
+                raise refusals.conflict(served.resource, name)
+        raise AssertionError("unreachable")
 
-    def _completed_update(
-        self, served: Served, sent: Manifest, old: Manifest, call: Call, subresource: str, *, applied: bool
-    ) -> Manifest:
+    def _prepared_update(self, served: Served, sent: Manifest, old: Manifest, subresource: str) -> Manifest:
         new = {**sent, "metadata": meta.for_update(served, sent, old)}
         if subresource == "status":
             new = served.prepare_status(new, old)
-            new = {**new, "metadata": meta.ordered(new["metadata"])}
-        elif subresource in WHOLE_PARTS:
-            pass  # the action itself decided what changes
-        elif subresource == debugging.PART:
-            new = debugging.only_debuggers(served.complete(new), old)
-        else:
-            prepared = served.prepare_update(served.complete(new), old)
-            new = self.admission.complete(served, prepared, old)
-        if not applied:
-            new = self._owned(served, old, new, call, subresource)
-        if not subresource:
-            new = self.admission.admitted(served, new, old, meta.stamp(self.clock()))
-        return meta.next_generation(served, new, old)
+            return {**new, "metadata": meta.ordered(new["metadata"])}
+        if subresource in WHOLE_PARTS:
+            return new  # the action itself decided what changes
+        if subresource == debugging.PART:
+            return debugging.only_debuggers(served.complete(new), old)
+        return served.prepare_update(served.complete(new), old)
 
     async def _store_change(
-        self, served: Served, entry: Entry, old: Manifest, new: Manifest, call: Call, warnings: Sequence[str]
+        self,
+        served: Served,
+        entry: Entry,
+        old: Manifest,
+        new: Manifest,
+        kept: Manifest,
+        call: Call,
+        warnings: Sequence[str],
     ) -> Written:
         """k8s: a change that changes nothing writes nothing; the last finalizer of a dying object takes it along."""
         metadata = new["metadata"]
@@ -226,15 +263,14 @@ class Registry:
             if not call.dry_run:
                 await self.remove(served, entry, new)
             return Written(served, self.unstored(served, entry.namespace, new), warnings=warnings)
-        new = keep_times(old, new)
-        if new == old:
+        if kept is old:
             await self.store.settled()  # what is answered must be durable, whoever wrote it
             return Written(served, entry, warnings=warnings)
         if call.dry_run:
-            return Written(served, self.unstored(served, entry.namespace, new), warnings=warnings)
-        body = encoder(served.store(new))
+            return Written(served, self.unstored(served, entry.namespace, kept), warnings=warnings)
+        body = encoder(served.store(kept))
         commit = self.store.put(served.bucket, entry.namespace, entry.name, body)
-        self.admission.stored(served, new)
+        self.admission.stored(served, kept)
         written = await commit
         return Written(served, written, warnings=warnings)
 
@@ -251,7 +287,11 @@ class Registry:
             return ()
         if subresource == debugging.PART:
             return debugging.faults(new, old)
-        return [*served.faults_on_update(new, old), *self.admission.faults(served, new, old)]
+        return served.faults_on_update(new, old)
+
+    async def _beside(self, call: Call, size: int, function: Callable[..., Result], *args: Any) -> Result:
+        """Pure work on an object of this size: the loop goes on meanwhile where it is large."""
+        return await self.large_work.run(call.user.name, size, function, *args)
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
@@ -354,43 +394,7 @@ class Registry:
 
     def unstored(self, served: Served, namespace: str, manifest: Manifest) -> Entry:
         """What would have been written, had it been."""
-        stored = _without_kind(served.store(manifest))
+        stored = without_kind(served.store(manifest))
         if not stored["metadata"].get("resourceVersion"):
             stored["metadata"] = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}
         return Entry(namespace, manifest["metadata"]["name"], self.store.revision, orjson.dumps(stored))
-
-
-def check_uid(served: Served, old: Manifest, uid: str) -> None:
-    """k8s: whoever replaces an object that was made anew under its name is told in the words of its storage."""
-    resource, about = served.resource, old["metadata"]
-    if uid != about["uid"]:
-        path = [resource.plural, about.get("namespace"), about["name"]]
-        key = "/".join(part for part in ("/registry", resource.group if resource.custom else "", *path) if part)
-        why = (
-            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {about['uid']}"
-        )
-        raise refusals.conflict(resource, about["name"], why)
-
-
-def is_releasable(manifest: Manifest) -> bool:
-    """Nothing holds a dying object back any more."""
-    metadata = manifest["metadata"]
-    if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
-        return False
-    is_namespace = (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Namespace")
-    return not (is_namespace and (manifest.get("spec") or {}).get("finalizers"))
-
-
-def _without_kind(manifest: Manifest) -> Manifest:
-    return {name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")}
-
-
-def encoder(manifest: Manifest) -> Callable[[int], bytes]:
-    def encode(revision: int) -> bytes:
-        stored = _without_kind(manifest)
-        stored["metadata"] = {**manifest["metadata"], "resourceVersion": str(revision)}
-        # A copy: what orjson returns keeps the whole buffer it was written to, 4 KB for a small object.
-        return bytes(memoryview(orjson.dumps(stored)))
-
-    return encode

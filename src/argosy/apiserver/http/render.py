@@ -65,6 +65,11 @@ class Rendering:
                 return self.encoded(self._partial(self.served.read(entry)))
 
     @property
+    def is_as_stored(self) -> bool:
+        """Whether an entry is shown by its own bytes."""
+        return self.form.encoding == "json" and not self.form.projection and not self.pretty
+
+    @property
     def can_be_sent_in_pieces(self) -> bool:
         """Only JSON: protobuf begins with its length, and indented or YAML lists are for people, who ask for little."""
         return self.form.encoding == "json" and not self.pretty

@@ -24,13 +24,13 @@ from argosy.apiserver.http.routes import Target
 from argosy.apiserver.http.write_budget import WatchLimit
 from argosy.apiserver.listing import Lister, Page, Query, parse_version, read_query, whole_number
 from argosy.apiserver.registry import Registry
+from argosy.apiserver.store import Entry
 from argosy.cluster import User
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.schema import fault
 
 OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
-SLOW_FROM = 64 << 10
 READABLE = ("", "status", "scale", "ephemeralcontainers")
 STREAMS = ("attach", "exec", "portforward", "proxy")  # k8s: these switch protocols instead of sending an object
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -43,6 +43,7 @@ class Resources:
         self._lister = Lister(registry.store)
         self._actions = actions
         self._watches = watches
+        self._work = registry.large_work
 
     async def serve(self, request: Request, target: Target, user: User) -> None:
         self._check_verb(request, target)
@@ -98,8 +99,13 @@ class Resources:
         if target.subresource == "scale":
             body = rendering.scale(scale.read_scale(served, served.read(entry)))
         else:
-            body = rendering.entry(entry)
+            body = await self._rendered(rendering, entry, user)
         await request.respond(200, body, media=rendering.media)
+
+    async def _rendered(self, rendering: Rendering, entry: Entry, user: User) -> bytes:
+        """Only plain JSON is what is stored; all else is made anew, at a megabyte a second."""
+        size = 0 if rendering.is_as_stored else len(entry.body)
+        return await self._work.run(user.name, size, rendering.entry, entry)
 
     async def _collection(self, request: Request, target: Target, user: User) -> None:
         query = read_query(request.query)
@@ -111,18 +117,19 @@ class Resources:
             return
         self._registry.authorize(user, "list", target.served, target.namespace, query.single_name)
         page = await self._lister.page(target.served, target.namespace, query)
-        await self._answer_page(request, rendering, page)
+        await self._answer_page(request, rendering, page, user)
 
-    async def _answer_page(self, request: Request, rendering: Rendering, page: Page) -> None:
+    async def _answer_page(self, request: Request, rendering: Rendering, page: Page, user: User) -> None:
         """A large list is sent in pieces; where its form does not allow that, it is made beside the loop."""
-        if sum(len(entry.body) for entry in page.entries) <= PIECE_BYTES:
+        size = sum(len(entry.body) for entry in page.entries)
+        if size <= PIECE_BYTES:
             await request.respond(200, rendering.page(page), media=rendering.media)
             return
         with request.held(page.copied_bytes):
             if rendering.can_be_sent_in_pieces:
                 await request.respond_in_pieces(200, rendering.pieces(page), media=rendering.media)
             else:
-                body = await asyncio.to_thread(rendering.page, page)
+                body = await self._work.run(user.name, size, rendering.page, page)
                 await request.respond(200, body, media=rendering.media)
 
     async def _watch(self, request: Request, target: Target, user: User, rendering: Rendering, query: Query) -> None:
@@ -186,8 +193,8 @@ class Resources:
         strict = call.validation != "Ignore"
         body, media = await request.body(), request.header(b"content-type")
         read = partial(read_object, body, media, kind, strict=strict)
-        sent = await asyncio.to_thread(read) if _is_slow(body, media) else read()
-        return sent.value, replace(call, duplicates=sent.duplicates)
+        sent = await self._work.run(call.user.name, len(body), read)
+        return sent.value, replace(call, duplicates=sent.duplicates, size=len(body))
 
     async def _create(self, request: Request, target: Target, user: User) -> None:
         call = self._call(request, user)
@@ -198,7 +205,7 @@ class Resources:
             await request.respond(201, rendering.encoded(answer), media=rendering.media)
             return
         written = await self._registry.create(target.served, target.namespace, value, call)
-        await self._answer(request, rendering, written)
+        await self._answer(request, rendering, written, user)
 
     async def _update(self, request: Request, target: Target, user: User) -> None:
         call = self._call(request, user)
@@ -214,15 +221,15 @@ class Resources:
             written = await self._registry.update(
                 target.served, target.namespace, target.name, value, call, subresource=target.subresource
             )
-        await self._answer(request, rendering, written)
+        await self._answer(request, rendering, written, user)
 
     async def _patch(self, request: Request, target: Target, user: User) -> None:
         call = self._call(request, user)
         rendering = self._rendering(request, target)
         served = target.served
         body, media = await request.body(), request.header(b"content-type")
-        read = partial(read_patch, body, media, served)
-        kind, patch = await asyncio.to_thread(read) if _is_slow(body, media) else read()
+        kind, patch = await self._work.run(user.name, len(body), read_patch, body, media, served)
+        call = replace(call, size=len(body))
         where = (served, target.namespace, target.name)
         if kind is None and not request.query.get("fieldManager"):
             detail = fault.required("fieldManager", "is required for apply patch")
@@ -235,10 +242,10 @@ class Resources:
             await self._answer_scale(request, rendering, written)
         elif kind is None:
             written = await self._registry.apply(*where, patch, call, subresource=target.subresource)
-            await self._answer(request, rendering, written)
+            await self._answer(request, rendering, written, user)
         else:
             written = await self._registry.patch(*where, patch, kind, call, subresource=target.subresource)
-            await self._answer(request, rendering, written)
+            await self._answer(request, rendering, written, user)
 
     async def _answer_scale(self, request: Request, rendering: Rendering, written: Written) -> None:
         answer = scale.read_scale(written.served, written.manifest)
@@ -257,9 +264,10 @@ class Resources:
     def _no_way_in(self, target: Target, user: User) -> ClusterError:
         return self._actions.no_way_in(target.served, target.namespace, target.name, target.subresource, user)
 
-    async def _answer(self, request: Request, rendering: Rendering, written: Written) -> None:
+    async def _answer(self, request: Request, rendering: Rendering, written: Written, user: User) -> None:
         code = 201 if written.created else 200
-        await request.respond(code, rendering.entry(written.entry), media=rendering.media, warnings=written.warnings)
+        body = await self._rendered(rendering, written.entry, user)
+        await request.respond(code, body, media=rendering.media, warnings=written.warnings)
 
     # -- deleting ------------------------------------------------------------------------------------------------
 
@@ -269,7 +277,7 @@ class Resources:
         call = Call(user, dry_run=options.dry_run)
         answer = await self._deletion.delete(target.served, target.namespace, target.name, options, call)
         if isinstance(answer, Written):
-            await self._answer(request, rendering, answer)
+            await self._answer(request, rendering, answer, user)
         else:
             await request.respond(200, orjson.dumps(answer))
 
@@ -282,7 +290,7 @@ class Resources:
         page = await self._lister.page(target.served, target.namespace, query)
         deleted = await self._deletion.delete_all(target.served, page.entries, options)
         shown = page._replace(entries=deleted, revision=self._registry.store.revision)
-        await self._answer_page(request, rendering, shown)
+        await self._answer_page(request, rendering, shown, user)
 
     async def _delete_body(self, request: Request) -> Manifest:
         body = await request.body()
@@ -290,11 +298,6 @@ class Resources:
             return {}
         value = read_object(body, request.header(b"content-type"), "DeleteOptions", strict=False).value
         return decoded_as("v1", "DeleteOptions", value)
-
-
-def _is_slow(body: bytes, media: str) -> bool:
-    """YAML is read at a megabyte a second, protobuf at three; others are served meanwhile."""
-    return len(body) > SLOW_FROM and ("yaml" in media or "protobuf" in media)
 
 
 async def _pump(request: Request, lines: AsyncIterator[bytes]) -> None:

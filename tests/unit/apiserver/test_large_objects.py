@@ -1,0 +1,161 @@
+"""Work on large objects runs beside the loop: others are answered meanwhile, and what they write is not lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from argosy.apiserver.call import Call
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.large_work import LARGE_BYTES, LargeWork
+from argosy.apiserver.plane import Plane
+from argosy.apiserver.registry import MAX_LARGE_ATTEMPTS
+from argosy.model.errors import Conflict
+from argosy.model.manifest import Manifest
+from support.api_client import CONFIGS, Api, config, deployment
+from support.deadlines import HANG_SECONDS
+from support.loop_clock import turns
+
+pytestmark = pytest.mark.anyio
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+YAML = "application/yaml"
+LARGE_TEXT = "x" * LARGE_BYTES
+
+
+def with_variables(count: int = 3000) -> dict[str, Any]:
+    made = deployment("large")
+    [container] = made["spec"]["template"]["spec"]["containers"]
+    container["env"] = [{"name": f"E{number}", "value": "1"} for number in range(count)]
+    return made
+
+
+@asynccontextmanager
+async def busy(work: LargeWork) -> AsyncIterator[threading.Event]:
+    """The thread for large work is taken, until the event is set or the block ends."""
+    started, gate = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        started.set()
+        gate.wait(HANG_SECONDS)
+
+    holding = asyncio.create_task(work.run("somebody", LARGE_BYTES, hold))
+    while not started.is_set():
+        await asyncio.sleep(0.001)
+    try:
+        yield gate
+    finally:
+        gate.set()
+        await holding
+
+
+@pytest.mark.parametrize("way", ["apply", "create", "create as YAML", "patch", "replace"])
+async def test_the_server_is_ready_while_a_large_write_is_still_worked_on(api: Api, plane: Plane, way: str) -> None:
+    large, where = with_variables(), f"{DEPLOYMENTS}/large"
+    if way in ("patch", "replace"):
+        await api.made(DEPLOYMENTS, deployment("large"))
+    writes = {
+        "apply": lambda: api.apply(where, large),
+        "create": lambda: api.post(DEPLOYMENTS, large),
+        "create as YAML": lambda: api.post(DEPLOYMENTS, large, YAML),
+        "patch": lambda: api.patch(where, large),
+        "replace": lambda: api.put(where, large),
+    }
+    async with busy(plane.registry.large_work):
+        writing = asyncio.create_task(writes[way]())
+        await turns()
+        assert (await api.get("/readyz")).code == 200
+        assert (await api.post(CONFIGS, config("small"))).code == 201
+        assert not writing.done()
+    written = await asyncio.wait_for(writing, HANG_SECONDS)
+    assert written.code in (200, 201), written.message
+    [container] = written.json["spec"]["template"]["spec"]["containers"]
+    assert len(container["env"]) == 3000
+
+
+async def test_a_small_change_of_a_large_object_does_not_hold_up_the_loop_either(api: Api, plane: Plane) -> None:
+    await api.made(CONFIGS, config("large", {"text": LARGE_TEXT}))
+    async with busy(plane.registry.large_work):
+        writing = asyncio.create_task(api.patch(f"{CONFIGS}/large", {"metadata": {"labels": {"a": "b"}}}))
+        reading = asyncio.create_task(api.get(f"{CONFIGS}/large", "application/yaml"))
+        await turns()
+        assert (await api.get(f"{CONFIGS}/large")).code == 200  # as it is stored: nothing is to be done
+        assert not writing.done() and not reading.done()
+    assert (await writing).code == 200 and (await reading).code == 200
+
+
+async def test_an_engine_in_the_same_process_waits_for_its_large_apply_beside_the_loop(plane: Plane) -> None:
+    cluster = EmbeddedCluster(plane)
+    large = with_variables()
+    large["metadata"]["namespace"] = "default"
+    async with busy(plane.registry.large_work):
+        applying = asyncio.create_task(cluster.apply(large, manager="engine"))
+        await turns()
+        assert not applying.done()
+    assert (await applying)["metadata"]["name"] == "large"
+
+
+async def test_what_others_write_while_a_large_change_is_worked_on_is_kept(api: Api, plane: Plane) -> None:
+    await api.made(CONFIGS, config("a"))
+    served = plane.registry.catalog.at("", "v1", "configmaps")
+    assert served is not None
+    entered, gate, seen = threading.Event(), threading.Event(), []
+
+    def change(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+        seen.append(old["metadata"]["resourceVersion"])
+        entered.set()
+        gate.wait(HANG_SECONDS)
+        return {**old, "data": {"text": "large"}}, ()
+
+    call = Call(size=LARGE_BYTES)
+    changing = asyncio.create_task(plane.registry.change(served, "default", "a", change, call, ""))
+    while not entered.is_set():
+        await asyncio.sleep(0.001)
+    await api.patch(f"{CONFIGS}/a", {"metadata": {"labels": {"by": "another"}}})
+    gate.set()
+    written = (await changing).manifest
+    assert written["data"] == {"text": "large"} and written["metadata"]["labels"] == {"by": "another"}
+    assert len(seen) == 2 and seen[0] != seen[1]
+
+
+async def test_a_large_change_that_always_comes_too_late_is_a_conflict(api: Api, plane: Plane) -> None:
+    await api.made(CONFIGS, config("a"))
+    served = plane.registry.catalog.at("", "v1", "configmaps")
+    assert served is not None
+    entered, left, tries = threading.Event(), threading.Event(), 0
+
+    def change(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+        nonlocal tries
+        tries += 1
+        left.clear()
+        entered.set()
+        left.wait(HANG_SECONDS)
+        return {**old, "data": {"text": "large"}}, ()
+
+    call = Call(size=LARGE_BYTES)
+    changing = asyncio.create_task(plane.registry.change(served, "default", "a", change, call, ""))
+    while not changing.done():
+        if entered.is_set():
+            entered.clear()
+            await api.patch(f"{CONFIGS}/a", {"data": {"count": str(tries)}})
+            left.set()
+        await asyncio.sleep(0.001)
+    with pytest.raises(Conflict):
+        await changing
+    assert tries == MAX_LARGE_ATTEMPTS
+
+
+async def test_users_take_turns_with_large_work() -> None:
+    work = LargeWork()
+    order: list[str] = []
+    async with busy(work):
+        jobs = [asyncio.create_task(work.run("a", LARGE_BYTES, order.append, f"a{number}")) for number in range(3)]
+        await turns()
+        jobs.append(asyncio.create_task(work.run("b", LARGE_BYTES, order.append, "b")))
+        await turns()
+    await asyncio.gather(*jobs)
+    assert order == ["a0", "b", "a1", "a2"]
