@@ -10,7 +10,7 @@ from typing import Any
 
 from argosy.apiserver import refusals
 from argosy.apiserver.call import Validation
-from argosy.apiserver.served import Served
+from argosy.apiserver.served import Served, without_status
 from argosy.cluster import PatchKind
 from argosy.model.errors import ClusterError, ManifestError, PatchError
 from argosy.model.manifest import Manifest
@@ -20,6 +20,7 @@ from argosy.patch.json_patch import PatchTooLarge
 from argosy.schema import fault, wire
 from argosy.schema.types import type_of
 
+APPLIED_TO_STATUS = ("apiVersion", "kind", "metadata", "status")
 ANY_GROUP = ("DeleteOptions",)  # k8s: registered in every group
 
 
@@ -136,6 +137,29 @@ def patched(served: Served, old: Manifest, patch: Any, kind: PatchKind) -> Any:
         raise refusals.bad_request(str(error)) from error
 
 
+def has_copies(patch: Any) -> bool:
+    """Whether it is a JSON patch that copies parts of the object."""
+    return isinstance(patch, list) and any(isinstance(each, dict) and each.get("op") == "copy" for each in patch)
+
+
 def _unreadable(patch: Any, wanted: str) -> ClusterError:
     found = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(patch), "number")
     return refusals.bad_request(f"error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}")
+
+
+def applicable(served: Served, config: Any, subresource: str) -> Manifest:
+    """The checks of an apply's body that come before merging."""
+    if not isinstance(config, dict):
+        raise refusals.bad_request("error decoding YAML: the body is no object; send one manifest")
+    metadata = config.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if metadata.get("managedFields"):
+        raise refusals.bad_request("metadata.managedFields must be nil")
+    if (config.get("apiVersion"), config.get("kind")) != (served.resource.api_version, served.resource.kind):
+        group, version = split_api_version(str(config.get("apiVersion") or ""))
+        raise refusals.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind') or ''}")
+    config = {**config, "metadata": metadata}
+    # k8s: what another path is for is not this one's to set, nor to own
+    if subresource == "status":
+        return {field: value for field, value in config.items() if field in APPLIED_TO_STATUS}
+    return without_status(config) if served.resource.subresource("status") else config

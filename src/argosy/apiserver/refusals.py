@@ -155,6 +155,11 @@ def too_large_body(limit: int) -> ClusterError:
     return ClusterError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")
 
 
+def too_large_to_store() -> ClusterError:
+    """k8s: what etcd says; the server hands it on as it is."""
+    return internal("etcdserver: request is too large")
+
+
 def too_large(message: str) -> ClusterError:
     return ClusterError(message, code=413, reason="RequestEntityTooLarge")
 

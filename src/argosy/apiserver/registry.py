@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,24 +20,28 @@ from argosy.apiserver.access import Access, Attributes
 from argosy.apiserver.admission import Admission
 from argosy.apiserver.call import Call, Written
 from argosy.apiserver.catalog import DEFINITIONS, Catalog
-from argosy.apiserver.decoding import Undecodable, decoded, patched
+from argosy.apiserver.decoding import Undecodable, applicable, decoded, has_copies, patched
 from argosy.apiserver.large_work import LARGE_BYTES, LargeWork
 from argosy.apiserver.metadata import Clock, utc_now
 from argosy.apiserver.rules import Rules
 from argosy.apiserver.served import Custom, Served, without_status
 from argosy.apiserver.store import Entry, Store
-from argosy.apiserver.stored_objects import encoder, is_releasable, without_kind
+from argosy.apiserver.stored_objects import (
+    check_owned_fields,
+    check_size,
+    encoder,
+    is_releasable,
+    without_kind,
+)
 from argosy.cluster import PatchKind, User
 from argosy.model.errors import PatchError
 from argosy.model.manifest import Manifest
-from argosy.model.names import split_api_version
 from argosy.patch import server_side_apply
 from argosy.patch.fields import FieldSet
 from argosy.patch.ownership import keep_times, record_update
 from argosy.schema import fault
 from argosy.schema.fault import Fault
 
-APPLIED_TO_STATUS = ("apiVersion", "kind", "metadata", "status")
 STATUS = FieldSet.of(["f:status"])  # k8s: nobody owns it through the main path of a kind that has /status
 PREPARED_PARTS = ("status", debugging.PART)  # paths that change one part of an object
 MAX_LARGE_ATTEMPTS = 5  # k8s: how often a patch is tried when others write meanwhile
@@ -78,6 +83,8 @@ class Registry:
     async def create(self, served: Served, namespace: str, value: Any, call: Call, *, name: str = "") -> Written:
         self.authorize(call.user, "create", served, namespace, name)
         manifest, warnings = await self._beside(call, call.size, self._decoded, served, value, call)
+        if call.size >= LARGE_BYTES:
+            await self._beside(call, call.size, check_owned_fields, served, manifest)
         return await self._create(served, namespace, manifest, call, warnings)
 
     async def _create(
@@ -103,6 +110,8 @@ class Registry:
         if faults := [*await beside(served.faults_on_create, new), *self.admission.faults(served, new, None)]:
             raise refusals.invalid(resource, name, faults)
         self.access.authorizer.check_escalation(call.user, resource, new, request_name=name if applied else "")
+        if call.size >= LARGE_BYTES:
+            await beside(check_size, served, new)
         if await self._check_rules(served, new, None) or call.size >= LARGE_BYTES:
             self._check_place(served, namespace, name)  # it may have gone while others were served
             if self.admission.faults(served, new, None):  # they took the address that it was given
@@ -148,6 +157,8 @@ class Registry:
         subresource: str = "",
     ) -> Written:
         self.authorize(call.user, "patch", served, namespace, name, subresource)
+        if has_copies(patch):  # a small text that may make a large object
+            call = replace(call, size=max(call.size, LARGE_BYTES))
 
         def change(old: Manifest) -> tuple[Manifest, Sequence[str]]:
             made = patched(served, old, patch, kind)
@@ -163,7 +174,7 @@ class Registry:
     ) -> Written:
         """Server-side apply: what the manager says now, merged with what it and others said before."""
         self.authorize(call.user, "patch", served, namespace, name, subresource)
-        config = self._applicable(served, config, subresource)
+        config = applicable(served, config, subresource)
         if self.store.latest(served.bucket, namespace, name) is None and not subresource:
             self.authorize(call.user, "create", served, namespace, name)
             meta.check_name(config["metadata"], name)
@@ -228,6 +239,8 @@ class Registry:
             self.access.authorizer.check_escalation(call.user, served.resource, new, old=old, request_name=name)
             await self._check_rules(served, new, old)
             kept = await beside(keep_times, old, new)
+            if kept is not old and size >= LARGE_BYTES:
+                await beside(check_size, served, kept)
             is_taken = has_admission and size >= LARGE_BYTES and self.admission.faults(served, new, old)
             if self.store.latest(served.bucket, namespace, name) is entry and not is_taken:  # else: others wrote
                 warnings = warnings if subresource else [*warnings, *self.admission.warnings(served, new)]
@@ -325,28 +338,13 @@ class Registry:
         )
         return {**owned, "metadata": meta.ordered(owned["metadata"])}
 
-    def _applicable(self, served: Served, config: Any, subresource: str) -> Manifest:
-        """The checks of an apply's body that come before merging."""
-        if not isinstance(config, dict):
-            raise refusals.bad_request("error decoding YAML: the body is no object; send one manifest")
-        metadata = config.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else {}
-        if metadata.get("managedFields"):
-            raise refusals.bad_request("metadata.managedFields must be nil")
-        if (config.get("apiVersion"), config.get("kind")) != (served.resource.api_version, served.resource.kind):
-            group, version = split_api_version(str(config.get("apiVersion") or ""))
-            raise refusals.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind') or ''}")
-        config = {**config, "metadata": metadata}
-        # k8s: what another path is for is not this one's to set, nor to own
-        if subresource == "status":
-            return {field: value for field, value in config.items() if field in APPLIED_TO_STATUS}
-        return without_status(config) if served.resource.subresource("status") else config
-
     def _merged(self, served: Served, old: Manifest | None, config: Manifest, call: Call, subresource: str) -> Manifest:
         resource = served.resource
         now = meta.stamp(self.clock())
         if old is not None:
             self._check_version(served, config, old, applied=True)
+        if call.size >= LARGE_BYTES:
+            check_owned_fields(served, config)
         try:
             return server_side_apply.apply(
                 old,

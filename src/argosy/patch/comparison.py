@@ -230,7 +230,8 @@ def fitted(tree: Tree, shape: Shape | None) -> Tree:
         is_atomic = below.list_type == "atomic" if below.kind == "list" else below.atomic
         fits = LEAF if is_atomic else fitted(node, below)
         if fits is not node:
-            out = {**out, element: fits}
+            out = dict(tree) if out is tree else out  # once: a copy for each would be quadratic
+            out[element] = fits
     return out
 
 

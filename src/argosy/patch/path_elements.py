@@ -52,8 +52,10 @@ def _key_value(item: dict[str, Any], name: str, shape: Shape) -> Any:
 
 
 def keyed(pairs: Sequence[tuple[str, Any]]) -> str:
-    if len(pairs) > 1:
-        pairs = sorted(pairs, key=lambda pair: pair[0])
+    if len(pairs) == 1:
+        [(name, value)] = pairs
+        return f"k:{{{_text(name)}:{_json(value)}}}"
+    pairs = sorted(pairs, key=lambda pair: pair[0])
     return "k:{" + ",".join(f"{_text(name)}:{_json(value)}" for name, value in pairs) + "}"
 
 

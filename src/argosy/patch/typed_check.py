@@ -55,16 +55,16 @@ def _list_faults(values: Sequence[Any], shape: Shape) -> list[tuple[str, str]]:
     seen: set[str] = set()
     items = shape.items()
     for index, value in enumerate(values):
-        if shape.list_type == "atomic":
-            step = f"[{index}]"
-        else:
+        element = ""
+        if shape.list_type != "atomic":
             try:
                 element = element_of(value, shape)
             except ElementError as error:
                 return [*found, ("", f"element {index}: {error}")]
-            step = readable(element)
             if element in seen:
-                found.append(("", f"duplicate entries for key {step}"))
+                found.append(("", f"duplicate entries for key {readable(element)}"))
             seen.add(element)
-        found += [(step + path, what) for path, what in _faults(value, items)]
+        if below := _faults(value, items):
+            step = readable(element) if element else f"[{index}]"
+            found += [(step + path, what) for path, what in below]
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import orjson
+
 from argosy.apiserver import patch_words, refusals
 from argosy.apiserver.call import Call, Validation
 from argosy.apiserver.http.negotiate import PROTOBUF
@@ -12,12 +14,14 @@ from argosy.apiserver.served import Served
 from argosy.cluster import PatchKind, User
 from argosy.model.errors import ManifestError, UserError
 from argosy.model.manifest import load, load_json
+from argosy.model.manifest.limits import Limits, check_nodes
 from argosy.schema import fault, proto
 
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 PREFIXES = {None: "error decoding YAML: ", PatchKind.STRATEGIC: ""}
 APPLY = "application/apply-patch+yaml"
 MOST_MANAGER = 128
+LIMITS = Limits()
 
 
 class Sent(NamedTuple):
@@ -36,9 +40,12 @@ def read_object(body: bytes, content_type: str, kind: str, *, strict: bool) -> S
         match media:
             case "application/json":
                 read = load_json(body, strict=strict)
+                _check_count(body, read.value)
                 return Sent(read.value, read.duplicates)
             case "application/yaml":
-                return Sent(load(body, strict=strict))
+                value = load(body, strict=strict)
+                _check_count(body, value)
+                return Sent(value)
             case _ if media == PROTOBUF:
                 return Sent(proto.decode(body).value)
     except UserError as error:
@@ -48,6 +55,22 @@ def read_object(body: bytes, content_type: str, kind: str, *, strict: bool) -> S
         raise refusals.bad_request(message) from error
     known = f"the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"
     raise refusals.unsupported_media(known)
+
+
+def _check_count(body: bytes, value: Any) -> None:
+    """JSON has the limit of YAML, which is more than an object has that a real server could store."""
+    if body.count(b",") > LIMITS.nodes // 2:
+        check_nodes(value, LIMITS, "")
+
+
+def size_of(body: bytes, media: str, value: Any) -> int:
+    """How much work it is: YAML with aliases is more than its text."""
+    if b"*" not in body or "yaml" not in media:
+        return len(body)
+    try:
+        return max(len(body), len(orjson.dumps(value)))
+    except TypeError:
+        return len(body)
 
 
 def _said(error: UserError, media: str) -> str:
@@ -68,8 +91,11 @@ def read_patch(body: bytes, content_type: str, served: Served) -> tuple[PatchKin
         raise refusals.unsupported_media(message)
     try:
         if kind is None:
-            return None, load(body, strict=True)
+            config = load(body, strict=True)
+            _check_count(body, config)
+            return None, config
         patch = load_json(body).value
+        _check_count(body, patch)
         if kind is PatchKind.JSON and patch is not None and not isinstance(patch, list):
             raise refusals.bad_request(patch_words.not_a_list_of_operations(patch))
         return kind, patch

@@ -16,7 +16,7 @@ from argosy.apiserver.call import Call, Written
 from argosy.apiserver.decoding import decoded_as
 from argosy.apiserver.deletion import Deletion, read_options
 from argosy.apiserver.http import watching
-from argosy.apiserver.http.bodies import read_call, read_object, read_patch
+from argosy.apiserver.http.bodies import read_call, read_object, read_patch, size_of
 from argosy.apiserver.http.negotiate import form_for
 from argosy.apiserver.http.render import Rendering
 from argosy.apiserver.http.request import PIECE_BYTES, Request
@@ -194,7 +194,7 @@ class Resources:
         body, media = await request.body(), request.header(b"content-type")
         read = partial(read_object, body, media, kind, strict=strict)
         sent = await self._work.run(call.user.name, len(body), read)
-        return sent.value, replace(call, duplicates=sent.duplicates, size=len(body))
+        return sent.value, replace(call, duplicates=sent.duplicates, size=size_of(body, media, sent.value))
 
     async def _create(self, request: Request, target: Target, user: User) -> None:
         call = self._call(request, user)
@@ -229,7 +229,7 @@ class Resources:
         served = target.served
         body, media = await request.body(), request.header(b"content-type")
         kind, patch = await self._work.run(user.name, len(body), read_patch, body, media, served)
-        call = replace(call, size=len(body))
+        call = replace(call, size=size_of(body, media, patch))
         where = (served, target.namespace, target.name)
         if kind is None and not request.query.get("fieldManager"):
             detail = fault.required("fieldManager", "is required for apply patch")

@@ -32,6 +32,21 @@ def nodes_error(limits: Limits, where: str, line: int = 0) -> LimitError:
     return LimitError(f"more than {limits.nodes} values: split the file", where=where, line=line)
 
 
+def check_nodes(value: object, limits: Limits, where: str) -> None:
+    """How many values there are, keys of mappings included. Without recursion: no depth can exhaust the stack."""
+    count, open_values = 1, [value]
+    while open_values:
+        parent = open_values.pop()
+        if type(parent) is dict:
+            count += 2 * len(parent)
+            open_values.extend(parent.values())
+        elif type(parent) is list:
+            count += len(parent)
+            open_values.extend(parent)
+        if count > limits.nodes:
+            raise nodes_error(limits, where)
+
+
 def check_depth(value: object, limit: int, where: str) -> None:
     """Level by level, so that no depth can exhaust the stack."""
     level = [value] if type(value) in (dict, list) else []
