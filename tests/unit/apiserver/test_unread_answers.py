@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from argosy.apiserver.http.app import App
-from argosy.apiserver.http.protocol import ABORT
+from argosy.apiserver.http.protocol import FLOW
 from argosy.apiserver.http.request import ANSWER_SECONDS, PIECE_BYTES, WRITE_SECONDS
 from argosy.apiserver.http.write_budget import WriteBudget
 from argosy.apiserver.plane import Plane
@@ -74,7 +74,7 @@ async def unread(app: App, path: str, token: str = TOKEN, **headers: str) -> Asy
     pairs: Mapping[str, str] = {"authorization": f"Bearer {token}", **headers}
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in pairs.items()]
     scope = {"type": "http", "method": "GET", "path": place, "query_string": query.encode(), "headers": raw}
-    scope["extensions"] = {ABORT: {"abort": client.abort}}
+    scope["extensions"] = {FLOW: {"abort": client.abort}}
     task = asyncio.create_task(app(scope, client.receive, client.send))
     try:
         yield client

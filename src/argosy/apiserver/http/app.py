@@ -15,7 +15,7 @@ from argosy.apiserver.access import Attributes
 from argosy.apiserver.http.metrics import Metrics
 from argosy.apiserver.http.negotiate import MEDIA_TYPES, form_for
 from argosy.apiserver.http.plumbing import OPEN_PATHS, Plumbing
-from argosy.apiserver.http.protocol import ABORT
+from argosy.apiserver.http.protocol import FLOW
 from argosy.apiserver.http.render import encode
 from argosy.apiserver.http.request import (
     MOST_HEADERS,
@@ -147,8 +147,8 @@ class App:
 
 def _abort(scope: Scope) -> None:
     """Drops the connection, and what is buffered for it."""
-    if extension := (scope.get("extensions") or {}).get(ABORT):
-        extension["abort"]()
+    if flow := (scope.get("extensions") or {}).get(FLOW):
+        flow["abort"]()
 
 
 def _tell(request: Request, code: int) -> None:

@@ -13,10 +13,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 MOST_HEAD_BYTES = 1 << 20  # k8s: Go's bound on a request line and its header fields
 HEAD_SECONDS = 32.0  # k8s: how long a client may take over them
 HANG_UP_SECONDS = 0.5  # for a refusal to be read
-WRITE_BUFFER_BYTES = 64 << 10  # of an answer that its client has not read; further writes wait
+WRITE_BUFFER_BYTES = 256 << 10  # of an answer that its client has not read; further writes wait
 MOST_DISCARDED = 16 << 20  # what is read of a body that was refused, so that a sender comes to read the refusal
 
-ABORT = "argosy.abort"  # an ASGI extension: how the app drops a connection
+FLOW = "argosy.flow"  # an ASGI extension: whether writes wait for the client, and how to drop the connection
 
 _STATUS = (
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the header is too large",'
@@ -36,10 +36,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._discarded = 0
         self._refused = False
         self._patience: asyncio.TimerHandle | None = None
+        self._flow_extension: dict[object, object] = {}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        # Closing would wait until the buffer is written, and so keep it for a client that never reads.
+        self._flow_extension = {"abort": transport.abort, "is_full": lambda: self.flow.write_paused}
         self._patience = self.loop.call_later(HEAD_SECONDS, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -61,8 +64,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head, self._head_bytes, self._discarded = True, 0, 0
-        # Closing would wait until the buffer is written, and so keep it for a client that never reads.
-        self.scope["extensions"] = {ABORT: {"abort": self.transport.abort}}
+        self.scope["extensions"] = {FLOW: self._flow_extension}
 
     def on_headers_complete(self) -> None:
         self._in_head = False

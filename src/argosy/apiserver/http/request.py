@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from argosy.apiserver import refusals
+from argosy.apiserver.http.protocol import FLOW
 from argosy.model.remember import remembered
 
 Scope = MutableMapping[str, Any]
@@ -48,11 +49,13 @@ class ClientTooSlow(ConnectionError):
 
 
 class Request:
-    __slots__ = ("_held", "_receive", "_send", "headers", "method", "notes", "path", "query")
+    __slots__ = ("_held", "_is_full", "_receive", "_send", "headers", "method", "notes", "path", "query")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
         self._held: Held | None = None  # None: nobody counts
+        flow = (scope.get("extensions") or {}).get(FLOW) or {}
+        self._is_full: Callable[[], bool] = flow.get("is_full", _unknown)
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         raw: bytes = scope["query_string"]
@@ -156,8 +159,15 @@ class Request:
             await self._send_in_time({"type": "http.response.body", "body": piece, "more_body": is_followed})
 
     async def _send_in_time(self, message: MutableMapping[str, Any]) -> None:
+        if not self._is_full():  # it will not wait
+            await self._send(message)
+            return
         async with _ReadingTimeout(WRITE_SECONDS):
             await self._send(message)
+
+
+def _unknown() -> bool:
+    return True
 
 
 class _ReadingTimeout:
