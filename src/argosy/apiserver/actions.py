@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from argosy.apiserver import metadata as meta
 from argosy.apiserver import refusals
@@ -25,6 +25,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
 from argosy.schema import selectors
 
+Result = TypeVar("Result")
 NOTHING_RUNS = "nothing runs Pods in this cluster, so there is nothing to show or to enter"
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 SENT = {
@@ -51,13 +52,16 @@ class Actions:
 
     async def review(self, served: Served, namespace: str, value: Any, call: Call) -> Manifest:
         if served.resource.kind == "Binding":
-            value = decoded_as("v1", "Binding", value)
+            value = await self._beside(call, decoded_as, "v1", "Binding", value)
             name = (value.get("metadata") or {}).get("name", "")
             pods = self._registry.catalog.at("", "v1", "pods")
             assert pods is not None
             self._registry.authorize(call.user, "create", served, namespace)
             return await self._bind(pods, namespace, name, value, call)
         return await self._reviews.answer(served, namespace, value, call)
+
+    async def _beside(self, call: Call, function: Callable[..., Result], *args: Any) -> Result:
+        return await self._registry.large_work.run(call.user.name, call.size, function, *args)
 
     # -- on one object -------------------------------------------------------------------------------------------
 
@@ -66,7 +70,7 @@ class Actions:
     ) -> Manifest:
         self._registry.authorize(call.user, "create", served, namespace, name, subresource)
         if sent := SENT.get(subresource):
-            value = decoded_as(*sent, value)
+            value = await self._beside(call, decoded_as, *sent, value)
         match served.resource.kind, subresource:
             case "Pod", "eviction":
                 return await self._evict(served, namespace, name, value, call)
@@ -117,7 +121,8 @@ class Actions:
         """`kind` None is an apply: it owns the replicas, and meets others who do."""
         self._registry.authorize(call.user, "patch", served, namespace, name, "scale")
         if kind is None:
-            replicas = (decoded_as("autoscaling/v1", "Scale", patch).get("spec") or {}).get("replicas", 0)
+            sent = await self._beside(call, decoded_as, "autoscaling/v1", "Scale", patch)
+            replicas = (sent.get("spec") or {}).get("replicas", 0)
             config = applied_scale(served, patch, replicas)
             return await self._registry.apply(served, namespace, name, config, call, subresource="scale")
         chosen = PatchKind.MERGE if kind is PatchKind.STRATEGIC else kind  # a Scale has nothing to merge but maps
@@ -145,7 +150,7 @@ class Actions:
     async def finalize(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Written:
         """k8s: only this path changes a namespace's own finalizers; with the last one it goes."""
         self._registry.authorize(call.user, "update", served, namespace, name, "finalize")
-        sent, _ = decoded(served, value, call.validation, call.duplicates)
+        sent, _ = await self._beside(call, decoded, served, value, call.validation, call.duplicates)
         finalizers = (sent.get("spec") or {}).get("finalizers") or []
 
         def finalized(old: Manifest) -> tuple[Manifest, Sequence[str]]:

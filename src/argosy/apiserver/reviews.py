@@ -27,7 +27,8 @@ class Reviews:
     async def answer(self, served: Served, namespace: str, value: Any, call: Call) -> Manifest:
         resource = served.resource
         self._registry.authorize(call.user, "create", served, namespace)
-        manifest, _ = decoded(served, value, call.validation, call.duplicates)
+        beside = self._registry.large_work.run
+        manifest, _ = await beside(call.user.name, call.size, decoded, served, value, call.validation, call.duplicates)
         manifest = {"kind": resource.kind, "apiVersion": resource.api_version, **manifest}
         spec = manifest.get("spec") or {}
         match resource.kind:

@@ -77,6 +77,33 @@ async def test_the_server_is_ready_while_a_large_write_is_still_worked_on(api: A
     assert len(container["env"]) == 3000
 
 
+PADDING = {"metadata": {"annotations": {"a": LARGE_TEXT}}}
+TOKENS = "/api/v1/namespaces/default/serviceaccounts/default/token"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+FINALIZE = "/api/v1/namespaces/default/finalize"
+
+
+@pytest.mark.parametrize("way", ["options of a deletion", "token request", "review", "finalize"])
+async def test_large_bodies_that_are_no_objects_of_their_own_do_not_hold_up_the_loop(
+    api: Api, plane: Plane, way: str
+) -> None:
+    await api.made(CONFIGS, config("a"))
+    calls = {
+        "options of a deletion": lambda: api.delete(f"{CONFIGS}/a", {"kind": "DeleteOptions", "x": LARGE_TEXT}),
+        "token request": lambda: api.post(TOKENS, {**PADDING, "spec": {}}),
+        "review": lambda: api.post(
+            REVIEWS, {**PADDING, "spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
+        ),
+        "finalize": lambda: api.put(FINALIZE, {"metadata": {"name": "default", **PADDING["metadata"]}, "spec": {}}),
+    }
+    async with busy(plane.registry.large_work):
+        asking = asyncio.create_task(calls[way]())
+        await turns()
+        assert (await api.get("/readyz")).code == 200
+        assert not asking.done()
+    assert (await asyncio.wait_for(asking, HANG_SECONDS)).code < 300
+
+
 async def test_a_small_change_of_a_large_object_does_not_hold_up_the_loop_either(api: Api, plane: Plane) -> None:
     await api.made(CONFIGS, config("large", {"text": LARGE_TEXT}))
     async with busy(plane.registry.large_work):

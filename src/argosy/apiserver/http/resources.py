@@ -273,7 +273,7 @@ class Resources:
 
     async def _delete(self, request: Request, target: Target, user: User) -> None:
         rendering = self._rendering(request, target)
-        options = read_options(await self._delete_body(request), request.query)
+        options = read_options(await self._delete_body(request, user), request.query)
         call = Call(user, dry_run=options.dry_run)
         answer = await self._deletion.delete(target.served, target.namespace, target.name, options, call)
         if isinstance(answer, Written):
@@ -283,7 +283,7 @@ class Resources:
 
     async def _delete_collection(self, request: Request, target: Target, user: User) -> None:
         rendering = self._rendering(request, target)
-        options = read_options(await self._delete_body(request), request.query)
+        options = read_options(await self._delete_body(request, user), request.query)
         query = read_query(request.query)
         name = query.single_name
         self._registry.authorize(user, "deletecollection", target.served, target.namespace, name)
@@ -292,12 +292,13 @@ class Resources:
         shown = page._replace(entries=deleted, revision=self._registry.store.revision)
         await self._answer_page(request, rendering, shown, user)
 
-    async def _delete_body(self, request: Request) -> Manifest:
-        body = await request.body()
-        if not body:
-            return {}
-        value = read_object(body, request.header(b"content-type"), "DeleteOptions", strict=False).value
-        return decoded_as("v1", "DeleteOptions", value)
+    async def _delete_body(self, request: Request, user: User) -> Manifest:
+        body, media = await request.body(), request.header(b"content-type")
+
+        def read() -> Manifest:
+            return decoded_as("v1", "DeleteOptions", read_object(body, media, "DeleteOptions", strict=False).value)
+
+        return await self._work.run(user.name, len(body), read) if body else {}
 
 
 async def _pump(request: Request, lines: AsyncIterator[bytes]) -> None:
