@@ -11,13 +11,14 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from argosy.app.listening import bind, listening
 from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import AsOf
 from argosy.model.manifest import Manifest
+from argosy.pipeline.rules import Rules
 from argosy.policy.rbac import Subjects
 from argosy.runtime.cache import Cache
 from argosy.server.doors.entry import Entry
@@ -34,6 +35,7 @@ class StillLookout:
 
     has_ended = False
     as_of = AsOf(datetime.now(UTC), is_up=True)
+    rules = Rules(repositories=cast(Any, None), assess_all=cast(Any, None))  # nothing is rendered or judged
 
     def __init__(self, manifests: Iterable[Manifest] = ()) -> None:
         self.cache = Cache()
