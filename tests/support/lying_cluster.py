@@ -69,20 +69,20 @@ def discovery_document(kinds: tuple[tuple[str, str, bool], ...] = KINDS, group: 
 
 
 class LyingCluster:
-    def __init__(self, lie: Lie, upstream: str = "") -> None:
-        self.lie, self._upstream = lie, upstream
+    def __init__(self, lie: Lie, upstream: str = "", token: str = "") -> None:
+        """`token` is for the honest server behind it."""
+        self.lie, self._upstream, self._token = lie, upstream, token
+        self._talks: set[asyncio.Task[None]] = set()
         self.requests: list[Request] = []
         self.address = ""
         self._session: aiohttp.ClientSession | None = None
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[LyingCluster]:
-        talks: set[asyncio.Task[None]] = set()
-
         def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.get_running_loop().create_task(self._talk(reader, writer))
-            talks.add(task)
-            task.add_done_callback(talks.discard)
+            self._talks.add(task)
+            task.add_done_callback(self._talks.discard)
 
         server = await asyncio.start_server(talk, "127.0.0.1", 0, limit=2**20)
         self.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -91,12 +91,17 @@ class LyingCluster:
                 yield self
             finally:
                 server.close()
-                for task in tuple(talks):
-                    task.cancel()
-                await asyncio.gather(*talks, return_exceptions=True)
+                await self.cut()
+
+    async def cut(self) -> None:
+        """Ends every connection, so that watches begin anew."""
+        talks = tuple(self._talks)
+        for task in talks:
+            task.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, aiohttp.ClientError):
+        try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 first, *rest = head.decode().strip().split("\r\n")
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
@@ -106,7 +111,10 @@ class LyingCluster:
                 self.requests.append(request)
                 if not await self._answer(request, writer):
                     break
-        writer.close()
+        except (OSError, asyncio.IncompleteReadError, aiohttp.ClientError):
+            pass
+        finally:
+            writer.close()
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         """True if the connection can be used again."""
@@ -127,6 +135,8 @@ class LyingCluster:
         assert self._session is not None
         hop = ("host", "content-length", "connection", "accept-encoding")
         headers = {name: value for name, value in request.headers.items() if name not in hop}
+        if self._token:
+            headers["authorization"] = f"Bearer {self._token}"
         async with self._session.request(
             request.method, self._upstream + request.path, headers=headers, data=request.body or None, ssl=False,
             timeout=aiohttp.ClientTimeout(total=None),
