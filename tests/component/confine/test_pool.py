@@ -397,12 +397,16 @@ def test_where_root_cannot_change_its_user_the_report_says_so_and_forked_process
     wait_until(lambda: not any(is_running(pid) for pid in pids))
 
 
+def running_children(pid: int) -> list[int]:
+    """Without those that have ended: an idle worker makes way for one with other limits."""
+    return [child for child in children(pid) if is_running(child)]
+
+
 @needs_proc
 def test_a_parent_that_gets_sigkill_leaves_no_process():
     command = [sys.executable, "-c", PARENT.format(path=PATH)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         server = int(parent.stdout.readline())
-        family = [server, *wait_until(lambda: (found := children(server))[1:] and found, "two workers at work")]
-        assert all(is_running(pid) for pid in family)
+        family = [server, *wait_until(lambda: (found := running_children(server))[1:] and found, "two workers")]
         parent.kill()
     wait_until(lambda: not any(is_running(pid) for pid in family))
