@@ -20,6 +20,7 @@ from argosy.setup.installing.plan import Plan, make_plan
 from argosy.setup.installing.removal import make_removal
 from argosy.setup.installing.survey import LEADS, survey, survey_remains
 from argosy.setup.waiting import TooLate
+from support.deadlines import wait_until_async
 
 pytestmark = pytest.mark.anyio
 OPTIONS = InstallOptions()
@@ -68,6 +69,11 @@ async def remove(cluster: Cluster, plan: Plan, seconds: float = 0.2) -> list[str
     done: list[str] = []
     await carry_out(cluster, plan, lambda step: done.append(f"{step.key.kind} {step.key.name}"), seconds)
     return done
+
+
+async def definitions_are_gone(cluster: Cluster) -> bool:
+    """A definition stays for a moment until the server has looked for its objects."""
+    return not [name for name in DEFINITIONS if await cluster.get(ResourceKey(*DEFINITION, "", name))]
 
 
 async def test_applications_definitions_and_settings_stay(there: Cluster) -> None:
@@ -148,7 +154,7 @@ async def test_with_applications_the_engine_takes_them_away_before_it_goes(there
     await there.patch(key, {"metadata": {"finalizers": None}})  # as an engine does when all is gone
     done = await remove(there, await removal(there, applications=True))
     assert done[-1] == "Namespace argosy" and "CustomResourceDefinition applications.argoproj.io" in done
-    assert not [name for name in DEFINITIONS if await there.get(ResourceKey(*DEFINITION, "", name))]
+    await wait_until_async(lambda: definitions_are_gone(there), "the definitions are gone")
 
 
 async def test_nothing_can_be_taken_away_where_no_engine_runs(there: Cluster) -> None:
@@ -253,6 +259,7 @@ async def test_a_namespace_that_was_there_before_loses_only_the_label(cluster: C
     live = await cluster.get(namespace)
     assert live and live["metadata"]["labels"]["team"] == "ml"
     assert "argosy.dev/control" not in live["metadata"]["labels"]
+    await wait_until_async(lambda: definitions_are_gone(cluster), "the definitions are gone")
     assert (await removal(cluster, applications=True)).to_write == []
 
 
