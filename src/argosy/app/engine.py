@@ -144,9 +144,8 @@ class Engine:
         self.application_sets.claims = self.controller.claims
         self._heard: dict[str, Refs] = {}
         self._prints: dict[str, Footprint | None] = {}
-        self._local_until = 0.0
         self._local: dict[str, list[ResourceKey]] | None = None  # to be found out
-        self.confinement = ConfinementCheck()
+        self.confinement, self._local_until = ConfinementCheck(), 0.0
         self.filled_at: float | None = None  # when the cache was whole for the first time
 
     def _knows(self, kind: GroupKind) -> bool:
