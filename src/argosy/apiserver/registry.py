@@ -27,6 +27,7 @@ from argosy.apiserver.rules import Rules
 from argosy.apiserver.served import Custom, Served, without_status
 from argosy.apiserver.store import Entry, Store
 from argosy.apiserver.stored_objects import (
+    check_changed_size,
     check_owned_fields,
     check_size,
     encoder,
@@ -240,7 +241,7 @@ class Registry:
             await self._check_rules(served, new, old)
             kept = await beside(keep_times, old, new)
             if kept is not old and size >= LARGE_BYTES:
-                await beside(check_size, served, kept)
+                await beside(check_changed_size, served, kept, entry)
             is_taken = has_admission and size >= LARGE_BYTES and self.admission.faults(served, new, old)
             if self.store.latest(served.bucket, namespace, name) is entry and not is_taken:  # else: others wrote
                 warnings = warnings if subresource else [*warnings, *self.admission.warnings(served, new)]
@@ -344,7 +345,7 @@ class Registry:
         if old is not None:
             self._check_version(served, config, old, applied=True)
         if call.size >= LARGE_BYTES:
-            check_owned_fields(served, config)
+            check_owned_fields(served, config, old)
         try:
             return server_side_apply.apply(
                 old,

@@ -11,6 +11,8 @@ import orjson
 
 from argosy.apiserver import refusals
 from argosy.apiserver.served import Served
+from argosy.apiserver.store import Entry
+from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.patch.comparison import owned
 from argosy.schema import proto
@@ -31,11 +33,27 @@ def check_size(served: Served, manifest: Manifest) -> None:
         raise refusals.too_large_to_store()
 
 
-def check_owned_fields(served: Served, manifest: Manifest) -> None:
+def check_changed_size(served: Served, manifest: Manifest, entry: Entry) -> None:
+    """Refuse a change that makes an object too large to store.
+
+    Stores of earlier versions have larger objects. They can still be deleted, and changed where they do not grow.
+    """
+    if manifest["metadata"].get("deletionTimestamp") and is_releasable(manifest):
+        return  # the change removes the object
+    try:
+        check_size(served, manifest)
+    except ClusterError:
+        if len(encoder(served.store(manifest))(entry.revision)) > len(entry.body):
+            raise
+
+
+def check_owned_fields(served: Served, manifest: Manifest, old: Manifest | None = None) -> None:
     """Refuses early what `check_size` would refuse after all the work: who owns each field is stored, too.
 
     Owners are stored as JSON by every kind. For a list with keys they take twice the bytes of its entries.
     """
+    if old is not None and len(orjson.dumps(old)) > MAX_STORED_BYTES:
+        return  # `check_changed_size` decides: the same configuration may be applied again
     owned_fields = owned({name: value for name, value in manifest.items() if name != "status"}, served.shape)
     size = len(orjson.dumps(owned_fields))
     if served.resource.custom:

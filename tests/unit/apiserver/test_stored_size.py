@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from argosy.apiserver import stored_objects
 from argosy.apiserver.http.bodies import LIMITS
 from argosy.apiserver.http.request import MOST_BYTES
 from argosy.apiserver.large_work import LARGE_BYTES
@@ -74,6 +75,52 @@ async def test_an_object_that_etcd_would_not_store_is_refused_in_its_words(api: 
     assert (refused.code, refused.message) == (500, TOO_LARGE)
     after = await api.get(f"{WIDGETS}/a")
     assert (after.code, after.body) == (before.code, before.body)
+
+
+async def store_too_large_widget(api: Api, monkeypatch: pytest.MonkeyPatch, **metadata: Any) -> dict[str, Any]:
+    """An object over the limit, from a store that an earlier version wrote."""
+    await define(api)
+    too_large = widget("a", text="x" * (MAX_STORED_BYTES + 200_000), entries=entries(200))
+    too_large["metadata"].update(metadata)
+    with monkeypatch.context() as without_limit:
+        without_limit.setattr(stored_objects, "MAX_STORED_BYTES", MOST_BYTES)
+        applied = await api.apply(f"{WIDGETS}/a", too_large)
+    assert applied.code == 201, applied.message
+    return too_large
+
+
+async def test_an_object_that_is_already_too_large_can_lose_its_finalizers_and_is_then_gone(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store_too_large_widget(api, monkeypatch, finalizers=["example.com/a", "example.com/b"])
+    assert (await api.delete(f"{WIDGETS}/a")).code == 200
+    for left in (["example.com/b"], None):
+        released = await api.patch(f"{WIDGETS}/a", {"metadata": {"finalizers": left}})
+        assert released.code == 200, released.message
+    assert (await api.get(f"{WIDGETS}/a")).code == 404
+
+
+async def test_the_change_that_releases_a_dying_object_is_not_measured(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store_too_large_widget(api, monkeypatch, finalizers=["example.com/a"])
+    await api.delete(f"{WIDGETS}/a")
+    last = {"metadata": {"finalizers": None, "annotations": {"why": "x" * 1000}}}
+    assert (await api.patch(f"{WIDGETS}/a", last)).code == 200
+    assert (await api.get(f"{WIDGETS}/a")).code == 404
+
+
+async def test_an_object_that_is_already_too_large_can_shrink_and_be_applied_again_but_not_grow(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    too_large = await store_too_large_widget(api, monkeypatch)
+    same = await api.apply(f"{WIDGETS}/a", too_large)
+    assert same.code == 200, same.message
+    grown = await api.patch(f"{WIDGETS}/a", {"metadata": {"labels": {"a": "b"}}})
+    assert (grown.code, grown.message) == (500, TOO_LARGE)
+    shrunk = await api.patch(f"{WIDGETS}/a", {"spec": {"text": "x" * MAX_STORED_BYTES}})
+    assert shrunk.code == 200, shrunk.message
+    assert (await api.apply(f"{WIDGETS}/a", widget("a", text="x"), more="&force=true")).code == 200
 
 
 async def test_an_object_below_the_limit_is_stored(api: Api) -> None:
