@@ -39,7 +39,7 @@ from argosy.model.errors import UserError
 
 ENCRYPTED = frozenset({"secrets"})
 KEY_BYTES = 32
-MAX_WATCHES_PER_USER = 500
+MAX_WATCHES_PER_USER = 5_000  # several controllers may share an account: replicas times kinds
 
 
 @dataclass(frozen=True)

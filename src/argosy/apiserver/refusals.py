@@ -147,7 +147,10 @@ def too_many_requests() -> ClusterError:
 
 
 def too_many_watches(user: str, most: int, *, retry_seconds: int) -> ClusterError:
-    message = f'Too many requests, please try again later: user "{user}" has {most} open watches, which is the limit'
+    message = (
+        f'Too many requests, please try again later: user "{user}" has {most} open watches, which is the limit; '
+        "raise it with argosy sandbox start --max-watches-per-user"
+    )
     return ClusterError(message, code=429, reason="TooManyRequests", details={"retryAfterSeconds": retry_seconds})
 
 

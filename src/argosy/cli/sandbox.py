@@ -100,7 +100,7 @@ def _add_start(parts: Commands[argparse.ArgumentParser]) -> None:
         "--max-watches-per-user",
         type=int,
         metavar="N",
-        help="open watches that one user may have (default: 500; members of system:masters have no limit)",
+        help="open watches that one user may have (default: 5000; members of system:masters have no limit)",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from typing import Any
 
 import orjson
@@ -14,8 +14,9 @@ import pytest
 from argosy.apiserver.http.app import App
 from argosy.apiserver.http.protocol import FLOW
 from argosy.apiserver.http.request import ANSWER_SECONDS, PIECE_BYTES, WRITE_SECONDS
-from argosy.apiserver.http.write_budget import WriteBudget
-from argosy.apiserver.plane import Plane
+from argosy.apiserver.http.write_budget import WatchLimit, WriteBudget
+from argosy.apiserver.plane import MAX_WATCHES_PER_USER, Plane
+from argosy.cluster import User
 from argosy.model.errors import ClusterError
 from support.api_client import CONFIGS, TABLE_OF, TOKEN, Api, config, named
 from support.deadlines import HANG_SECONDS
@@ -209,6 +210,7 @@ async def test_a_user_has_only_so_many_open_watches_and_another_user_has_its_own
                 status = orjson.loads(refused.taken)
                 assert (refused.code, status["reason"], status["kind"]) == (429, "TooManyRequests", "Status")
                 assert status["details"]["retryAfterSeconds"] > 0 and "3 open watches" in status["message"]
+                assert "argosy sandbox start --max-watches-per-user" in status["message"]
                 for token in (second, *[TOKEN] * 4):  # k8s: system:masters is exempt
                     other = await stack.enter_async_context(unread(app, WATCH, token))
                     await until(lambda other=other: other.code)
@@ -216,6 +218,14 @@ async def test_a_user_has_only_so_many_open_watches_and_another_user_has_its_own
             again = await stack.enter_async_context(unread(app, WATCH, first))
             await until(lambda: again.code)
             assert again.code == 200
+
+
+def test_controllers_under_one_account_may_watch_every_kind_from_several_replicas() -> None:
+    replicas, kinds = 10, 300
+    limit, user = WatchLimit(MAX_WATCHES_PER_USER), User("system:serviceaccount:default:controllers")
+    with ExitStack() as stack:
+        for _ in range(replicas * kinds):
+            stack.enter_context(limit.count(user))
 
 
 def test_one_user_never_holds_more_than_half_of_the_budget_and_others_find_room() -> None:
