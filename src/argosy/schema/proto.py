@@ -7,6 +7,7 @@ Never: reads or writes kinds that are not built in; broken bytes are a ManifestE
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -53,11 +54,20 @@ def encode(manifest: Manifest) -> bytes:
 
 def encode_list(manifest: Manifest) -> bytes:
     """The envelope of a list (`PodList`) whose items need no kind and apiVersion."""
-    api_version, kind = manifest["apiVersion"], manifest["kind"]
-    element = _type(api_version, kind.removesuffix("List"))
-    head = bytes_field(1, proto_write.message(named(f"{META}.ListMeta"), manifest.get("metadata") or {}))
-    items = [bytes_field(2, proto_write.message(element, item)) for item in manifest.get("items") or ()]
-    return _envelope(api_version, kind, head + b"".join(items))
+    items = encode_items(manifest["apiVersion"], manifest["kind"], manifest.get("items") or ())
+    return join_list(manifest, [items])
+
+
+def encode_items(api_version: str, list_kind: str, items: Sequence[Manifest]) -> bytes:
+    """Some items of a list, as its message has them; `join_list` makes the list."""
+    element = _type(api_version, list_kind.removesuffix("List"))
+    return b"".join([bytes_field(2, proto_write.message(element, item)) for item in items])
+
+
+def join_list(head: Manifest, groups: Sequence[bytes]) -> bytes:
+    """The envelope of a list whose items are encoded already."""
+    metadata = bytes_field(1, proto_write.message(named(f"{META}.ListMeta"), head.get("metadata") or {}))
+    return _envelope(head["apiVersion"], head["kind"], b"".join([metadata, *groups]))
 
 
 def encode_event(event: str, encoded: bytes) -> bytes:

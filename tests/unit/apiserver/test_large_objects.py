@@ -12,11 +12,17 @@ import pytest
 
 from argosy.apiserver.call import Call
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.large_work import LARGE_BYTES, LargeWork
+from argosy.apiserver.http.list_encoding import LIST_JOB_BYTES, entry_groups
+from argosy.apiserver.http.negotiate import Form
+from argosy.apiserver.http.render import Rendering
+from argosy.apiserver.large_work import LARGE_BYTES, MAX_WRITE_JOBS_BEFORE_READ, LargeWork
+from argosy.apiserver.listing import Query
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.registry import MAX_LARGE_ATTEMPTS
 from argosy.model.errors import Conflict
 from argosy.model.manifest import Manifest
+from argosy.schema import proto_write
+from argosy.schema.types import Type
 from support.api_client import CONFIGS, Api, config, deployment
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import turns
@@ -186,3 +192,126 @@ async def test_users_take_turns_with_large_work() -> None:
         await turns()
     await asyncio.gather(*jobs)
     assert order == ["a0", "b", "a1", "a2"]
+
+
+@pytest.mark.parametrize("user", ["another", "a"])
+async def test_large_writes_go_before_large_reads_also_those_of_the_same_user(user: str) -> None:
+    work = LargeWork()
+    order: list[str] = []
+    async with busy(work):
+        jobs = [asyncio.create_task(work.run_read(user, LARGE_BYTES, order.append, f"read {n}")) for n in range(3)]
+        await turns()
+        jobs += [asyncio.create_task(work.run("a", LARGE_BYTES, order.append, f"write {n}")) for n in range(3)]
+        await turns()
+    await asyncio.gather(*jobs)
+    assert order == ["write 0", "write 1", "write 2", "read 0", "read 1", "read 2"]
+
+
+async def test_the_steps_of_one_large_write_follow_each_other_without_a_read_between_them() -> None:
+    work = LargeWork()
+    order: list[str] = []
+
+    async def write() -> None:
+        for step in range(3):
+            await work.run("a", LARGE_BYTES, order.append, f"write {step}")
+
+    async with busy(work):
+        reading = asyncio.create_task(work.run_read("b", LARGE_BYTES, order.append, "read"))
+        writing = asyncio.create_task(write())
+        await turns()
+    await asyncio.gather(reading, writing)
+    assert order == ["write 0", "write 1", "write 2", "read"]
+
+
+async def test_a_large_read_gets_its_turn_however_many_large_writes_arrive() -> None:
+    work = LargeWork()
+    reading = asyncio.Event()
+    written = 0
+
+    async def write_until_read(user: str) -> None:
+        nonlocal written
+        while not reading.is_set():
+            await work.run(user, LARGE_BYTES, int)
+            written += 1
+
+    async def read() -> None:
+        await work.run_read("reader", LARGE_BYTES, int)
+        reading.set()
+
+    async with busy(work):
+        writers = [asyncio.create_task(write_until_read(f"writer {number}")) for number in range(3)]
+        reader = asyncio.create_task(read())
+        await turns()
+    await asyncio.wait_for(asyncio.gather(reader, *writers), HANG_SECONDS)
+    assert written >= MAX_WRITE_JOBS_BEFORE_READ
+
+
+async def test_a_job_whose_request_is_cancelled_while_it_waits_leaves_the_queue() -> None:
+    work = LargeWork()
+    order: list[str] = []
+    async with busy(work):
+        left = asyncio.create_task(work.run("a", LARGE_BYTES, order.append, "left"))
+        await turns()
+        left.cancel()
+        await asyncio.wait({left})
+        kept = asyncio.create_task(work.run("b", LARGE_BYTES, order.append, "kept"))
+        await turns()
+    await asyncio.wait_for(kept, HANG_SECONDS)
+    assert order == ["kept"]
+
+
+async def test_a_large_write_that_arrives_while_a_large_list_is_rendered_finishes_before_the_list(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        await api.made(CONFIGS, config(f"c{number}", {"text": "x" * 700_000}))
+    entered, has_arrived, is_written = threading.Event(), threading.Event(), threading.Event()
+    encode_message = proto_write.message
+
+    def gated(type_: Type, value: Manifest) -> bytes:
+        name = (value.get("metadata") or {}).get("name")
+        if name == "c0":
+            entered.set()
+            has_arrived.wait(HANG_SECONDS)
+        elif name == "c5":
+            is_written.wait(HANG_SECONDS)
+        return encode_message(type_, value)
+
+    monkeypatch.setattr(proto_write, "message", gated)
+    order: list[str] = []
+    listing = asyncio.create_task(api.get(CONFIGS, "application/vnd.kubernetes.protobuf"))
+    listing.add_done_callback(lambda _: order.append("list"))
+    while not entered.is_set():
+        await asyncio.sleep(0.001)
+    writing = asyncio.create_task(api.post(CONFIGS, config("large", {"text": LARGE_TEXT})))
+    writing.add_done_callback(lambda _: (order.append("write"), is_written.set()))
+    await turns()
+    has_arrived.set()
+    assert [(await writing).code, (await listing).code] == [201, 200]
+    assert order == ["write", "list"]
+
+
+FORMS = [
+    Form("protobuf"),
+    Form("protobuf", "PartialObjectMetadataList"),
+    *[Form(encoding, shown) for encoding in ("yaml", "json") for shown in ("", "Table", "PartialObjectMetadataList")],
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(filter(None, form)))
+@pytest.mark.parametrize("job_bytes", [1, 1000, LIST_JOB_BYTES])
+async def test_a_list_that_is_rendered_in_jobs_has_the_bytes_of_one_rendered_at_once(
+    api: Api, plane: Plane, form: Form, job_bytes: int
+) -> None:
+    texts = ["", "items:\n- items\n", "rows:\n- rows\n", "]\n}", "x" * 500, "\u2028 \U0001f600"]
+    for number, text in enumerate(texts):
+        await api.made(CONFIGS, config(f"c{number}", {"text": text, "items": text}))
+    served = plane.registry.catalog.at("", "v1", "configmaps")
+    assert served is not None
+    page = await plane.lister.page(served, "default", Query(limit=4))
+    assert page.token
+    now = plane.registry.clock()
+    rendering = Rendering(served, form, {"pretty": "true", "includeObject": "Object"}, lambda: now)
+    parts = [rendering.items(group) for group in entry_groups(page.entries, job_bytes)]
+    assert len(parts) == {1: 4, LIST_JOB_BYTES: 1}.get(job_bytes, len(parts))
+    assert rendering.joined_page(page, parts) == rendering.page(page)

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from argosy.apiserver import refusals
+from argosy.apiserver.http.list_encoding import encode_items, join_items
 from argosy.apiserver.http.negotiate import AVAILABLE, MEDIA_TYPES, Form
 from argosy.apiserver.listing import Page
 from argosy.apiserver.metadata import Clock
@@ -90,16 +91,10 @@ class Rendering:
 
     def _list_parts(self, page: Page) -> tuple[bytes, Callable[[Entry], bytes]]:
         """A list up to its first item, and how an item is made."""
-        metadata = self._list_metadata(page)
-        match self.form.projection:
-            case "Table":
-                head = {name: value for name, value in self.table([], metadata).items() if name != "rows"}
-                return orjson.dumps(head)[:-1] + b',"rows":[', self._encoded_row
-            case "":
-                return self._head(metadata), self.served.item
-            case _:
-                head = {**PARTIAL_LIST, "metadata": metadata}
-                return orjson.dumps(head)[:-1] + b',"items":[', self._encoded_partial
+        head, field = self._list_head(self._list_metadata(page))
+        makers = {"Table": self._encoded_row, "": self.served.item}
+        item = makers.get(self.form.projection, self._encoded_partial)
+        return orjson.dumps(head)[:-1] + f',"{field}":['.encode(), item
 
     def _encoded_row(self, entry: Entry) -> bytes:
         return orjson.dumps(self._row(self.served.read(entry)))
@@ -108,17 +103,39 @@ class Rendering:
         return orjson.dumps(self._partial(self.served.read(entry)))
 
     def page(self, page: Page) -> bytes:
-        metadata = self._list_metadata(page)
+        if self.is_as_stored:
+            return self._joined(page.entries, self._list_metadata(page))
+        head, field = self._list_head(self._list_metadata(page))
+        return self.encoded({**head, field: self._list_items(page.entries)})
+
+    def items(self, entries: Sequence[Entry]) -> bytes:
+        """Some items of a list that cannot be sent in pieces; `joined_page` makes the list of them."""
+        head, field = self._list_head({})
+        return encode_items(head, field, self._list_items(entries), self.form.encoding)
+
+    def joined_page(self, page: Page, groups: Sequence[bytes]) -> bytes:
+        """The same bytes as `page`, of items that are encoded already."""
+        head, field = self._list_head(self._list_metadata(page))
+        return join_items(head, field, groups, self.form.encoding)
+
+    def _list_head(self, metadata: Mapping[str, Any]) -> tuple[Manifest, str]:
+        """A list without its items, and the field that has them."""
         match self.form.projection:
             case "Table":
-                return self.encoded(self.table(page.entries, metadata))
+                return {name: value for name, value in self.table([], metadata).items() if name != "rows"}, "rows"
             case "":
-                if self.form.encoding == "json" and not self.pretty:
-                    return self._joined(page.entries, metadata)
-                return self.encoded(orjson.loads(self._joined(page.entries, metadata)))
+                return self._own_head(metadata), "items"
             case _:
-                items = [self._partial(self.served.read(entry)) for entry in page.entries]
-                return self.encoded({**PARTIAL_LIST, "metadata": metadata, "items": items})
+                return {**PARTIAL_LIST, "metadata": metadata}, "items"
+
+    def _list_items(self, entries: Sequence[Entry]) -> list[Any]:
+        match self.form.projection:
+            case "Table":
+                return [self._row(self.served.read(entry)) for entry in entries]
+            case "":
+                return [orjson.loads(self.served.item(entry)) for entry in entries]
+            case _:
+                return [self._partial(self.served.read(entry)) for entry in entries]
 
     def _list_metadata(self, page: Page) -> dict[str, Any]:
         metadata: dict[str, Any] = {"resourceVersion": str(page.revision)}
@@ -130,13 +147,13 @@ class Rendering:
 
     def _joined(self, entries: Sequence[Entry], metadata: Mapping[str, Any]) -> bytes:
         """A list is its items' own bytes, joined: nothing is decoded."""
-        return self._head(metadata) + b",".join([self.served.item(entry) for entry in entries]) + b"]}\n"
+        head = orjson.dumps(self._own_head(metadata))[:-1] + b',"items":['
+        return head + b",".join([self.served.item(entry) for entry in entries]) + b"]}\n"
 
-    def _head(self, metadata: Mapping[str, Any]) -> bytes:
+    def _own_head(self, metadata: Mapping[str, Any]) -> Manifest:
         resource = self.served.resource
         kind = resource.list_kind or f"{resource.kind}List"
-        head = orjson.dumps({"kind": kind, "apiVersion": resource.api_version, "metadata": metadata})
-        return head[:-1] + b',"items":['
+        return {"kind": kind, "apiVersion": resource.api_version, "metadata": metadata}
 
     def table(self, entries: Sequence[Entry], metadata: Mapping[str, Any], *, columns: bool = True) -> Manifest:
         rows = [self._row(self.served.read(entry)) for entry in entries]

@@ -17,6 +17,7 @@ from argosy.apiserver.decoding import decoded_as
 from argosy.apiserver.deletion import Deletion, read_options
 from argosy.apiserver.http import watching
 from argosy.apiserver.http.bodies import read_call, read_object, read_patch, size_of
+from argosy.apiserver.http.list_encoding import LIST_JOB_BYTES, entry_groups
 from argosy.apiserver.http.negotiate import form_for
 from argosy.apiserver.http.render import Rendering
 from argosy.apiserver.http.request import PIECE_BYTES, Request
@@ -99,13 +100,14 @@ class Resources:
         if target.subresource == "scale":
             body = rendering.scale(scale.read_scale(served, served.read(entry)))
         else:
-            body = await self._rendered(rendering, entry, user)
+            body = await self._rendered(rendering, entry, user, is_read=True)
         await request.respond(200, body, media=rendering.media)
 
-    async def _rendered(self, rendering: Rendering, entry: Entry, user: User) -> bytes:
+    async def _rendered(self, rendering: Rendering, entry: Entry, user: User, *, is_read: bool = False) -> bytes:
         """Only plain JSON is what is stored; all else is made anew, at a megabyte a second."""
         size = 0 if rendering.is_as_stored else len(entry.body)
-        return await self._work.run(user.name, size, rendering.entry, entry)
+        run = self._work.run_read if is_read else self._work.run
+        return await run(user.name, size, rendering.entry, entry)
 
     async def _collection(self, request: Request, target: Target, user: User) -> None:
         query = read_query(request.query)
@@ -129,8 +131,16 @@ class Resources:
             if rendering.can_be_sent_in_pieces:
                 await request.respond_in_pieces(200, rendering.pieces(page), media=rendering.media)
             else:
-                body = await self._work.run(user.name, size, rendering.page, page)
+                body = await self._rendered_page(rendering, page, user)
                 await request.respond(200, body, media=rendering.media)
+
+    async def _rendered_page(self, rendering: Rendering, page: Page, user: User) -> bytes:
+        """Render a list in several jobs, so that large writes get their turns between them."""
+        groups = []
+        for entries in entry_groups(page.entries, LIST_JOB_BYTES):
+            size = sum(len(entry.body) for entry in entries)
+            groups.append(await self._work.run_read(user.name, size, rendering.items, entries))
+        return await self._work.run_read(user.name, sum(map(len, groups)), rendering.joined_page, page, groups)
 
     async def _watch(self, request: Request, target: Target, user: User, rendering: Rendering, query: Query) -> None:
         name = target.name or query.single_name
