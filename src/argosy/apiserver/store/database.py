@@ -6,15 +6,18 @@ program or of a newer argosy, or with a SQLite that has the WAL-reset bug (fixed
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
 import apsw
 
 from argosy.apiserver.store.damage import Damage, checksum_of_unchecked_row, compacted_checksum, damaged_on_opening
-from argosy.apiserver.store.disk_space import has_space
+from argosy.apiserver.store.disk_space import has_space, is_full
 from argosy.apiserver.store.seal import Seal
 from argosy.model.errors import UserError
+
+log = logging.getLogger(__name__)
 
 OLDEST_SQLITE = (3, 51, 3)
 APPLICATION_ID = 0x41524759  # "ARGY"
@@ -94,6 +97,22 @@ def open_reader(path: Path) -> apsw.Connection:
     for name, wanted, expected in (("query_only", "ON", 1), ("trusted_schema", "OFF", 0), ("cell_size_check", "ON", 1)):
         _set(connection, path, name, wanted, expected)
     return connection
+
+
+def empty_log(connection: apsw.Connection, path: Path) -> None:
+    """Moves the write-ahead log into the database, so that the next write begins a new generation of frames.
+
+    After a crash, SQLite would go on in the old generation and leave frames of the torn transaction behind the new
+    ones. If the power went again, the log check could not tell those frames from acknowledged ones.
+    """
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        log.warning("%s: the write-ahead log was not emptied, because another program reads the store", path)
+    except apsw.Error as error:
+        if not is_full(error, connection):
+            raise
+        log.warning("%s: the write-ahead log was not emptied, because the disk is full", path)
 
 
 def check_key(connection: apsw.Connection, seal: Seal | None, path: Path) -> None:
@@ -176,11 +195,17 @@ def _prepare_schema(connection: apsw.Connection, path: Path) -> None:
             f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
             f"PRAGMA user_version = {SCHEMA_VERSION}; COMMIT"
         )
+    if connection.pragma("user_version") < SCHEMA_VERSION:
+        _migrate(connection, path)
+
+
+def _migrate(connection: apsw.Connection, path: Path) -> None:
     while (version := connection.pragma("user_version")) < SCHEMA_VERSION:
         if version not in MIGRATIONS:
             advice = "open it with the argosy that wrote it, or remove all in it with: argosy sandbox reset"
             message = f"the store has format {version}, which this argosy cannot upgrade; {advice}"
             raise UserError(message, where=str(path))
+        empty_log(connection, path)
         connection.create_scalar_function("checksum_of_row", checksum_of_unchecked_row)
         connection.create_scalar_function("checksum_of_compacted", lambda *values: compacted_checksum(values[0]))
         connection.execute(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT")

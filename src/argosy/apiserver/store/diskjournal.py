@@ -122,7 +122,10 @@ class DiskJournal:
         self._listener.refused(error)
 
     def _try_to_recover(self) -> None:
-        if isinstance(self._refusal, StorageFull) and has_space(self._path):
+        if not isinstance(self._refusal, StorageFull) or not has_space(self._path):
+            return
+        # A new log generation: frames of the failed transaction must not follow those of the next one.
+        if self._guarded(self._checkpoint, apsw.SQLITE_CHECKPOINT_TRUNCATE):
             self._refusal = None
             log.warning("the store can be written again: %s", self._path)
             self._tell(self._listener.recovered)

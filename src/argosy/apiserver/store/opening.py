@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 
 from argosy.apiserver.store.damage import Damage, damaged_on_opening
-from argosy.apiserver.store.database import check_key, open_writer, opening_error
+from argosy.apiserver.store.database import check_key, empty_log, open_writer, opening_error
 from argosy.apiserver.store.diskjournal import DiskJournal
 from argosy.apiserver.store.history import History, Loaded
 from argosy.apiserver.store.journal import Fatal
@@ -39,6 +39,7 @@ def open_journal(
         check_key(connection, seal, path)
         history = History(seal, encrypted_buckets)
         loaded = history.load(connection)
+        empty_log(connection, path)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         return DiskJournal(path, lock, connection, history, fatal), loaded
     except BaseException as error:

@@ -91,6 +91,24 @@ def test_a_full_disk_makes_the_store_read_only_until_there_is_space(
     assert asyncio.run(count()) == written + 1
 
 
+def test_frames_of_a_failed_write_are_gone_before_the_next_write(small_disk: Path) -> None:
+    """Behind frames of a later transaction that a power loss tears, they would look like damage."""
+    log = small_disk / "argosy.db-wal"
+
+    async def scenario() -> None:
+        store = await Store.open(small_disk / "argosy.db")
+        await store.put(BUCKET, "ns", "kept", body)
+        ballast = fill_disk(small_disk)
+        await write_until_full(store)
+        assert log.stat().st_size > 0
+        ballast.unlink()
+        await wait_until_async(lambda: not store.read_only, "there is space again")
+        assert log.stat().st_size == 0
+        await store.close()
+
+    asyncio.run(scenario())
+
+
 def test_what_was_acknowledged_before_the_disk_was_full_is_there_after_a_stop(small_disk: Path) -> None:
     path = small_disk / "argosy.db"
 
