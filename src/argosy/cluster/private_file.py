@@ -2,21 +2,30 @@
 
 In: a path. Out: nothing, or a UserError with the command that helps. Never: changes a file: a key that others could
 read may have been read, and its owner must know.
+
+Volumes of containers have the owner and the mode that Docker or the kubelet gives them, and no chmod inside helps:
+those are accepted with one warning.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import stat
 from pathlib import Path
 
+from argosy.cluster.mounts import is_container_mount
+from argosy.cluster.private_group import is_group_of_process, is_private_group
 from argosy.model.errors import UserError
 
-OTHERS = 0o077
+log = logging.getLogger(__name__)
+
+OTHERS, GROUP = 0o077, 0o070
 GROUP_READ = 0o040
 GROUP_WRITE, OTHERS_WRITE = 0o020, 0o002
 MOUNTED_DATA = "..data"  # k8s: what the kubelet names the folder of a mounted Secret's files
+_warned: set[Path] = set()
 
 
 def check_private(file: Path, *, follow_links: bool = False) -> None:
@@ -37,20 +46,11 @@ def check_private(file: Path, *, follow_links: bool = False) -> None:
         file = file.resolve()
     elif not is_mounted:
         _check_link(file)
-    quoted = shlex.quote(str(file))
     if not stat.S_ISREG(found.st_mode):
         raise UserError("is not a file; a key or a token is one", where=str(file))
-    if found.st_uid not in (0, os.geteuid()):
-        message = f"belongs to another user (uid {found.st_uid}); type: sudo chown {os.geteuid()} {quoted}"
-        raise UserError(message, where=str(file))
-    allowed = GROUP_READ if found.st_uid == 0 and os.geteuid() != 0 else 0
-    if found.st_mode & OTHERS & ~allowed and not is_mounted:
-        message = (
-            f"can be read or written by others (mode {stat.S_IMODE(found.st_mode):04o}), "
-            f"so that it may not be secret any more; type: chmod 600 {quoted}"
-        )
-        raise UserError(message, where=str(file))
-    _check_folder(file.parent)
+    if problem := _file_problem(file, found, is_mounted):
+        _refuse_or_warn(file, found, problem)
+    check_private_folder(file.parent)
 
 
 def is_mounted_secret(file: Path) -> bool:
@@ -59,26 +59,81 @@ def is_mounted_secret(file: Path) -> bool:
     return file.is_symlink() and data.is_symlink() and file.resolve().is_relative_to(data.resolve())
 
 
+def check_private_folder(folder: Path) -> None:
+    """Refuse a folder where others may replace a key. A folder that does not exist is not refused."""
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return
+    if problem := _folder_problem(folder, found):
+        _refuse_or_warn(folder, found, problem)
+
+
 def _check_link(file: Path) -> None:
     if file.is_symlink() and not file.resolve().is_relative_to(file.parent.resolve()):
         message = f"is a link to {file.resolve()}, which is in another folder; put the file itself there"
         raise UserError(message, where=str(file))
 
 
-def _check_folder(folder: Path) -> None:
-    """Who may write to a folder replaces any file in it, unless it is sticky, as /tmp is.
-
-    A group with the number of its user is that user's alone, on systems where the umask is 002.
-    """
-    found = folder.stat()
-    if found.st_uid not in (0, os.geteuid()):
-        message = f"belongs to another user (uid {found.st_uid}), who can replace the keys in it"
-        message += "; use a folder of your own"
-        raise UserError(message, where=str(folder))
-    writers = OTHERS_WRITE if found.st_gid == found.st_uid else GROUP_WRITE | OTHERS_WRITE
-    if found.st_mode & writers and not found.st_mode & stat.S_ISVTX:
-        message = (
-            f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o}), who can replace the keys in it; "
-            f"type: chmod go-w {shlex.quote(str(folder))}"
+def _file_problem(file: Path, found: os.stat_result, is_mounted: bool) -> str:
+    user, quoted = os.geteuid(), shlex.quote(str(file))
+    if not _is_owner_trusted(file, found):
+        return f"belongs to another user (uid {found.st_uid}); type: sudo chown {user} {quoted}"
+    allowed = GROUP_READ if found.st_uid == 0 and user != 0 else 0
+    if _has_volume_group(file, found):
+        allowed = GROUP
+    if found.st_mode & OTHERS & ~allowed and not is_mounted:
+        return (
+            f"can be read or written by others (mode {stat.S_IMODE(found.st_mode):04o}), "
+            f"so that it may not be secret any more; type: chmod 600 {quoted}"
         )
-        raise UserError(message, where=str(folder))
+    return ""
+
+
+def _has_volume_group(file: Path, found: os.stat_result) -> bool:
+    """True if the group's permissions are those that the kubelet gives to every file of a volume with an fsGroup.
+
+    It makes files 0660 and sets the setgid bit of folders, each time that a Pod starts.
+    """
+    folder = file.parent.stat()
+    if not folder.st_mode & stat.S_ISGID or folder.st_gid != found.st_gid:
+        return False
+    return is_group_of_process(found.st_gid) and is_private_group(found.st_gid, found.st_uid)
+
+
+def _folder_problem(folder: Path, found: os.stat_result) -> str:
+    """Who may write to a folder replaces any file in it, unless it is sticky, as /tmp is."""
+    if not _is_owner_trusted(folder, found):
+        message = f"belongs to another user (uid {found.st_uid}), who can replace the keys in it"
+        return message + "; use a folder of your own"
+    writers = found.st_mode & (GROUP_WRITE | OTHERS_WRITE)
+    if not writers or found.st_mode & stat.S_ISVTX:
+        return ""
+    if writers == GROUP_WRITE and is_private_group(found.st_gid, found.st_uid):
+        return ""
+    message = f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o}), who can replace the keys in it; "
+    if os.geteuid() in (0, found.st_uid):
+        return message + f"type: chmod go-w {shlex.quote(str(folder))}"
+    return message + "use a folder of your own"
+
+
+def _is_owner_trusted(path: Path, found: os.stat_result) -> bool:
+    """True for this user and root. Root may use the files of any user, such as a bind mount of somebody's folder."""
+    user = os.geteuid()
+    if user == 0 and found.st_uid != 0:
+        _warn(path, f"belongs to uid {found.st_uid}, who can read and replace the keys in it")
+    return user == 0 or found.st_uid in (0, user)
+
+
+def _refuse_or_warn(path: Path, found: os.stat_result, problem: str) -> None:
+    if not is_container_mount(path):
+        raise UserError(problem, where=str(path))
+    mode = stat.S_IMODE(found.st_mode)
+    _warn(path, f"is a volume with uid {found.st_uid} and mode {mode:04o}: let no other container or user reach it")
+
+
+def _warn(path: Path, message: str) -> None:
+    """Once for each path, because keys are checked again and again."""
+    if path not in _warned:
+        _warned.add(path)
+        log.warning("%s: %s", path, message)

@@ -57,16 +57,20 @@ def test_a_folder_where_others_may_replace_the_file_is_refused(key: Path, mode: 
     check_private(key)
 
 
-def test_a_file_of_another_user_or_a_folder_of_another_group_is_refused(key: Path) -> None:
+def test_a_file_of_another_user_or_a_folder_of_another_group_is_refused(
+    key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if os.geteuid() != 0:
         pytest.skip("to give a file away takes root")
-    os.chown(key, STRANGER, -1)
-    assert f"belongs to another user (uid {STRANGER})" in refusal(key)
-    os.chown(key, 0, -1)
     key.parent.chmod(0o770)
     check_private(key)
     os.chown(key.parent, 0, STRANGER)
     assert "chmod go-w" in refusal(key)
+    os.chown(key.parent, 0, 0)
+    monkeypatch.setattr(os, "geteuid", lambda: STRANGER + 1)
+    os.chown(key, STRANGER, -1)
+    assert f"belongs to another user (uid {STRANGER})" in refusal(key)
+    os.chown(key, 0, -1)
     os.chown(key.parent, STRANGER, STRANGER)
     assert "who can replace the keys in it" in refusal(key)
 
