@@ -286,7 +286,7 @@ def _audit_kept(folder: Path) -> Iterator[None]:
     """Where nobody keeps this process's log, its audit is kept nevertheless; where no file can be, the log has it."""
     logger = logging.getLogger("argosy.audit")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(folder / AUDIT, os.O_CREAT | os.O_WRONLY, 0o600))
         kept: logging.Handler = RotatingFileHandler(folder / AUDIT, maxBytes=MOST_AUDIT, backupCount=1)
     except OSError:

@@ -11,7 +11,7 @@ from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.tls import certificates, write_private
 from argosy.app.folder import DataFolder
 from argosy.app.sandbox import _admin_token
-from argosy.app.serving import PageOptions, _certificate
+from argosy.app.serving import PageOptions, _audit_kept, _certificate
 from argosy.cluster.private_file import check_private
 from argosy.desk.accounts.codes import KEY, Codes
 from argosy.model.errors import UserError
@@ -174,3 +174,31 @@ def test_the_keys_of_the_page_are_checked(tmp_path: Path) -> None:
     assert codes.redeem(code) is None
     (tmp_path / "codes" / KEY).chmod(0o600)
     assert codes.redeem(code)
+
+
+def test_a_folder_of_the_page_is_made_for_its_owner_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        with _audit_kept(tmp_path / "state" / "page"):
+            pass
+    finally:
+        os.umask(before)
+    assert (tmp_path / "state" / "page").stat().st_mode & 0o777 == 0o700
+
+
+def test_no_login_code_is_made_in_a_folder_where_it_would_be_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    folder.chmod(0o777)
+    codes = Codes(folder)
+    with pytest.raises(UserError, match="chmod go-w"):
+        codes.mint()
+    assert not list(folder.iterdir())
+    folder.chmod(0o700)
+    code = codes.mint()
+    folder.chmod(0o777)
+    assert codes.redeem(code) is None
+    (record,) = caplog.records
+    assert "login code refused" in record.getMessage() and f"chmod go-w {folder}" in record.getMessage()

@@ -143,7 +143,7 @@ def _refuse_old_sqlite(path: Path) -> None:
 def _create(path: Path) -> None:
     """An empty file with mode 0600, which the WAL inherits, and whose directory entry is on disk."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
         try:

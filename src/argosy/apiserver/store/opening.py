@@ -28,7 +28,7 @@ def open_journal(
         raise UserError("a key is needed to encrypt " + ", ".join(sorted(encrypted_buckets)), where=str(path))
     seal = Seal(key) if key is not None else None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock(path)
     except OSError as error:
         raise UserError(f"the store cannot be created: {error.strerror}", where=str(path)) from error

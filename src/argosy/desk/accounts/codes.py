@@ -10,6 +10,7 @@ import base64
 import binascii
 import contextlib
 import hmac
+import logging
 import os
 import re
 import secrets
@@ -19,9 +20,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from argosy.cluster.private_file import check_private
+from argosy.cluster.private_file import check_private, check_private_folder
 from argosy.desk.accounts.reading import ADMIN
 from argosy.model.errors import UserError
+
+log = logging.getLogger(__name__)
 
 SECONDS: Final = 60
 KEY: Final = "entry.key"
@@ -36,6 +39,7 @@ class Codes:
         self._folder, self._now = folder, now
 
     def mint(self, name: str = ADMIN) -> str:
+        check_private_folder(self._folder)  # also before there is a key: the code would be refused later
         check_private(self._folder / KEY)
         text = f"{secrets.token_hex(16)}.{int(self._now()) + SECONDS}.{name}"
         return f"{text}.{self._signed(text)}"
@@ -69,10 +73,12 @@ class Codes:
         return True
 
     def _is_key_private(self) -> bool:
-        """Visitors are not told where the key is; whoever mints a code is."""
+        """Visitors are not told where the key is; the log and whoever mints a code are."""
         try:
+            check_private_folder(self._folder)
             check_private(self._folder / KEY)
-        except UserError:
+        except UserError as error:
+            log.warning("login code refused: %s", error)
             return False
         return True
 
