@@ -209,3 +209,4 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
         connection.create_scalar_function("checksum_of_row", checksum_of_unchecked_row)
         connection.create_scalar_function("checksum_of_compacted", lambda *values: compacted_checksum(values[0]))
         connection.execute(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT")
+    empty_log(connection, path)  # it holds the whole store now

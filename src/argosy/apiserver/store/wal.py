@@ -9,16 +9,22 @@ there is damage, and ending at it would lose acknowledged writes.
 
 from __future__ import annotations
 
+import logging
+import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from argosy.apiserver.store.damage import Damage
+
+log = logging.getLogger(__name__)
 
 HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
 MAGIC_LITTLE_ENDIAN, MAGIC_BIG_ENDIAN = 0x377F0682, 0x377F0683
 FORMAT = 3007000
-SMALLEST_PAGE = 512
+SMALLEST_PAGE, LARGEST_PAGE = 512, 65536
+LARGE_LOG_BYTES = 16 * 1024 * 1024  # a second of work, about
 MASK = 0xFFFFFFFF
 
 Sums = tuple[int, int]
@@ -31,39 +37,48 @@ class Frame(NamedTuple):
 
 
 def check_wal(database: Path) -> None:
+    """Raises Damage if acknowledged transactions cannot be read. One frame at a time is in memory."""
     wal = database.with_name(database.name + "-wal")
     try:
-        data = wal.read_bytes()
+        file = wal.open("rb")
     except FileNotFoundError:
         return
-    if len(data) < HEADER_BYTES + FRAME_HEADER_BYTES:
-        return
-    header = data[:HEADER_BYTES]
-    order = _byte_order(header)
-    if order is None or _checksum(header[:24], order, (0, 0)) != struct.unpack(">II", header[24:32]):
-        if not _is_checkpointed(data, database):
-            raise Damage(f"the header of {wal.name} was changed")
-    elif lost := _acknowledged_after_first_invalid(read_frames(data, order)):
-        raise Damage(f"{lost} acknowledged transactions in {wal.name} cannot be read")
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        if size < HEADER_BYTES + FRAME_HEADER_BYTES:
+            return
+        if size >= LARGE_LOG_BYTES:
+            log.info("checking the write-ahead log %s (%d MB)", wal, size // 1_000_000)
+        header = file.read(HEADER_BYTES)
+        order = _byte_order(header)
+        if order is None or _checksum(header[:24], order, (0, 0)) != struct.unpack(">II", header[24:32]):
+            if not _is_checkpointed(file, database):
+                raise Damage(f"the header of {wal.name} was changed")
+        elif lost := _acknowledged_after_last_valid(read_frames(file, header, order)):
+            raise Damage(f"{lost} acknowledged transactions in {wal.name} cannot be read")
 
 
-def read_frames(data: bytes, order: str) -> list[Frame]:
+def read_frames(file: BinaryIO, header: bytes, order: str) -> Iterator[Frame]:
     """All frames, if they belong to the header; it is valid."""
-    header = data[:HEADER_BYTES]
-    salts = data[HEADER_BYTES + 8 : HEADER_BYTES + 16]  # of the first frame
-    if header[16:24] != salts:
-        return []  # the log was begun anew, and what follows was checkpointed
+    salts = header[16:24]
     sums: Sums = struct.unpack(">II", header[24:32])
     size = struct.unpack(">I", header[8:12])[0] + FRAME_HEADER_BYTES
-    frames: list[Frame] = []
+    if not SMALLEST_PAGE < size <= LARGEST_PAGE + FRAME_HEADER_BYTES:
+        return  # SQLite takes such a log for empty, too
     valid = True
-    for start in range(HEADER_BYTES, len(data) - size + 1, size):
-        frame = data[start : start + size]
+    for number, frame in enumerate(_read_raw_frames(file, size)):
+        if number == 0 and frame[8:16] != salts:
+            return  # the log was begun anew, and what follows was checkpointed
         if valid:
             sums = _checksum(frame[FRAME_HEADER_BYTES:], order, _checksum(frame[:8], order, sums))
             valid = frame[8:16] == salts and struct.unpack(">II", frame[16:24]) == sums
-        frames.append(Frame(frame[4:8] != b"\0\0\0\0", frame[8:16], valid))
-    return frames
+        yield Frame(frame[4:8] != b"\0\0\0\0", frame[8:16], valid)
+
+
+def _read_raw_frames(file: BinaryIO, size: int) -> Iterator[bytes]:
+    file.seek(HEADER_BYTES)
+    while len(frame := file.read(size)) == size:
+        yield frame
 
 
 def _byte_order(header: bytes) -> str | None:
@@ -74,32 +89,43 @@ def _byte_order(header: bytes) -> str | None:
     return {MAGIC_LITTLE_ENDIAN: "<", MAGIC_BIG_ENDIAN: ">"}.get(magic)
 
 
-def _is_checkpointed(data: bytes, database: Path) -> bool:
+def _is_checkpointed(file: BinaryIO, database: Path) -> bool:
     """True if the database has every page that the log has, so that the log is not needed.
 
     A power loss may leave half a header where the log was begun anew; all of its frames had been checkpointed then.
     """
     try:
-        stored = database.read_bytes()
+        stored = database.open("rb")
     except FileNotFoundError:
         return True
-    page_bytes = int.from_bytes(stored[16:18], "big")
-    page_bytes = 65536 if page_bytes == 1 else page_bytes
-    if page_bytes < SMALLEST_PAGE:
-        return False
-    size = page_bytes + FRAME_HEADER_BYTES
-    salts = data[HEADER_BYTES + 8 : HEADER_BYTES + 16]
-    committed: dict[int, bytes] = {}
-    pages: dict[int, bytes] = {}
-    for start in range(HEADER_BYTES, len(data) - size + 1, size):
-        frame = data[start : start + size]
+    with stored:
+        page_bytes = int.from_bytes(stored.read(18)[16:18], "big")
+        page_bytes = LARGEST_PAGE if page_bytes == 1 else page_bytes
+        if page_bytes < SMALLEST_PAGE:
+            return False
+        size = page_bytes + FRAME_HEADER_BYTES
+        for number, frame_number in _newest_frames(file, size).items():
+            file.seek(HEADER_BYTES + frame_number * size + FRAME_HEADER_BYTES)
+            stored.seek((number - 1) * page_bytes)
+            if stored.read(page_bytes) != file.read(page_bytes):
+                return False
+    return True
+
+
+def _newest_frames(file: BinaryIO, size: int) -> dict[int, int]:
+    """Number of each page that was committed → number of the last frame that has it."""
+    committed: dict[int, int] = {}
+    pages: dict[int, int] = {}
+    salts = b""
+    for number, frame in enumerate(_read_raw_frames(file, size)):
+        salts = salts or frame[8:16]
         if frame[8:16] != salts:
             break
-        pages[int.from_bytes(frame[:4], "big")] = frame[FRAME_HEADER_BYTES:]
+        pages[int.from_bytes(frame[:4], "big")] = number
         if frame[4:8] != b"\0\0\0\0":
             committed |= pages
             pages = {}
-    return all(stored[(number - 1) * page_bytes : number * page_bytes] == page for number, page in committed.items())
+    return committed
 
 
 def _checksum(data: bytes, order: str, sums: Sums) -> Sums:
@@ -111,12 +137,15 @@ def _checksum(data: bytes, order: str, sums: Sums) -> Sums:
     return first, second
 
 
-def _acknowledged_after_first_invalid(frames: list[Frame]) -> int:
-    """Commits after the first invalid frame that were synced: SQLite writes no further frame before that."""
-    if not frames:
-        return 0
-    salts = frames[0].salts
-    commits = [index for index, frame in enumerate(frames) if frame.is_valid and frame.is_commit]
-    last_valid_commit = commits[-1] if commits else -1
-    later = [frame for frame in frames[last_valid_commit + 1 :] if frame.salts == salts]
-    return sum(frame.is_commit for frame in later[:-1])
+def _acknowledged_after_last_valid(frames: Iterator[Frame]) -> int:
+    """Commits after the last valid one that were synced: SQLite writes no further frame before that."""
+    acknowledged, is_after_commit = 0, False
+    salts = b""
+    for frame in frames:
+        salts = salts or frame.salts
+        if frame.is_valid and frame.is_commit:
+            acknowledged, is_after_commit = 0, False
+        elif frame.salts == salts:
+            acknowledged += is_after_commit
+            is_after_commit = frame.is_commit
+    return acknowledged

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import apsw
 import pytest
 
 from argosy.apiserver.store import Store
+from argosy.apiserver.store import database as database_module
+from argosy.apiserver.store import wal as wal_module
 
 HEADER_BYTES, FRAME_BYTES = 32, 24 + 4096
 BUCKET = "configmaps"
@@ -92,3 +96,44 @@ async def test_a_store_starts_while_another_program_reads_it(tmp_path: Path) -> 
     assert [entry.name for entry in store.list(BUCKET)] == ["kept", "later"]
     reader.close()
     await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_large_log_is_checked_in_little_memory_and_the_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await Store.open(tmp_path / "argosy.db")
+    await put(store, "large", 1_500_000)
+    database = copy_as_killed(tmp_path / "argosy.db", tmp_path / "killed")
+    await store.close()
+    monkeypatch.setattr(wal_module, "LARGE_LOG_BYTES", 1_000_000)
+    caplog.set_level(logging.INFO)
+    peak = peak_bytes_of_check(database)
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"checking the write-ahead log {log_of(database)} (1 MB)")
+    with log_of(database).open("r+b") as log:
+        log.write(b"\0")  # a header of which half was written, so that the pages are compared with the database
+    shutil.copyfile(tmp_path / "argosy.db", database)
+    peak = max(peak, peak_bytes_of_check(database))
+    assert peak < 500_000
+
+
+def peak_bytes_of_check(database: Path) -> int:
+    tracemalloc.start()
+    try:
+        wal_module.check_wal(database)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_log_is_empty_once_a_store_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration puts the whole store into the log. After a kill, the next start would have to check all of it."""
+    database = tmp_path / "argosy.db"
+    database_module.open_writer(database).close()
+    monkeypatch.setattr(database_module, "SCHEMA_VERSION", 3)
+    monkeypatch.setitem(database_module.MIGRATIONS, 2, "CREATE TABLE large AS SELECT randomblob(100000)")
+    connection = database_module.open_writer(database)
+    assert connection.execute("SELECT count(*) FROM large").fetchall() == [(1,)]
+    assert log_of(database).stat().st_size == 0
+    connection.close()
