@@ -9,6 +9,7 @@ compacted one has a row, and every row that it replaces is there: compaction rem
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ SELECT
 FROM history AS h LEFT JOIN history AS p ON p.rev = h.prev
 WHERE h.rev > ? AND h.rev <= ? AND h.bucket = ? ORDER BY h.rev LIMIT ?
 """
+COMPACTED = "SELECT name, value FROM meta WHERE name IN ('compacted', 'compacted_sum')"
 LIVE_REVISIONS = """
 SELECT bucket, namespace, name, rev FROM history
 WHERE rev <= :revision AND deleted = 0 AND rev NOT IN
@@ -115,7 +117,7 @@ class History:
         compacted = read_compacted(connection)
         newest = size = 0
         replay = Replay(compacted)
-        for row in _checked_rows(connection.execute(ALL_ROWS)):
+        for row in _checked_rows(connection, ALL_ROWS):
             if row.revision > compacted:
                 if row.revision != max(newest, compacted) + 1:
                     raise Damage(f"revision {max(newest, compacted) + 1} is missing")
@@ -132,7 +134,7 @@ class History:
 
     def live(self, connection: apsw.Connection, bucket: str, namespace: str, revision: int) -> Iterator[Entry]:
         replay = Replay(read_compacted(connection))
-        for row in _checked_rows(connection.execute(BUCKET_ROWS, (revision, bucket))):
+        for row in _checked_rows(connection, BUCKET_ROWS, (revision, bucket)):
             replay.add(row)
         for row in replay.live.values():
             if not namespace or row.namespace == namespace:
@@ -142,12 +144,13 @@ class History:
         """The oldest of them: at most `limit`, and no more once they have EVENT_BYTES_PER_READ."""
         events: list[Event] = []
         size = 0
-        for values in connection.execute(EVENTS, (after, upto, bucket, limit)):
-            event = self._event(values)
-            events.append(event)
-            size += len(event.body) + len(event.previous or b"")
-            if size >= EVENT_BYTES_PER_READ:
-                break
+        with closing(connection.execute(EVENTS, (after, upto, bucket, limit))) as rows:
+            for values in rows:
+                event = self._event(values)
+                events.append(event)
+                size += len(event.body) + len(event.previous or b"")
+                if size >= EVENT_BYTES_PER_READ:
+                    break
         return events
 
     def _event(self, values: tuple[Any, ...]) -> Event:
@@ -187,8 +190,11 @@ class Replay:
             self.live[key] = row
 
 
-def _checked_rows(rows: Iterator[tuple[Any, ...]]) -> Iterator[Row]:
-    return map(_checked_row, rows)
+def _checked_rows(connection: apsw.Connection, statement: str, values: tuple[Any, ...] = ()) -> Iterator[Row]:
+    """Closes the cursor also if a row is damaged: an open one keeps the snapshot as long as the error is kept."""
+    with closing(connection.execute(statement, values)) as rows:
+        for row in rows:
+            yield _checked_row(row)
 
 
 def _checked_row(values: tuple[Any, ...]) -> Row:
@@ -204,7 +210,8 @@ def _checked_row(values: tuple[Any, ...]) -> Row:
 
 
 def read_compacted(connection: apsw.Connection) -> int:
-    values = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('compacted', 'compacted_sum')"))
+    with closing(connection.execute(COMPACTED)) as rows:
+        values = dict(rows)
     compacted = values.get("compacted")
     if not isinstance(compacted, int) or values.get("compacted_sum") != compacted_checksum(compacted):
         raise Damage("the number of the oldest revision is not as it was written")
@@ -231,4 +238,5 @@ def compact_step(connection: apsw.Connection, low: int, high: int) -> None:
 
 
 def live_revisions(connection: apsw.Connection, revision: int) -> list[tuple[str, str, str, int]]:
-    return list(connection.execute(LIVE_REVISIONS, {"revision": revision}))
+    with closing(connection.execute(LIVE_REVISIONS, {"revision": revision})) as rows:
+        return list(rows)

@@ -23,7 +23,7 @@ from argosy.apiserver.store import Retention, Store
 from argosy.apiserver.store import database as database_module
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.apiserver.store import history as history_module
-from argosy.apiserver.store.damage import row_checksum
+from argosy.apiserver.store.damage import Damage, row_checksum
 from argosy.model.errors import Gone, UserError
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.proof_scale import is_full
@@ -263,6 +263,32 @@ def test_an_older_store_is_migrated_step_by_step(path: Path, monkeypatch: pytest
     connection = apsw.Connection(str(path))
     assert connection.pragma("user_version") == 4
     assert connection.execute("SELECT x FROM second").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize("read", ["events", "live", "live_revisions"])
+def test_a_damaged_row_does_not_keep_the_snapshot_of_the_reader(path: Path, read: str) -> None:
+    """A snapshot that is kept would keep the write-ahead log from being emptied for ever."""
+
+    async def write(store: Store) -> None:
+        await fill(store, "a", "b", "c")
+
+    with_store(path, write)
+    writer = database_module.open_writer(path)
+    writer.execute("UPDATE history SET name = CAST(x'ff' AS TEXT) WHERE rev = 2")
+    reader = database_module.open_reader(path)
+    table = history_module.History(None, frozenset())
+    reader.execute("BEGIN")
+    with pytest.raises((Damage, UnicodeDecodeError)) as caught:
+        if read == "events":
+            table.events(reader, B, 0, 3, 100)
+        elif read == "live":
+            list(table.live(reader, B, "", 3))
+        else:
+            history_module.live_revisions(reader, 3)
+    reader.execute("COMMIT")
+    assert reader.txn_state("main") == apsw.SQLITE_TXN_NONE, caught.value
+    reader.close()
+    writer.close()
 
 
 def make_format_1(path: Path, *bodies: bytes) -> None:
