@@ -234,6 +234,7 @@ def test_status_tells_where_a_sandbox_runs(shared: Sandbox, home: Path) -> None:
         "repository": None,
         "dataDir": str(shared.folder),
         "rbac": False,
+        "readOnly": None,
     }
 
 

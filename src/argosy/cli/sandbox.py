@@ -163,13 +163,14 @@ def status(chosen: argparse.Namespace) -> int:
 
     folder = _folder(chosen)
     found = folder.status()
+    problem = find_storage_problem(folder, found["api"]) if found["ready"] else ""
     if chosen.output == "json":
-        print(json.dumps(found, indent=2))
+        print(json.dumps({**found, "readOnly": problem or None}, indent=2))
     elif found["ready"]:
         rbac = "RBAC enforced" if found["rbac"] else "every user may do all"
         print(f"running  pid {found['pid']}  {found['api']}  {rbac}")
         print(f"kubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
-        if problem := find_storage_problem(folder, found["api"]):
+        if problem:
             print(f"read-only  {problem}")
     else:
         print(f"not running  data {found['dataDir']}\nstart it with: argosy sandbox start")
