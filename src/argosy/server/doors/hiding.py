@@ -49,12 +49,11 @@ class Mask:
         public: Container[object] | None = None,
         origins: Callable[[ResourceKey], SecretOrigin | None] = lambda key: None,
     ) -> None:
-        self.needles = Needles(secrets)
+        self.needles = Needles(secrets, origins)
         self.generation = 0  # of what is known: it grows with each change
         self.scope: SecretScope | None = None
         self.find_line_scope: Callable[[], SecretScope | None] = lambda: None  # of the line that is being logged
         self._public = Public() if public is None else public
-        self._origins = origins
         self._sent: Callable[[], bytes] | None = None
         self._hidden: OrderedDict[tuple[SecretScope | None, bytes], bytes] = OrderedDict()
         self._root = self
@@ -146,7 +145,7 @@ class Mask:
         scope = self.scope
         if scope is None:
             return True
-        origins = (self._origins(key) for key in self.needles.owners(needle))
+        origins = self.needles.list_origins(needle, scope.namespaces)
         return any(origin is None or scope.covers(origin, needle) for origin in origins)
 
     def _is_public(self, needle: bytes) -> bool:

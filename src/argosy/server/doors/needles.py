@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from argosy.server.doors.provenance import SecretOrigin
 from argosy.server.doors.secret_forms import forms
 from argosy.server.doors.secret_values import Long, values
 
@@ -24,6 +25,8 @@ MOST_BLOCKS: Final = 256  # of one value
 OF_RELEASE: Final = 8  # blocks of a release of Helm: packed, so nobody shows a piece of it
 
 Listing = Callable[[], Iterable[Manifest]]
+Origin = SecretOrigin | None  # None: unknown
+FindOrigin = Callable[[ResourceKey], Origin]
 
 
 class Block(NamedTuple):
@@ -37,19 +40,53 @@ class _Known(NamedTuple):
 
     version: object
     needles: tuple[bytes, ...]
+    origin: Origin
+
+
+class _Owners:
+    """Origins of a value that several objects hold, with the number of objects. Each change is one operation, also if
+    a pull Secret is copied into thousands of namespaces."""
+
+    __slots__ = ("by_namespace", "others")
+
+    def __init__(self) -> None:
+        self.by_namespace: dict[str, int] = {}  # of origins that only their namespace tells apart
+        self.others: dict[Origin, int] = {}
+
+    def add(self, origin: Origin) -> None:
+        counts, name = self._find(origin)
+        counts[name] = counts.get(name, 0) + 1
+
+    def remove(self, origin: Origin) -> None:
+        counts, name = self._find(origin)
+        if counts[name] > 1:
+            counts[name] -= 1
+        else:
+            del counts[name]
+
+    def select(self, namespaces: Iterable[str]) -> list[Origin]:
+        return [*self.others, *(SecretOrigin(name) for name in namespaces if name in self.by_namespace)]
+
+    def __bool__(self) -> bool:
+        return bool(self.by_namespace or self.others)
+
+    def _find(self, origin: Origin) -> tuple[dict[Any, int], Any]:
+        if origin is None or origin != SecretOrigin(origin.namespace):
+            return self.others, origin
+        return self.by_namespace, origin.namespace
 
 
 class Needles:
     """Every fourth byte of some data begins a word; wherever a needle stands in it, one of its first four is one of
     them. So all are looked for at once. May be asked by several threads."""
 
-    def __init__(self, secrets: Listing) -> None:
-        self._secrets = secrets
+    def __init__(self, secrets: Listing, find_origin: FindOrigin = lambda key: None) -> None:
+        self._secrets, self._find_origin = secrets, find_origin
         self._known: dict[ResourceKey, _Known] = {}
         self._came: dict[ResourceKey, Manifest | None] = {}
-        self._owners: dict[bytes, ResourceKey | list[ResourceKey]] = {}  # of each needle: whose value it is
+        self._owners: dict[bytes, Origin | _Owners] = {}  # of each needle: where the value comes from
         self._blocks: dict[bytes, Block] = {}
-        self._by_word: dict[int, bytes | list[bytes]] = {}
+        self._by_word: dict[int, bytes | dict[bytes, None]] = {}
         self._is_read = False
         self._lock = threading.Lock()
 
@@ -78,11 +115,14 @@ class Needles:
     def block(self, needle: bytes) -> Block | None:
         return self._blocks.get(needle)
 
-    def owners(self, needle: bytes) -> Iterable[ResourceKey]:
-        """Return the objects whose value the needle is a form of."""
+    def list_origins(self, needle: bytes, namespaces: Iterable[str]) -> list[Origin]:
+        """Return where the value of a needle comes from. Of origins that only their namespace tells apart, those in
+        `namespaces`: the work does not grow with the number of namespaces that share the value."""
         with self._lock:
-            owners = self._owners.get(needle, ())
-            return tuple(owners) if isinstance(owners, list) else (owners,) if owners else ()
+            if needle not in self._owners:
+                return []
+            owners = self._owners[needle]
+            return owners.select(namespaces) if isinstance(owners, _Owners) else [owners]
 
     # -- what is known -------------------------------------------------------------------------------------------
 
@@ -98,15 +138,18 @@ class Needles:
     def _take(self, key: ResourceKey, secret: Manifest | None) -> None:
         known = self._known.get(key)
         version = None if secret is None else _version(secret)
-        if known is not None and version is not None and known.version == version:
+        origin = None if secret is None else self._find_origin(key)
+        if known is not None and version is not None and (known.version, known.origin) == (version, origin):
             return
         made = () if secret is None else self._made(secret)
         for each in made:
-            self._add(each, key)
-        for each in self._known.pop(key).needles if known else ():
-            self._drop(each, key)
+            self._add(each, origin)
+        if known is not None:
+            del self._known[key]
+            for each in known.needles:
+                self._drop(each, known.origin)
         if secret is not None:
-            self._known[key] = _Known(version, made)
+            self._known[key] = _Known(version, made, origin)
 
     def _made(self, secret: Mapping[str, Any]) -> tuple[bytes, ...]:
         found = values(secret)
@@ -119,33 +162,37 @@ class Needles:
                     self._blocks.setdefault(piece, Block(long, at, number))
         return tuple(made)
 
-    def _add(self, needle: bytes, key: ResourceKey) -> None:
-        owners = self._owners.get(needle)
-        if owners is not None:
-            self._owners[needle] = [*owners, key] if isinstance(owners, list) else [owners, key]
+    def _add(self, needle: bytes, origin: Origin) -> None:
+        if needle in self._owners:
+            owners = self._owners[needle]
+            if not isinstance(owners, _Owners):
+                first, owners = owners, _Owners()
+                owners.add(first)
+                self._owners[needle] = owners
+            owners.add(origin)
             return
-        self._owners[needle] = key
+        self._owners[needle] = origin
         for word in _words(needle):
             known = self._by_word.get(word)
             if known is None:
                 self._by_word[word] = needle
-            elif isinstance(known, list):
-                known.append(needle)
+            elif isinstance(known, dict):
+                known[needle] = None
             else:
-                self._by_word[word] = [known, needle]
+                self._by_word[word] = {known: None, needle: None}
 
-    def _drop(self, needle: bytes, key: ResourceKey) -> None:
-        owners = self._owners.get(needle)
-        if isinstance(owners, list):
-            owners.remove(key)
-            self._owners[needle] = owners if len(owners) > 1 else owners[0]
-            return
+    def _drop(self, needle: bytes, origin: Origin) -> None:
+        owners = self._owners[needle]
+        if isinstance(owners, _Owners):
+            owners.remove(origin)
+            if owners:
+                return
         del self._owners[needle]
         self._blocks.pop(needle, None)
         for word in _words(needle):
             known = self._by_word.get(word)
-            if isinstance(known, list) and len(known) > 1:
-                known.remove(needle)
+            if isinstance(known, dict) and len(known) > 1:
+                del known[needle]
             else:
                 self._by_word.pop(word, None)
 
@@ -187,7 +234,7 @@ def _words(needle: bytes) -> set[int]:
     return {int.from_bytes(needle[at : at + WORD], sys.byteorder) for at in range(WORD)}
 
 
-def _some(known: bytes | list[bytes]) -> Iterable[bytes]:
+def _some(known: bytes | dict[bytes, None]) -> Iterable[bytes]:
     return (known,) if isinstance(known, bytes) else known
 
 
