@@ -17,9 +17,11 @@ from urllib.parse import quote, quote_plus, urlencode
 import pytest
 
 from argosy.model.names import ResourceKey
+from argosy.server.doors import provenance
 from argosy.server.doors.echo import NO_ECHO
 from argosy.server.doors.entry import Entry
 from argosy.server.doors.hiding import Mask
+from argosy.server.doors.provenance import SecretScope, build_scope
 from argosy.server.routes import Route
 from argosy.server.table import TABLE
 from support.deadlines import wait_until_async
@@ -306,6 +308,24 @@ async def test_a_search_finds_nothing_of_what_is_masked(world: World, path: str)
         got = await ask(entry, "GET", path + quote_plus(part), headers)
         assert got.code == 200
         assert b"cannot log in" not in got.body and b"/apps/argocd/telling" not in got.body, part
+
+
+async def test_the_scope_of_an_application_is_built_once_however_many_rows_tell_of_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry, headers, built = world.entry(TABLE), dict(world.callers["admin"].headers), list[str]()
+
+    def count(application: dict[str, Any], *arguments: Any, **options: Any) -> SecretScope:
+        built.append(str(application["metadata"]["name"]))
+        return build_scope(application, *arguments, **options)
+
+    monkeypatch.setattr(provenance, "build_scope", count)
+    for _ in range(2):
+        for path in ("/activity", "/api/argosy/v1/activity", "/apps", "/doctor", "/api/v1/applications"):
+            got = await ask(entry, "GET", path, headers)
+            assert got.code == 200
+    assert "telling" in built
+    assert sorted(built) == sorted(set(built)), "once for each Application"
 
 
 async def test_what_an_application_prints_is_no_oracle_for_the_secrets_of_the_installation(

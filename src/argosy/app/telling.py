@@ -109,7 +109,9 @@ class QuotableSecrets:
     ) -> None:
         from argosy.server.doors.hiding import Mask
         from argosy.server.doors.public_words import Public
+        from argosy.server.doors.scope_cache import ScopeCache
 
+        self._scopes = ScopeCache(has_remote_secrets=True)
         self._control, self._is_tracked, self._find = control_namespace, is_tracked, find
         self._public = Public()
         self._projects: dict[ResourceKey, str] = {}  # of what is declared for one project alone
@@ -157,15 +159,13 @@ class QuotableSecrets:
         return SecretOrigin(namespace, self._projects.get(key, ""), is_installation)
 
     def _find_line_scope(self) -> SecretScope | None:
-        from argosy.server.doors.provenance import build_scope
-
         namespace, _, name = fields().get("application", "").rpartition("/")
         application = self._find(ResourceKey(*APPLICATION, namespace, name)) if name else None
         if application is None:
             return None
         project = str((application.get("spec") or {}).get("project") or "default")
         rules = self._find(ResourceKey(*PROJECT, self._control, project))
-        return replace(build_scope(application, rules, has_remote_secrets=True), has_guessable=True)
+        return replace(self._scopes.get(application, rules), has_guessable=True)
 
 
 @contextlib.contextmanager

@@ -8,9 +8,9 @@ not change.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -23,15 +23,25 @@ from argosy.runtime.cache import Cache
 from argosy.server.asked import Asked
 from argosy.server.doors.echo import sent_text
 from argosy.server.doors.hiding import MARK, Mask, mask_of
-from argosy.server.doors.provenance import INSTALLATION, SecretScope, build_scope
+from argosy.server.doors.provenance import INSTALLATION, SecretScope
+from argosy.server.doors.scope_cache import ScopeCache
 from argosy.server.doors.secret_values import in_address
 
 PROJECT: Final = ("argoproj.io", "AppProject")
-MAX_REMEMBERED: Final = 20_000  # Applications
+MAX_REMEMBERED: Final = 20_000  # objects
 MAX_DEPTH: Final = 20  # of values of a page
 SCOPE, PAGE, NEEDS = "scope", "page", "needs"  # in what a request keeps
 OF_TENANTS: Final = ("applications", "applicationsets", "projects", "logs")  # resources that tenants write
 T = TypeVar("T")
+
+
+class _Masked(NamedTuple):
+    """An object as lists show it, and what that depends on."""
+
+    manifest: Manifest
+    scope: SecretScope
+    version: int  # of the values that the scope covers
+    shown: Manifest
 
 
 class ApplicationMasks:
@@ -39,9 +49,10 @@ class ApplicationMasks:
 
     def __init__(self, mask: Mask, cache: Cache, control: str) -> None:
         self._mask, self._cache, self._control = mask, cache, control
-        self._manifests: OrderedDict[ResourceKey, tuple[Manifest, int, Manifest]] = OrderedDict()
+        self._scopes = ScopeCache()
+        self._manifests: OrderedDict[ResourceKey, _Masked] = OrderedDict()  # the least recently used one first
         self._rows: tuple[Sequence[AppRow], int, Sequence[AppRow]] = ((), -1, ())
-        self._row: dict[int, tuple[AppRow, AppRow]] = {}
+        self._row: dict[int, tuple[AppRow, SecretScope, int, AppRow]] = {}
 
     # -- of a request --------------------------------------------------------------------------------------------
 
@@ -94,31 +105,39 @@ class ApplicationMasks:
     def _build(self, application: Manifest) -> SecretScope:
         spec = application.get("spec")
         project = str(spec.get("project") or "default") if isinstance(spec, dict) else "default"
-        return build_scope(application, self._cache.get(ResourceKey(*PROJECT, self._control, project)))
+        return self._scopes.get(application, self._cache.get(ResourceKey(*PROJECT, self._control, project)))
 
     def application(self, manifest: Manifest) -> Manifest:
         """Return an Application as lists tell it. The same value as long as nothing changed."""
-        key = key_of(manifest)
+        return self._remember(manifest, self._build(manifest), self._masked)
+
+    def _remember(
+        self, manifest: Manifest, scope: SecretScope, build: Callable[[Manifest, SecretScope], Manifest]
+    ) -> Manifest:
+        """Return what was built of the same object, for the same scope, while no value changed that it covers."""
+        key, version = key_of(manifest), self._mask.needles.version(scope.namespaces)
         known = self._manifests.get(key)
-        if known is not None and known[0] is manifest and known[1] == self._mask.generation:
-            return known[2]
-        made = self._masked(manifest)
-        self._manifests[key] = (manifest, self._mask.generation, made)
+        if known is None or known.manifest is not manifest or (known.scope, known.version) != (scope, version):
+            known = self._manifests[key] = _Masked(manifest, scope, version, build(manifest, scope))
+            if len(self._manifests) > MAX_REMEMBERED:
+                self._manifests.popitem(last=False)
         self._manifests.move_to_end(key)
-        if len(self._manifests) > MAX_REMEMBERED:
-            self._manifests.popitem(last=False)
-        return made
+        return known.shown
 
     def object(self, manifest: Manifest, application: Manifest | None) -> Manifest:
         """Return a live object as lists tell it; the Application that it belongs to says which Secrets it may quote."""
-        if not self._mask.needles.near(orjson.dumps(manifest)):
-            return manifest
-        scope = self._build(application) if application else INSTALLATION
         if application is None:
             scope = SecretScope("", frozenset({str(manifest["metadata"].get("namespace") or "")}))
+        else:
+            scope = self._build(application)
+        return self._remember(manifest, scope, self._masked_object)
+
+    def _masked_object(self, manifest: Manifest, scope: SecretScope) -> Manifest:
+        if not self._mask.needles.near(orjson.dumps(manifest)):
+            return manifest
         return self._mask.within(scope).hide_values(manifest)
 
-    def _masked(self, manifest: Manifest) -> Manifest:
+    def _masked(self, manifest: Manifest, scope: SecretScope) -> Manifest:
         """Without the passwords of addresses that people wrote, and without the values of its Secrets."""
         made = manifest
         data = orjson.dumps(manifest)
@@ -126,7 +145,7 @@ class ApplicationMasks:
             written = {name: without_passwords(manifest.get(name)) for name in ("metadata", "spec")}
             made = {**manifest, **written}
         if self._mask.needles.near(data):
-            made = self._mask.within(self._build(manifest)).hide_values(made)
+            made = self._mask.within(scope).hide_values(made)
         return made
 
     # -- of lists ------------------------------------------------------------------------------------------------
@@ -135,15 +154,16 @@ class ApplicationMasks:
         """Return rows of Applications as a list tells them: a search in them finds nothing that is hidden."""
         if self._rows[0] is rows and self._rows[1] == self._mask.generation:
             return self._rows[2]
-        if self._rows[1] != self._mask.generation:
-            self._row.clear()
-        known, self._row = self._row, {}
+        remembered, self._row = self._row, {}
         made = []
         for row in rows:
-            before = known.get(id(row))
-            pair = before if before is not None and before[0] is row else (row, self.row(row))
-            self._row[id(row)] = pair
-            made.append(pair[1])
+            scope = self.scope(row.namespace, row.name)
+            version = self._mask.needles.version(scope.namespaces)
+            known = remembered.get(id(row))
+            if known is None or known[0] is not row or known[1:3] != (scope, version):
+                known = (row, scope, version, self.row(row))
+            self._row[id(row)] = known
+            made.append(known[3])
         self._rows = (rows, self._mask.generation, made)
         return made
 

@@ -239,6 +239,8 @@ def mask_of(lookout: Looks, control: str = "") -> Mask:
             mask.forget()
         elif after is not None:
             seen(after)
+        elif changed.get("kind") == "AppProject":
+            mask.forget()
 
     def seen(manifest: Manifest) -> None:
         public.see(manifest)

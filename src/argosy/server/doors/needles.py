@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -43,6 +43,11 @@ class _Known(NamedTuple):
     origin: Origin
 
 
+def is_plain(origin: Origin) -> TypeGuard[SecretOrigin]:
+    """True if only its namespace tells an origin apart from others."""
+    return origin is not None and not origin.project and not origin.is_installation
+
+
 class _Owners:
     """Origins of a value that several objects hold, with the number of objects. Each change is one operation, also if
     a pull Secret is copied into thousands of namespaces."""
@@ -71,9 +76,7 @@ class _Owners:
         return bool(self.by_namespace or self.others)
 
     def _find(self, origin: Origin) -> tuple[dict[Any, int], Any]:
-        if origin is None or origin != SecretOrigin(origin.namespace):
-            return self.others, origin
-        return self.by_namespace, origin.namespace
+        return (self.by_namespace, origin.namespace) if is_plain(origin) else (self.others, origin)
 
 
 class Needles:
@@ -87,6 +90,8 @@ class Needles:
         self._owners: dict[bytes, Origin | _Owners] = {}  # of each needle: where the value comes from
         self._blocks: dict[bytes, Block] = {}
         self._by_word: dict[int, bytes | dict[bytes, None]] = {}
+        self._changes: dict[str, int] = {}  # by namespace: how often values came and went
+        self._other_changes = 0  # of values whose origin is more than a namespace
         self._is_read = False
         self._lock = threading.Lock()
 
@@ -124,6 +129,12 @@ class Needles:
             owners = self._owners[needle]
             return owners.select(namespaces) if isinstance(owners, _Owners) else [owners]
 
+    def version(self, namespaces: Iterable[str]) -> int:
+        """Return a number that grows whenever a value changes that a scope of these namespaces may cover."""
+        if self._came or not self._is_read:
+            self.read()
+        return self._other_changes + sum(self._changes.get(name, 0) for name in namespaces)
+
     # -- what is known -------------------------------------------------------------------------------------------
 
     def _renew(self) -> None:
@@ -142,6 +153,8 @@ class Needles:
         if known is not None and version is not None and (known.version, known.origin) == (version, origin):
             return
         made = () if secret is None else self._made(secret)
+        self._count_change(origin, made)
+        self._count_change(known.origin if known else None, known.needles if known else ())
         for each in made:
             self._add(each, origin)
         if known is not None:
@@ -150,6 +163,14 @@ class Needles:
                 self._drop(each, known.origin)
         if secret is not None:
             self._known[key] = _Known(version, made, origin)
+
+    def _count_change(self, origin: Origin, needles: Sequence[bytes]) -> None:
+        if not needles:
+            return
+        if is_plain(origin):
+            self._changes[origin.namespace] = self._changes.get(origin.namespace, 0) + 1
+        else:
+            self._other_changes += 1
 
     def _made(self, secret: Mapping[str, Any]) -> tuple[bytes, ...]:
         found = values(secret)

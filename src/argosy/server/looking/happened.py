@@ -21,6 +21,7 @@ from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.doors.application_masks import masks_of
 from argosy.server.doors.audit import Trail
+from argosy.server.doors.hiding import Mask
 from argosy.server.looking.environments import looked
 from argosy.server.looking.heard import everywhere
 from argosy.server.looking.owned import sees_everything, visible_applications
@@ -36,8 +37,11 @@ GROUPS: Final = {
 
 async def happenings(asked: Asked) -> AsyncIterator[Happening]:
     """Each without the Secrets of the Application that it is about: what is searched is what is shown."""
+    masks: dict[str, Mask] = {}  # by address: an Application has many rows
     async for each in _happenings(asked):
-        hide = masks_of(asked).by_path(each.url).hide_text
+        if each.url not in masks:
+            masks[each.url] = masks_of(asked).by_path(each.url)
+        hide = masks[each.url].hide_text
         yield replace(each, title=hide(each.title), text=hide(each.text))
 
 

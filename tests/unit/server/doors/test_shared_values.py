@@ -69,7 +69,8 @@ def count_operations(number: int, project: str) -> int:
 
 def test_the_work_for_a_shared_value_grows_with_the_number_of_its_secrets_and_no_faster(project: str) -> None:
     few, many = count_operations(100, project), count_operations(400, project)
-    assert 0 < many <= 4.2 * few
+    assert many <= 4.2 * few
+    assert few > 0 or not project, "of those without a project only the namespace is looked up"
 
 
 def test_another_secret_with_a_known_value_is_added_in_place() -> None:
