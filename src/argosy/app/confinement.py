@@ -73,6 +73,7 @@ class ConfinementCheck:
         return {
             "files": bool(found.landlock) or found.own_root,
             "network": found.network != "open",
+            "unix-sockets": found.unix_sockets != "open",
             "system-calls": found.seccomp,
             "keyrings": found.seccomp or found.session_keyring,
             "namespaces": found.own_root,

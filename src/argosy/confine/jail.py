@@ -27,6 +27,7 @@ _PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS = 1, 4, 38, 39
 _CAPABILITIES_V3 = 0x20080522
 _JOIN_SESSION_KEYRING = 1
 _NEW_IPC, _NEW_NET = 0x08000000, 0x40000000
+_SCOPED_ABI = 6  # of Landlock: refuses abstract Unix sockets, and signals
 
 
 def die_with(parent: int) -> None:
@@ -69,7 +70,7 @@ def enter(
         "NOFILE": _OPEN_FILES,
     }
     filter_for = {"sockets": seccomp.NO_SOCKETS, "shares_ipc": True, "is_worker": True}
-    return _enter(parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, missing=missing)
+    return _enter(parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, own_root=False, missing=missing)
 
 
 def enter_as_program(
@@ -79,7 +80,9 @@ def enter_as_program(
     rules: int | None,
     abi: int,
     offline: bool,
+    own_root: bool,
     has_ports: bool,
+    needs_unix_sockets: bool,
     shares_ipc: bool,
     users: int | None,
     missing: list[str],
@@ -87,7 +90,8 @@ def enter_as_program(
     """The same for a process that is about to become a program; it may start others, and write to its scratch.
 
     `users` is of room.make_users, if the program gets a namespace of users that it is not in yet. `has_ports`: it may
-    call ports of the machine's network. `shares_ipc`: it has no namespace of System V IPC of its own.
+    call ports of the machine's network. `shares_ipc`: it has no namespace of System V IPC of its own. `own_root`: it
+    sees a root folder of its own. `needs_unix_sockets`: it gets them even where it can reach those of others.
     """
     wanted: dict[str, int | tuple[int, int]] = {
         # Programs in Go set aside far more addresses than they use; what they really write to is in DATA.
@@ -98,9 +102,14 @@ def enter_as_program(
         "NPROC": needs["processes"] + needs["tasks"],
         "NOFILE": _OPEN_FILES_OF_A_PROGRAM,
     }
-    sockets = seccomp.INTERNET_SOCKETS if offline or has_ports else seccomp.UNIX_SOCKETS
+    sockets = seccomp.INTERNET_SOCKETS if offline or has_ports else seccomp.NO_SOCKETS
+    if needs_unix_sockets:
+        sockets |= seccomp.UNIX_SOCKETS
     filter_for = {"sockets": sockets, "shares_ipc": shares_ipc}
-    return _enter(parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, users=users, missing=missing)
+    return _enter(
+        parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, own_root=own_root, users=users,
+        missing=missing,
+    )  # fmt: skip
 
 
 def _enter(
@@ -111,6 +120,7 @@ def _enter(
     rules: int | None,
     abi: int,
     offline: bool,
+    own_root: bool,
     missing: list[str],
     users: int | None = None,
 ) -> dict[str, Any]:
@@ -127,17 +137,26 @@ def _enter(
     _prctl(_SET_DUMPABLE, 0)
     die_with(parent)
     version = _enter_landlock(rules, abi, missing)
-    is_filtered = _enter_seccomp(filter_for, missing)  # last: what is done above is refused from here on
-    network = _judge_network(offline, version, is_filtered and filter_for["sockets"] != seccomp.INTERNET_SOCKETS)
+    sees_own_unix_sockets = sees_only_own_unix_sockets(own_root, offline, version)
+    sockets = filter_for["sockets"] | (seccomp.UNIX_SOCKETS if sees_own_unix_sockets else seccomp.NO_SOCKETS)
+    # Last: what is done above is refused from here on.
+    is_filtered = _enter_seccomp({**filter_for, "sockets": sockets}, missing)
+    network = _judge_network(offline, version, is_filtered and seccomp.INTERNET not in sockets)
+    unix_sockets = "own" if sees_own_unix_sockets else "open"
+    if is_filtered and seccomp.UNIX not in sockets:
+        unix_sockets = "refused"
     if not offline:
-        refused = {"no-sockets": "every socket but Unix ones", "no-tcp": "only TCP", "open": "nothing"}[network]
+        refused = {"no-sockets": "every socket", "no-tcp": "only TCP", "open": "nothing"}[network]
         missing.append(f"network: not an empty one of its own; {refused} is refused")
+    if unix_sockets == "open":
+        missing.append("Unix sockets: those of other processes can be reached")
     return {
         "started": True,
         "uid": os.getuid(),
         "gid": os.getgid(),
         "landlock": version,
         "network": network,
+        "unix_sockets": unix_sockets,
         "seccomp": is_filtered,
         "session_keyring": has_own_keyring,
         "own_root": False,  # the launcher's to say
@@ -145,6 +164,14 @@ def _enter(
         "rlimits": rlimits,
         "missing": missing,
     }
+
+
+def sees_only_own_unix_sockets(own_root: bool, offline: bool, landlock_version: int) -> bool:
+    """True if no Unix socket of another process can be reached, by path or by an abstract name.
+
+    Landlock does not judge paths of sockets, so it takes a root folder. Abstract names belong to the network.
+    """
+    return own_root and (offline or landlock_version >= _SCOPED_ABI)
 
 
 def _judge_network(offline: bool, landlock_version: int, has_no_sockets: bool) -> str:
@@ -257,6 +284,6 @@ def _enter_landlock(rules: int | None, abi: int, missing: list[str]) -> int:
         return 0
     if abi < 4:
         missing.append(f"landlock: ABI {abi} cannot refuse TCP")
-    if abi < 6:
+    if abi < _SCOPED_ABI:
         missing.append(f"landlock: ABI {abi} cannot refuse signals to processes of the same user")
     return abi

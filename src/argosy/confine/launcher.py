@@ -170,8 +170,9 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
         abi = landlock.abi()
         rules = _rules(order, abi)
         force = jail.enter_as_program(
-            os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline,
-            has_ports=bool(order.get("ports")), shares_ipc=order["shares_ipc"], users=order["users"], missing=missing,
+            os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline, own_root=order["own_root"],
+            has_ports=bool(order.get("ports")), needs_unix_sockets=bool(order.get("needs_unix_sockets")),
+            shares_ipc=order["shares_ipc"], users=order["users"], missing=missing,
         )  # fmt: skip
         force.update(own_root=order["own_root"], cgroup=order["is_in_cgroup"], scratch_tmpfs=order["has_memory_folder"])
         force["optional_missing"] = _find_optional_missing(order)

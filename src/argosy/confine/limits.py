@@ -55,6 +55,7 @@ class Confinement:
     gid: int = -1
     landlock: int = 0  # the kernel's ABI that the rules were written for; 0: none in force
     network: str = "open"  # "none": an empty network; "no-sockets", "no-tcp": refused; "open": not confined
+    unix_sockets: str = "open"  # "refused"; "own": no socket of others can be reached; "open": not confined
     seccomp: bool = False  # our own filter of system calls
     session_keyring: bool = False  # an empty one of its own
     own_root: bool = False  # a root folder of its own, with nothing but the places that it may see

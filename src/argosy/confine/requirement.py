@@ -47,6 +47,8 @@ def find_lacking(report: Mapping[str, Any]) -> list[str]:
         lacking.append("files (neither Landlock nor a root folder of its own)")
     if report["network"] == "open":
         lacking.append("network (neither a network namespace nor a seccomp filter nor Landlock of Linux 6.7 or later)")
+    if report["unix_sockets"] == "open":
+        lacking.append("Unix sockets (neither a root folder of its own nor a seccomp filter that refuses them)")
     if not report["seccomp"]:
         lacking.append("system calls (no seccomp filter)")
     return lacking

@@ -137,6 +137,7 @@ class Surroundings:
 
     env: Mapping[str, str] = field(default_factory=dict)
     ports: Sequence[int] = ()  # that it may call; then it shares this machine's network, and Landlock refuses the rest
+    needs_unix_sockets: bool = False  # it opens some; else they are refused where it could reach those of others
     mounts: Sequence[tuple[str, str, bool]] = ()  # what, under which name, read-only; refused where that cannot be
     extras: Sequence[tuple[str, str, bool]] = ()  # the same, left out where it cannot be
     disposable: Sequence[Path] = ()  # folders that are removed if we are killed and cannot do it
@@ -164,6 +165,7 @@ async def start(
     try:
         order = {**order_for(argv, folder, readable, place, room, around.env, limits), "look": LOOK}
         order.update(ports=list(around.ports), mounts=list(around.mounts), extras=list(around.extras))
+        order.update(needs_unix_sockets=around.needs_unix_sockets)
         order.update(counted=list(map(os.path.abspath, around.counted)))
         order["leftovers"] += map(str, around.disposable)
         if around.at_home:

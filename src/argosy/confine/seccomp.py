@@ -18,7 +18,8 @@ TYPE_CHECKING = False  # as in __init__
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NO_SOCKETS, UNIX_SOCKETS, INTERNET_SOCKETS = "none", "unix", "internet"
+UNIX, INTERNET = "unix", "internet"
+NO_SOCKETS, UNIX_SOCKETS, INTERNET_SOCKETS = frozenset[str](), frozenset({UNIX}), frozenset({INTERNET})
 
 _LOAD, _AND, _EQUAL, _ABOVE, _RETURN = 0x20, 0x54, 0x15, 0x25, 0x06  # classic BPF
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in the kernel's seccomp_data
@@ -28,7 +29,7 @@ _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag: time, mount, cgroup, UTS,
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: type into a terminal
 _FAST_OPEN = 0x20000000  # MSG_FASTOPEN connects without the call that Landlock judges
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
-_STREAM, _DATAGRAM, _TYPE_MASK = 1, 2, 0xF
+_STREAM, _DATAGRAM, _PACKETS, _TYPE_MASK = 1, 2, 5, 0xF
 _PROTOCOLS = (0, 6, 17)  # default, TCP, UDP: Landlock does not judge others, such as MPTCP
 
 
@@ -37,8 +38,13 @@ def is_supported(machine: str = "") -> bool:
     return sys.platform == "linux" and (machine or os.uname().machine) in syscalls.MACHINES
 
 
-def build_filter(*, sockets: str, shares_ipc: bool, is_worker: bool = False, machine: str = "") -> bytes:
-    """Build the filter's instructions; `machine` is as `uname -m` names it. KeyError if it is not supported."""
+def build_filter(
+    *, sockets: frozenset[str], shares_ipc: bool, is_worker: bool = False, machine: str = ""
+) -> bytes:
+    """Build the filter's instructions; `machine` is as `uname -m` names it. KeyError if it is not supported.
+
+    `sockets` is a union of UNIX_SOCKETS and INTERNET_SOCKETS, or NO_SOCKETS.
+    """
     column, architecture = syscalls.MACHINES[machine or os.uname().machine]
 
     def number(name: str) -> int:
@@ -56,7 +62,7 @@ def build_filter(*, sockets: str, shares_ipc: bool, is_worker: bool = False, mac
     for name in ("clone", "unshare"):
         program += _if_equal([number(name)], _refuse_bits(0, _NEW_NAMESPACES))
     program += _if_equal([number("ioctl")], [_argument(1), *_if_equal(_TERMINAL_INPUT, [_refuse()]), _allow()])
-    program += _if_equal([number("socketpair")], [_argument(0), *_if_equal([_UNIX], [_allow()]), _refuse()])
+    program += _if_equal([number("socketpair")], _judge_pair(sockets))
     program += _if_equal([number("socket")], _judge_socket(sockets))
     for name, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
         program += _if_equal([number(name)], _refuse_bits(argument, _FAST_OPEN))
@@ -73,9 +79,15 @@ def install(instructions: bytes) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _judge_socket(sockets: str) -> list[bytes]:
-    program = [_argument(0), *_if_equal([_UNIX], [_allow()])]
-    if sockets != INTERNET_SOCKETS:
+def _judge_pair(sockets: frozenset[str]) -> list[bytes]:
+    """Judge a socketpair. A datagram socket of a pair can still send to any path, as one of its own can."""
+    by_type = [_argument(1), _instruction(_AND, _TYPE_MASK), *_if_equal((_STREAM, _PACKETS), [_allow()]), _refuse()]
+    return [_argument(0), *_if_equal([_UNIX], [_allow()] if UNIX in sockets else by_type), _refuse()]
+
+
+def _judge_socket(sockets: frozenset[str]) -> list[bytes]:
+    program = [_argument(0), *(_if_equal([_UNIX], [_allow()]) if UNIX in sockets else ())]
+    if INTERNET not in sockets:
         return [*program, _refuse()]
     # Routes may be asked for: C libraries do so to sort addresses.
     program += _if_equal([_NETLINK], [_argument(2), *_if_equal([0], [_allow()]), _refuse()])

@@ -74,7 +74,15 @@ def test_a_program_can_make_the_calls_that_programs_need(who, name):
     assert inside(who)[name] == 0
 
 
-@pytest.mark.parametrize("name", [*syscall_attacks.CALLS, "socket of Unix"])
+@everyone
+def test_a_program_opens_a_unix_socket_only_in_a_root_folder_of_its_own(who):
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        has_own_root = run_as(who, ("true",), folder=Path(name), limits=SHORT).confinement.own_root
+    assert inside(who)["socket of Unix"] == (0 if has_own_root else errno.EPERM)
+
+
+@pytest.mark.parametrize("name", [*syscall_attacks.CALLS, *syscall_attacks.UNIX_SOCKET])
 def test_a_worker_cannot_make_the_call(name):
     skip_unless_the_kernel_has(name)
     assert POOL.run(lambda pool: pool.run(f"{HOSTILE}:make_call", name)) in REFUSED

@@ -12,7 +12,8 @@ from argosy.confine import seccomp, syscalls
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 LOAD, AND, EQUAL, ABOVE, RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
 MACHINES = list(syscalls.MACHINES)
-SOCKETS = (seccomp.NO_SOCKETS, seccomp.UNIX_SOCKETS, seccomp.INTERNET_SOCKETS)
+BOTH = seccomp.UNIX_SOCKETS | seccomp.INTERNET_SOCKETS
+SOCKETS = (seccomp.NO_SOCKETS, seccomp.UNIX_SOCKETS, seccomp.INTERNET_SOCKETS, BOTH)
 EPERM, ENOSYS = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
 
 
@@ -36,7 +37,9 @@ def verdict(instructions: bytes, number: int, architecture: int, arguments: tupl
             at += if_true if holds else if_false
 
 
-def judge(machine: str, name: str, *arguments: int, sockets: str = seccomp.UNIX_SOCKETS, **options: bool) -> int:
+def judge(
+    machine: str, name: str, *arguments: int, sockets: frozenset[str] = seccomp.UNIX_SOCKETS, **options: bool
+) -> int:
     column, architecture = syscalls.MACHINES[machine]
     instructions = seccomp.build_filter(machine=machine, sockets=sockets, **{"shares_ipc": False, **options})
     return verdict(instructions, syscalls.NUMBERS[name][column], architecture, arguments)
@@ -84,11 +87,22 @@ def test_new_namespaces_are_refused_and_threads_are_not(machine):
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("family", range(46))
 def test_only_the_families_that_were_asked_for_give_a_socket(machine, family):
-    unix, internet = family == 1, family in (1, 2, 10, 16)
+    unix, internet = family == 1, family in (2, 10, 16)
     assert (judge(machine, "socket", family, 1, 0) == ALLOW) is unix
     assert (judge(machine, "socket", family, 1, 0, sockets=seccomp.INTERNET_SOCKETS) == ALLOW) is internet
+    assert (judge(machine, "socket", family, 1, 0, sockets=BOTH) == ALLOW) is (unix or internet)
+    assert judge(machine, "socket", family, 1, 0, sockets=seccomp.NO_SOCKETS) == EPERM
     assert judge(machine, "socket", family, 1, 0, sockets=seccomp.NO_SOCKETS, is_worker=True) == EPERM
     assert (judge(machine, "socketpair", family, 1, 0) == ALLOW) is unix
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("sockets", [seccomp.NO_SOCKETS, seccomp.INTERNET_SOCKETS])
+def test_without_unix_sockets_a_pair_cannot_send_elsewhere(machine, sockets):
+    close_on_exec = 0x80000
+    for kind, verdict_of_pair in ((1, ALLOW), (5, ALLOW), (2, EPERM), (3, EPERM)):  # stream, packets, datagram, raw
+        assert judge(machine, "socketpair", 1, kind | close_on_exec, 0, sockets=sockets) == verdict_of_pair
+        assert judge(machine, "socketpair", 1, kind, 0, sockets=seccomp.UNIX_SOCKETS) == ALLOW
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -119,6 +119,7 @@ class Life:
             # What a job gives is for its notebook alone: it must not lead the runner elsewhere.
             env={"HOME": WORKSPACE, "TMPDIR": "/tmp", "HOSTNAME": f"{job.name}-validation"},  # noqa: S108
             ports=ports,
+            needs_unix_sockets=True,  # the kernel and its client talk by ipc
             mounts=[*own, *((str(each.source), each.name, each.read_only) for each in self._mounts)],
             extras=[(name, name, True) for name in FOR_NETWORK if ports],
             disposable=[work, self._record.volumes],
