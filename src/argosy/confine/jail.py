@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NOBODY = 65534
+_BITS = 8 * struct.calcsize("P")
 _OPEN_FILES, _OPEN_FILES_OF_A_PROGRAM = 64, 256
 _ADDRESSES = 4 << 30
 _WRITE_FACTOR, _WRITE_ROOM = 16, 4 << 20  # set aside for writing the answer: what orjson asks for, twice
@@ -182,16 +183,15 @@ def _judge_network(offline: bool, landlock_version: int, has_no_sockets: bool) -
 
 def leave_keyrings() -> bool:
     """Give this process an empty session keyring, so that keys of its parent and of other runs are not its own."""
-    machine = syscalls.MACHINES.get(os.uname().machine) if sys.platform == "linux" else None
-    if machine is None:
+    if not seccomp.is_supported():
         return False
-    number = syscalls.NUMBERS["keyctl"][machine[0]]
+    number = syscalls.NUMBERS["keyctl"][syscalls.MACHINES[os.uname().machine][0]]
     return int(ctypes.CDLL(None).syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)) >= 0
 
 
 def _enter_seccomp(filter_for: Mapping[str, Any], missing: list[str]) -> bool:
     if not seccomp.is_supported():
-        missing.append(f"seccomp: there is no filter for {sys.platform} on {os.uname().machine}")
+        missing.append(f"seccomp: no filter for {sys.platform} on {os.uname().machine}, {_BITS} bits")
         return False
     try:
         seccomp.install(seccomp.build_filter(**filter_for))

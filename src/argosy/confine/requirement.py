@@ -19,7 +19,7 @@ MODES = (REQUIRED, BEST_EFFORT)
 POD_VARIABLE = "KUBERNETES_SERVICE_HOST"  # k8s: set in every Pod
 REFUSAL = "confinement is required, and this machine cannot confine"
 ADVICE = (
-    "run argosy on Linux 5.13 or later with Landlock and seccomp, on x86_64 or aarch64, "
+    "run argosy on Linux 5.13 or later with Landlock and seccomp, on x86_64 or aarch64 with a Python of 64 bits, "
     f"or set {VARIABLE}={BEST_EFFORT} to run such code with the protections that are there"
 )
 

@@ -34,8 +34,12 @@ _PROTOCOLS = (0, 6, 17)  # default, TCP, UDP: Landlock does not judge others, su
 
 
 def is_supported(machine: str = "") -> bool:
-    """True if a filter can be built for this architecture."""
-    return sys.platform == "linux" and (machine or os.uname().machine) in syscalls.MACHINES
+    """True if a filter can be built for this architecture, and for a process of 64 bits.
+
+    `uname -m` names the kernel's architecture; under it, a process of 32 bits makes calls of another one.
+    """
+    is_linux = sys.platform == "linux" and struct.calcsize("P") == 8
+    return is_linux and (machine or os.uname().machine) in syscalls.MACHINES
 
 
 def build_filter(

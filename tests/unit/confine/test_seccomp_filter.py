@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from argosy.confine import seccomp, syscalls
+from argosy.confine import jail, seccomp, syscalls
 
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 LOAD, AND, EQUAL, ABOVE, RETURN = 0x20, 0x54, 0x15, 0x25, 0x06
@@ -136,6 +136,53 @@ def test_there_is_no_filter_for_an_architecture_without_a_table():
     assert not seccomp.is_supported("riscv64")
     with pytest.raises(KeyError):
         seccomp.build_filter(machine="riscv64", sockets=seccomp.UNIX_SOCKETS, shares_ipc=False)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_there_is_no_filter_for_a_python_of_32_bits_on_a_kernel_of_64(machine, monkeypatch):
+    monkeypatch.setattr(seccomp.sys, "platform", "linux")
+    assert seccomp.is_supported(machine)
+    monkeypatch.setattr(struct, "calcsize", lambda form: {"P": 4}[form])
+    assert not seccomp.is_supported(machine)
+
+
+def test_a_python_of_32_bits_makes_no_call_by_the_number_of_another_architecture(monkeypatch):
+    monkeypatch.setattr(struct, "calcsize", lambda form: {"P": 4}[form])
+    monkeypatch.setattr(jail.ctypes, "CDLL", lambda *names: pytest.fail("a system call was made"))
+    assert not jail.leave_keyrings()
+
+
+# Literal numbers of the kernel's asm/unistd_64.h and asm-generic/unistd.h: the table cannot vouch for itself.
+@pytest.mark.parametrize(
+    ("machine", "architecture", "numbers"),
+    [
+        ("x86_64", 0xC000003E, {"ptrace": 101, "mount": 165, "keyctl": 250, "bpf": 321, "setns": 308, "add_key": 248,
+                                "process_vm_readv": 310, "userfaultfd": 323, "init_module": 175, "chroot": 161,
+                                "perf_event_open": 298, "io_uring_setup": 425, "socket of vsock": 41}),
+        ("aarch64", 0xC00000B7, {"ptrace": 117, "mount": 40, "keyctl": 219, "bpf": 280, "setns": 268, "add_key": 217,
+                                 "process_vm_readv": 270, "userfaultfd": 282, "init_module": 105, "chroot": 51,
+                                 "perf_event_open": 241, "io_uring_setup": 425, "socket of vsock": 198}),
+    ],
+)  # fmt: skip
+def test_the_kernel_numbers_of_dangerous_calls_are_refused(machine, architecture, numbers):
+    instructions = seccomp.build_filter(machine=machine, sockets=BOTH, shares_ipc=False)
+    assert {name: verdict(instructions, number, architecture, (40, 1)) for name, number in numbers.items()} == (
+        dict.fromkeys(numbers, EPERM)
+    )
+
+
+@pytest.mark.parametrize(
+    ("machine", "architecture", "numbers"),
+    [
+        ("x86_64", 0xC000003E, {"read": 0, "write": 1, "mmap": 9, "exit_group": 231, "openat": 257, "execve": 59}),
+        ("aarch64", 0xC00000B7, {"read": 63, "write": 64, "mmap": 222, "exit_group": 94, "openat": 56, "execve": 221}),
+    ],
+)
+def test_the_kernel_numbers_of_everyday_calls_are_allowed(machine, architecture, numbers):
+    instructions = seccomp.build_filter(machine=machine, sockets=seccomp.NO_SOCKETS, shares_ipc=True)
+    assert {name: verdict(instructions, number, architecture) for name, number in numbers.items()} == (
+        dict.fromkeys(numbers, ALLOW)
+    )
 
 
 @pytest.mark.parametrize("machine", MACHINES)
