@@ -14,7 +14,7 @@ from argosy.cluster import Catalog, KindInfo, Listing, PatchKind, Propagation, U
 from argosy.cluster.answers import check_written, estimate_memory, read_event
 from argosy.cluster.connection import Connection
 from argosy.cluster.discovery import Discovery, collection_path
-from argosy.cluster.paging import Pages
+from argosy.cluster.paging import Pages, name_in_budget
 from argosy.cluster.read_budget import UNLIMITED, ReadBudget
 from argosy.cluster.refusals import Unavailable, not_served, plain_status
 from argosy.model.errors import ClusterError, Forbidden, cluster_error
@@ -156,7 +156,10 @@ class KubeCluster:
                     if event_type == "ERROR":
                         raise cluster_error(plain_status(manifest, 500))
                     if event_type in ("ADDED", "MODIFIED"):
-                        self._budget.add_event(_collection_name(path, labels), estimate_memory(line))
+                        collection = _collection_name(path, labels)
+                        self._budget.add_event(collection, name_in_budget(manifest), estimate_memory(line))
+                    elif event_type == "DELETED":
+                        self._budget.remove_object(_collection_name(path, labels), name_in_budget(manifest))
                     manifest["apiVersion"], manifest["kind"] = api_version, kind.kind
                     yield WatchEvent(event_type, manifest)  # type: ignore[arg-type]
         except ClusterError as error:

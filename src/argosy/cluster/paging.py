@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+import orjson
+
 from argosy.cluster import KindInfo
 from argosy.cluster.answers import Page, TooLarge, estimate_memory, read_page
-from argosy.cluster.read_budget import ListSize, ReadBudget
+from argosy.cluster.read_budget import ListSize, ObjectName, ReadBudget
 from argosy.cluster.refusals import Unavailable
 from argosy.model.errors import Gone
 from argosy.model.manifest import Manifest
@@ -26,6 +28,10 @@ MAX_PAGES: Final = 20_000
 MAX_EMPTY_PAGES: Final = 10  # one after another; a server fills its pages
 
 Headers = tuple[tuple[str, str], ...]
+
+
+def name_in_budget(manifest: Manifest) -> ObjectName:
+    return manifest["metadata"].get("namespace") or "", manifest["metadata"]["name"]
 
 
 class Pages:
@@ -66,4 +72,7 @@ class Pages:
         answer = await self._wire.call("GET", f"{path}?{asked}" if asked else path, headers=headers)
         size.add(estimate_memory(answer.content))
         value = self._wire.decoded(answer)
-        return read_page(value, self._kind, self._namespace, self._wire.host, is_namespaced=self._is_namespaced)
+        page = read_page(value, self._kind, self._namespace, self._wire.host, is_namespaced=self._is_namespaced)
+        if self._budget.is_limited:
+            size.add_objects({name_in_budget(item): estimate_memory(orjson.dumps(item)) for item in page.items})
+        return page

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import itertools
 import json
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -251,6 +252,18 @@ async def test_an_endless_list_of_ever_new_pages_ends() -> None:
         assert len(liar.requests) < 100
 
 
+def event_line(event_type: str, manifest: dict[str, Any]) -> bytes:
+    return json.dumps({"type": event_type, "object": manifest}).encode() + b"\n"
+
+
+async def stream_lines(lines: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """A chunked answer of these lines, then its end."""
+    yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for line in lines:
+        yield b"%x\r\n%s\r\n" % (len(line), line)
+    yield b"0\r\n\r\n"
+
+
 def many(count: int, start: int = 0) -> list[dict[str, Any]]:
     return [changed(name=f"a{number}", annotations={"x": "y" * 1000}) for number in range(start, start + count)]
 
@@ -271,8 +284,8 @@ async def test_a_list_that_grows_for_ever_ends_at_the_limit_of_the_cluster() -> 
 
 
 async def test_a_watch_that_grows_for_ever_is_listed_again_at_the_limit_of_the_cluster() -> None:
-    event = json.dumps({"type": "ADDED", "object": many(1)[0]}).encode() + b"\n"
-    lie: Lie = lambda request: endless(event) if request.is_watch else None  # noqa: E731
+    events = (event_line("ADDED", manifest) for start in itertools.count() for manifest in many(1, start))
+    lie: Lie = lambda request: stream_lines(events) if request.is_watch else None  # noqa: E731
     async with against(lie, max_memory=2**20) as (cluster, _):
         with pytest.raises(Gone):
             async with asyncio.timeout(HANG_SECONDS):
@@ -280,6 +293,21 @@ async def test_a_watch_that_grows_for_ever_is_listed_again_at_the_limit_of_the_c
         assert (await cluster.list(KIND, namespace="ml")).items == []  # and then there is room again
         with pytest.raises(Gone):
             await watched(cluster)
+
+
+async def test_many_updates_of_few_objects_leave_room_for_lists() -> None:
+    def lie(request: Request) -> bytes | AsyncIterator[bytes] | None:
+        if request.is_watch:
+            updates = (event_line("MODIFIED", many(1, number % 100)[0]) for number in range(5000))
+            return stream_lines(updates)
+        if request.route.endswith("configmaps"):
+            return http_answer({"metadata": {"resourceVersion": "5"}, "items": many(100)})
+        return None
+
+    async with against(lie, max_memory=2**20) as (cluster, _):
+        await cluster.list(KIND, namespace="ml")
+        assert len(await watched(cluster)) == 5000
+        assert (await cluster.list(GroupKind("", "Secret"), namespace="ml")).items == []
 
 
 async def test_pages_that_are_too_large_are_asked_for_in_smaller_ones(monkeypatch: pytest.MonkeyPatch) -> None:
