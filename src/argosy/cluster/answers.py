@@ -40,6 +40,7 @@ class Page(NamedTuple):
     items: list[Manifest]
     version: str
     next: str
+    unprintable: list[str]  # names of objects that were left out
 
 
 def estimate_memory(content: bytes) -> int:
@@ -85,6 +86,8 @@ def check_written(value: Any, asked: ResourceKey, host: str) -> Manifest:
     metadata = manifest.get("metadata")
     if asked.name or not isinstance(metadata, dict) or metadata.get("name"):  # k8s: the answer of a review has no name
         check_metadata(manifest, host, is_namespaced=bool(asked.namespace))
+        if not has_printable_name(manifest):
+            raise _bad_name(host, manifest["metadata"]["name"])
     metadata = manifest["metadata"]
     found = ResourceKey(group, kind, metadata.get("namespace") or "", metadata.get("name") or "")
     if found != (asked if asked.name else asked._replace(name=found.name)):
@@ -100,10 +103,13 @@ def read_page(value: Any, kind: GroupKind, namespace: str, host: str, *, is_name
     for item in items:
         check_metadata(_mapping(item, host, f"a list of {kind}"), host, is_namespaced=is_namespaced)
         _check_namespace(item, namespace, kind, host)
+    unprintable = [item["metadata"]["name"] for item in items if not has_printable_name(item)]
+    if unprintable:
+        items = [item for item in items if has_printable_name(item)]
     version, following = metadata.get("resourceVersion") or "", metadata.get("continue") or ""
     if not isinstance(version, str) or not isinstance(following, str):
         raise _no_object(host, f"a list of {kind}")
-    return Page(items, version, following)
+    return Page(items, version, following, unprintable)
 
 
 def read_event(
@@ -137,11 +143,12 @@ def check_metadata(manifest: Mapping[str, Any], host: str, *, is_namespaced: boo
         raise _no_object(host, "an object")
     name = metadata.get("name")
     if not isinstance(name, str) or not is_path_segment(name):
-        raise Unavailable(f"{host}: answered with an object whose name cannot be one: {plain_text(repr(name))[:100]}")
+        raise _bad_name(host, name)
     for field in _TEXTS:
         if not isinstance(metadata.get(field) or "", str):
             raise _bad_metadata(host, name, field)
-    if bool(metadata.get("namespace")) != is_namespaced or not is_path_segment(metadata.get("namespace") or "x"):
+    space = metadata.get("namespace") or ""
+    if bool(space) != is_namespaced or (space and not (is_path_segment(space) and space.isprintable())):
         raise _bad_metadata(host, name, "namespace")
     for field in ("labels", "annotations"):
         texts = metadata.get(field) or {}
@@ -158,8 +165,14 @@ def check_metadata(manifest: Mapping[str, Any], host: str, *, is_namespaced: boo
 
 
 def is_path_segment(text: str) -> bool:
-    """k8s: what every name must be at least; control characters would forge lines of logs and terminals."""
-    return bool(text) and text not in (".", "..") and "/" not in text and "%" not in text and text.isprintable()
+    """k8s: what every name must be at least; names of RBAC need be no more."""
+    return bool(text) and text not in (".", "..") and "/" not in text and "%" not in text
+
+
+def has_printable_name(manifest: Mapping[str, Any]) -> bool:
+    """False for a name with characters that would forge lines of logs or steer terminals. A tenant may create one."""
+    name: str = manifest["metadata"]["name"]
+    return name.isprintable()
 
 
 def _list(metadata: Mapping[str, Any], field: str, host: str, name: str) -> list[Any]:
@@ -185,5 +198,9 @@ def _no_object(host: str, what: str) -> Unavailable:
     return Unavailable(f"{host}: answered JSON that is not {what}; is this an API server?")
 
 
+def _bad_name(host: str, name: Any) -> Unavailable:
+    return Unavailable(f"{host}: answered with an object whose name cannot be one: {plain_text(repr(name))[:100]}")
+
+
 def _bad_metadata(host: str, name: str, field: str) -> Unavailable:
-    return Unavailable(f"{host}: answered with an object whose metadata.{field} is malformed: {name}")
+    return Unavailable(f"{host}: answered with an object whose metadata.{field} is malformed: {plain_text(name)[:100]}")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from argosy.cluster import Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
-from argosy.cluster.answers import check_written, estimate_memory, read_event
+from argosy.cluster.answers import check_written, estimate_memory, has_printable_name, read_event
 from argosy.cluster.connection import Connection
 from argosy.cluster.discovery import Discovery, collection_path
-from argosy.cluster.paging import Pages, name_in_budget
+from argosy.cluster.paging import Pages, log_unprintable, name_in_budget
 from argosy.cluster.read_budget import UNLIMITED, ReadBudget
 from argosy.cluster.refusals import Unavailable, not_served, plain_status
 from argosy.model.errors import ClusterError, Forbidden, cluster_error
@@ -146,6 +146,7 @@ class KubeCluster:
         query = _query({"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": since,
                         "labelSelector": labels, "timeoutSeconds": str(seconds)})
         headers = self._headers + ((("Accept", METADATA.format("")),) if metadata_only else ())
+        has_logged = False
         try:
             async with self._wire.stream(path + query, headers=headers, seconds=seconds + 15) as lines:
                 async for line in lines:
@@ -155,6 +156,11 @@ class KubeCluster:
                     event_type, manifest = event
                     if event_type == "ERROR":
                         raise cluster_error(plain_status(manifest, 500))
+                    if event_type != "BOOKMARK" and not has_printable_name(manifest):
+                        if not has_logged:
+                            log_unprintable(self._wire.host, kind, [manifest["metadata"]["name"]])
+                        has_logged = True
+                        continue
                     if event_type in ("ADDED", "MODIFIED"):
                         collection = _collection_name(path, labels)
                         self._budget.add_event(collection, name_in_budget(manifest), estimate_memory(line))

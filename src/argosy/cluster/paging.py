@@ -6,6 +6,7 @@ namespace than was asked for; more memory than the cluster's budget.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
@@ -14,7 +15,7 @@ import orjson
 from argosy.cluster import KindInfo
 from argosy.cluster.answers import Page, TooLarge, estimate_memory, read_page
 from argosy.cluster.read_budget import ListSize, ObjectName, ReadBudget
-from argosy.cluster.refusals import Unavailable
+from argosy.cluster.refusals import Unavailable, plain_text
 from argosy.model.errors import Gone
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
@@ -22,6 +23,7 @@ from argosy.model.names import GroupKind
 if TYPE_CHECKING:
     from argosy.cluster.wire import Wire
 
+log = logging.getLogger(__name__)
 PAGE_SIZE: Final = 500  # k8s: kubectl's and client-go's page
 SMALL_PAGE_SIZE: Final = 20  # where 500 objects are too large for one answer: 1.5 MB each is what etcd takes
 MAX_PAGES: Final = 20_000
@@ -32,6 +34,15 @@ Headers = tuple[tuple[str, str], ...]
 
 def name_in_budget(manifest: Manifest) -> ObjectName:
     return manifest["metadata"].get("namespace") or "", manifest["metadata"]["name"]
+
+
+def log_unprintable(host: str, kind: GroupKind, names: list[str]) -> None:
+    """Log once for a list or a watch that objects were left out of it."""
+    example = plain_text(repr(names[0]))[:100]
+    log.warning(
+        "objects left out, their names cannot be printed: cluster=%s kind=%s count=%d example=%s",
+        host, kind, len(names), example,
+    )  # fmt: skip
 
 
 class Pages:
@@ -55,13 +66,17 @@ class Pages:
         self, name: str, path: str, query: dict[str, str], headers: Headers
     ) -> tuple[list[Manifest], str]:
         items: list[Manifest] = []
+        unprintable: list[str] = []
         token, seen, empty = "", set[str](), 0
         with self._budget.listing(name) as size:
             while True:
                 page = await self._fetch_page(path, {**query, "continue": token}, headers, size)
                 items += page.items
-                token, empty = page.next, 0 if page.items else empty + 1
+                unprintable += page.unprintable
+                token, empty = page.next, 0 if page.items or page.unprintable else empty + 1
                 if not token:
+                    if unprintable:
+                        log_unprintable(self._wire.host, self._kind, unprintable)
                     return items, page.version
                 if token in seen or len(seen) >= MAX_PAGES or empty >= MAX_EMPTY_PAGES:
                     raise Unavailable(f"{self._wire.host}{path}: answers the same page again and again")
