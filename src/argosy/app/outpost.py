@@ -154,6 +154,7 @@ class Outpost:
             self._assembler,
             self._clock.now,
             knows=everything.reads,
+            why_unlisted=everything.why_unlisted,
             applications=self._applications,
             localised=partial(self._settings.localised, self.cache, self.known.server),
         )

@@ -18,14 +18,20 @@ from argosy.model.application import Application
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.assembling import Assembler
 from argosy.pipeline.doorway import Doorway
-from argosy.pipeline.looking import Looker
+from argosy.pipeline.looking import Look, Looker
 from argosy.pipeline.operating import Operator
 from argosy.pipeline.rules import Rules
+from argosy.report.conditions import Condition, ConditionType
 
 
 def everything(kind: GroupKind) -> bool:
     """Where the cache has all of every kind."""
     return True
+
+
+def no_trouble(kind: GroupKind) -> str:
+    """Where every kind can be listed."""
+    return ""
 
 
 def as_they_are(rules: Rules) -> Rules:
@@ -41,11 +47,15 @@ class Ground:
         now: Callable[[], datetime],
         *,
         knows: Callable[[GroupKind], bool] = everything,
+        why_unlisted: Callable[[GroupKind], str] = no_trouble,
         applications: CacheReader | None = None,
         localised: Callable[[Rules], Rules] = as_they_are,
     ) -> None:
-        """`applications`: where these are, if not here. `localised`: the rules as they hold for this cluster."""
-        self.cluster, self.cache = cluster, cache
+        """`applications`: where these are, if not here. `localised`: the rules as they hold for this cluster.
+
+        `why_unlisted` says why a kind cannot be listed; empty if it can.
+        """
+        self.cluster, self.cache, self._why_unlisted = cluster, cache, why_unlisted
         self.looker = Looker(cluster, cache, Memory(), knows, applications=applications)
         self.operator = Operator(cluster, assembler, self.looker, now)
         self._localised = localised
@@ -56,6 +66,15 @@ class Ground:
         if self._rules is None or self._rules[0] is not rules:
             self._rules = rules, self._localised(rules)
         return self._rules[1]
+
+    def unlisted_conditions(self, look: Look) -> tuple[Condition, ...]:
+        """Name each kind of the application that this cluster fails to list. Its objects are read one by one."""
+        kinds = {key.group_kind for key in (*look.assembled.keys, *look.live)}
+        return tuple(
+            Condition(ConditionType.UNKNOWN_ERROR, f"{kind} cannot be listed, its objects are read one by one: {why}")
+            for kind in sorted(kinds)
+            if (why := self._why_unlisted(kind))
+        )
 
 
 @dataclass(frozen=True, slots=True)

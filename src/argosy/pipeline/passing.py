@@ -162,13 +162,17 @@ class Pipeline:
             return Passed(wait=AWAY)
         rest = self._rests.get(app.key)
         is_told = is_fresh(app.status.get(RECONCILED), written(self.now()))
-        if is_told and rest is not None and rest.is_of(app, look, rules):
-            return Passed()
+        unlisted = ground.unlisted_conditions(look)
+        if is_told and rest is not None and rest.is_of(app, look, rules, unlisted):
+            return Passed(wait=AWAY if unlisted else None)
         self._rests.pop(app.key, None)
         operation = await self._operate(ground, app, project, rules, look, waited)
-        passed = self.reporter.reported(app, rules, look, operation, app.annotations.get(names.REFRESH), ground)
+        reported = replace(look, conditions=(*look.conditions, *unlisted)) if unlisted else look
+        passed = self.reporter.reported(app, rules, reported, operation, app.annotations.get(names.REFRESH), ground)
+        if unlisted and passed.wait is None:
+            passed = replace(passed, wait=AWAY)  # nothing else tells when the kind can be listed again
         if operation.changes_nothing(app) and "finalizers" not in (passed.patch or {}).get("metadata", {}):
-            found = Rest(app, look, rules)
+            found = Rest(app, look, rules, unlisted)
             (self._rests if passed.patch is None else self._settling)[app.key] = found
             return replace(passed, rest=found)
         return passed

@@ -57,14 +57,16 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Of which nothing comes. As long as these three are the same, nothing will."""
+    """Of which nothing comes. As long as these are the same, nothing will."""
 
     app: Application
     look: Look
     rules: Rules
+    unlisted: tuple[Condition, ...] = ()
 
-    def is_of(self, app: Application, look: Look, rules: Rules) -> bool:
-        return self.app.wire is app.wire and self.look is look and self.rules is rules
+    def is_of(self, app: Application, look: Look, rules: Rules, unlisted: tuple[Condition, ...] = ()) -> bool:
+        is_same = self.app.wire is app.wire and self.look is look and self.rules is rules
+        return is_same and self.unlisted == unlisted
 
 
 class Reporter:

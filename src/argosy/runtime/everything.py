@@ -196,6 +196,12 @@ class Everything:
         """Kinds of which the cache may say too little, and why."""
         return self._troubles
 
+    def why_unlisted(self, kind: GroupKind) -> str:
+        """Say why a kind cannot be listed; empty if it can, or if the server refuses it by its rules."""
+        error = self._troubles.get(kind)
+        is_refusal = isinstance(error, ClusterError) and error.code in REFUSALS
+        return "" if error is None or is_refusal else str(error)
+
     # -- which kinds
 
     async def _rest(self) -> None:
