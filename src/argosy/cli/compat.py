@@ -13,6 +13,7 @@ from typing import Final
 
 from argosy import __version__
 from argosy.cli.argocd_server import named_server, options_of_environment
+from argosy.cli.leading_flags import drop_overridden
 from argosy.model.errors import UserError
 
 FAILED: Final = 20  # argo: whatever failed
@@ -89,7 +90,7 @@ def understood(arguments: Sequence[str]) -> list[str]:
     """In argosy's spelling: without what is for a server, the command first."""
     words = without_server(arguments)
     first = next((place for place, word in enumerate(words) if _is_command(words, place)), len(words))
-    words = [*words[first:], *words[:first]] if first < len(words) else words
+    words = [*words[first:], *drop_overridden(words[:first], words[first:])] if first < len(words) else words
     if words:
         words[0] = OTHER_NAMES.get(words[0], words[0])
     return _placed(words)

@@ -23,8 +23,9 @@ def move_leading_flags(words: Sequence[str]) -> list[str]:
     flags, rest = _split(words)
     if not flags:
         return list(words)
+    flags = drop_overridden(flags, rest)
     if not rest:
-        raise UserError(f"{shlex.join(flags)} is given, and no command; add one, such as: argosy app list")
+        raise UserError(f"{shlex.join(words)} is given, and no command; add one, such as: argosy app list")
     command, names = rest[0], [flag.partition("=")[0] for flag in flags]
     if command in WRITES_KUBECONFIG and "--kubeconfig" in names:
         own = "put the flag behind the command if this file is to be written, else leave it out"
@@ -33,6 +34,25 @@ def move_leading_flags(words: Sequence[str]) -> list[str]:
         return [command, *flags, *rest[1:]]
     end = rest.index("--") if "--" in rest else len(rest)
     return [*rest[:end], *flags, *rest[end:]]
+
+
+def drop_overridden(flags: Sequence[str], rest: Sequence[str]) -> list[str]:
+    """Leave out leading flags that stand again behind the command: as for kubectl, the last one holds."""
+    later = {_full_name(word) for word in rest[: rest.index("--") if "--" in rest else len(rest)]}
+    kept: list[str] = []
+    place = 0
+    while place < len(flags):
+        takes_next = flags[place] in WITH_VALUE
+        if _full_name(flags[place]) not in later & WITH_VALUE:
+            kept += flags[place : place + 1 + takes_next]
+        place += 1 + takes_next
+    return kept
+
+
+def _full_name(word: str) -> str:
+    """The flag of a word in its long spelling; `-nml` is `-n ml`."""
+    name = word.partition("=")[0]
+    return "--namespace" if word.startswith("-n") else name
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:

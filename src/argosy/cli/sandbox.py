@@ -173,7 +173,8 @@ def status(chosen: argparse.Namespace) -> int:
         if problem:
             print(f"read-only  {problem}")
     else:
-        print(f"not running  data {found['dataDir']}\nstart it with: argosy sandbox start")
+        start = ["argosy", "sandbox", "start", *(["--data-dir", str(chosen.data_dir)] if chosen.data_dir else [])]
+        print(f"not running  data {found['dataDir']}\nstart it with: {shlex.join(start)}")
     return 0 if found["ready"] else 1
 
 

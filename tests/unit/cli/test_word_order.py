@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from argosy.cli import command_line, main
+from argosy.cli.compat import understood
 from argosy.cli.leading_flags import move_leading_flags
 from argosy.model.errors import UserError
 
@@ -126,3 +127,26 @@ def test_argocd_as_a_command_is_told_how_to_be_typed(
     with pytest.raises(SystemExit):
         main()
     assert f"; its commands are typed as: argosy --argocd-compat {line}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "moved"),
+    [
+        ("--kubeconfig a app hold x --kubeconfig b", "app hold x --kubeconfig b"),
+        ("--kubeconfig=a app hold x --kubeconfig b", "app hold x --kubeconfig b"),
+        ("--context a app hold x --context=b", "app hold x --context=b"),
+        ("--data-dir a app hold x --data-dir b", "app hold x --data-dir b"),
+        ("-n a model list -n b", "model list -n b"),
+        ("-n a model list -nb", "model list -nb"),
+        ("--namespace a model list -n b", "model list -n b"),
+        ("--context a -n b app list --context c", "app list --context c -n b"),
+        ("--context a app list -- --context b", "app list --context a -- --context b"),
+    ],
+)
+def test_a_flag_behind_the_command_holds_against_the_same_flag_before_it(line: str, moved: str) -> None:
+    assert move_leading_flags(line.split()) == moved.split()
+
+
+def test_in_the_words_of_argocd_the_flag_behind_the_command_holds_too() -> None:
+    words = ["--kubeconfig", "a", "--kube-context", "c", "app", "list", "--kubeconfig", "b"]
+    assert understood(words) == ["app", "list", "--kubeconfig", "b", "--context", "c"]
