@@ -178,10 +178,13 @@ class Renders:
         return told
 
     def retry_seconds(self, app: Application) -> float | None:
-        """Seconds until a render of the Application that used up its worker is tried again; None if there is none."""
+        """Seconds until a render of the Application that used up its worker is tried again; None if none is put off.
+
+        A retry that is due counts no more: if the pass fails before it renders, nothing replaces what is remembered.
+        """
         places = [self._known.get((app.key, number)) for number in range(len(app.sources))]
         waits = [known.until - self._clock() for known in places if known is not None and known.exhausted]
-        return max(0.0, min(waits)) if waits else None
+        return min((wait for wait in waits if wait > 0), default=None)
 
     def _digest(self, asked: Asked, place: tuple[ResourceKey, int]) -> str:
         """The last one, where it is of the very same values."""

@@ -115,3 +115,14 @@ async def test_what_is_forgotten_is_tried_at_once() -> None:
     assert world.renders.retry_seconds(app()) is None
     await world.render()
     assert world.crew.calls == 2
+
+
+async def test_a_retry_that_is_due_wakes_its_application_once_even_if_the_pass_fails_before_it_renders() -> None:
+    world = World(TimingOut())
+    await world.render()
+    world.time += FIRST_RETRY_SECONDS
+    assert world.renders.retry_seconds(app()) is None
+    world.time += MAX_RETRY_SECONDS
+    assert world.renders.retry_seconds(app()) is None
+    await world.render()
+    assert world.renders.retry_seconds(app()) == 2 * FIRST_RETRY_SECONDS, "the wait began anew"
