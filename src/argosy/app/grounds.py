@@ -49,7 +49,7 @@ class Grounds:
     ) -> None:
         """`cache` is that of the Applications."""
         self._here, self._settings, self._cache, self._clock = here, settings, cache, clock
-        self._establish, self._wake, self._admission = establish, wake, Admission(workers, wake)
+        self._establish, self._wake, self._admission = establish, wake, Admission(workers, wake, clock.monotonic)
         self._outposts: dict[str, Outpost] = {}  # by the name of the Secret
         self._marks: dict[str, object] = {}
         self._unused: dict[str, float] = {}  # since when
@@ -76,7 +76,7 @@ class Grounds:
         outpost = None if known is None else self._outpost(known)
         if known is None or outpost is None:
             return nullcontext(Shut(f"cluster {app.destination.name or app.destination.server} is not known any more"))
-        return self._within(known.secret, outpost, app.key)
+        return self._within(known.secret, outpost, app)
 
     def passed(self, app: ResourceKey) -> None:
         self._admission.ended(app)
@@ -107,17 +107,17 @@ class Grounds:
         return self._outposts[known.secret]
 
     @contextlib.contextmanager
-    def _within(self, secret: str, outpost: Outpost, app: ResourceKey) -> Iterator[Ground | Shut]:
+    def _within(self, secret: str, outpost: Outpost, app: Application) -> Iterator[Ground | Shut]:
         ground = outpost.ground
         if ground is None:
             yield Shut(outpost.said)  # whoever goes there is woken when that changes
-        elif not self._admission.enter(secret, app):
+        elif not self._admission.enter(secret, app.key, app.project):
             yield Shut()
         else:
             try:
                 yield ground
             finally:
-                self._admission.leave(secret, app)
+                self._admission.leave(secret, app.key)
 
     def wake_all(self, secret: str) -> None:
         for app in self._goers().get(secret, ()):

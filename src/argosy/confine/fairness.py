@@ -89,6 +89,15 @@ class Shares:
     def running(self) -> int:
         return sum(account.running for account in self._accounts.values())
 
+    def resize(self, slots: int, most: int) -> None:
+        """Have so many slots from now on, and `most` with the reserve. Turns that have begun go on."""
+        self._slots, self._most = slots, most
+
+    def has_slot(self, name: str) -> bool:
+        """True if a slot is free for the tenant, whoever else waits."""
+        self._account(name)
+        return self._may_start(name, (name,), self.running, self._clock())
+
     def choose(self, waiting: Collection[str]) -> str | None:
         """Return the tenant whose turn it is; None if no slot is free for any of them."""
         for name, account in self._accounts.items():

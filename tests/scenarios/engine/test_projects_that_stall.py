@@ -13,6 +13,7 @@ from argosy.confine.crew import Crew
 from argosy.model.errors import LimitError
 from support.deadlines import wait_until_async
 from support.engine import Room, config_map, engine_room
+from support.remote_clusters import far_cluster
 
 pytestmark = pytest.mark.anyio
 AUTOMATED = {"automated": {}}
@@ -90,3 +91,25 @@ async def test_a_render_that_times_out_says_so_and_is_not_repeated_until_a_user_
     assert room.engine.pipeline.assembler.renders.count == count
     await room.annotate("hostile-0", refresh="hard")
     await wait_until_async(lambda: room.engine.pipeline.assembler.renders.count > count)
+
+
+@pytest.mark.tier("all")
+async def test_an_application_on_a_cluster_whose_slots_another_project_holds_is_synced(tmp_path: Path) -> None:
+    crew = StuckCrew()
+    async with engine_room(tmp_path, crew=crew) as room, far_cluster(tmp_path) as far:
+        await far.declare(room)
+        for project in ("hostile", "team"):
+            await room.project(project)
+        room.repository.push({"app/settings.yaml": config_map(a="one"), "slow/x.yaml": config_map("slow")})
+        there = {"name": far.name, "namespace": "ml"}
+        for number in range(20):
+            await room.deliver(f"hostile-{number}", "slow", project="hostile", destination=there)
+        stalled, slots = Stalled(room, crew), room.engine.options.workers // 2
+        await wait_until_async(lambda: len(stalled.at_work) == slots and crew.depths() == {"hostile": slots - 2})
+        before = stalled.at_work
+        await room.deliver(project="team", syncPolicy=AUTOMATED, destination=there)
+        await room.until_synced()
+        assert await far.get("ConfigMap", "settings") is not None
+        assert stalled.at_work == before and not crew.release.is_set()
+        crew.release.set()
+    await crew.close()

@@ -20,9 +20,9 @@ class Rooms:
         for place in places:
             self.admission.open(place, lambda place=place: place in self.slow)  # type: ignore[misc]
 
-    def enter(self, place: str, *names: str) -> list[str]:
+    def enter(self, place: str, *names: str, project: str = "") -> list[str]:
         """Those who may."""
-        return [name for name in names if self.admission.enter(place, key(name))]
+        return [name for name in names if self.admission.enter(place, key(name), project)]
 
     def leave(self, place: str, *names: str) -> None:
         for name in names:
@@ -92,3 +92,72 @@ def test_whoever_waits_for_a_place_that_is_closed_is_told() -> None:
 def test_one_worker_is_enough_for_any_number_of_places() -> None:
     rooms = Rooms("one", "two", workers=1)
     assert rooms.enter("one", "a") == ["a"] and rooms.enter("two", "b") == ["b"]
+
+
+def test_a_project_gets_in_while_another_holds_all_slots_of_the_place_and_has_many_more_waiting() -> None:
+    rooms = Rooms("prod")
+    hostile = numbered("hostile", 50)
+    assert rooms.enter("prod", *hostile, project="hostile") == hostile[:4]
+    assert rooms.enter("prod", "team0", "team1", project="team") == ["team0"]
+    assert rooms.enter("prod", "other", project="other") == ["other"]
+    rooms.leave("prod", "team0")
+    assert rooms.told() == ["team1"] and rooms.enter("prod", "team1", project="team") == ["team1"]
+    assert not any(rooms.enter("prod", *hostile[4:], project="hostile"))
+
+
+def test_projects_that_wait_for_the_same_place_take_turns_however_many_keys_one_of_them_has() -> None:
+    rooms = Rooms("prod", workers=2)  # one slot, and one in reserve
+    assert rooms.enter("prod", "first", project="first") and rooms.enter("prod", "second", project="second")
+    rooms.enter("prod", *numbered("hostile", 50), project="hostile")
+    rooms.enter("prod", *numbered("team", 3), project="team")
+    inside, turns = ["first", "second"], list[str]()
+    for _ in range(8):
+        rooms.leave("prod", inside.pop(0))
+        for name in rooms.told():
+            assert rooms.enter("prod", name, project=name.rstrip("0123456789")) == [name]
+            inside.append(name)
+            turns.append(name)
+    assert turns[:2] == ["hostile0", "team0"]
+    assert max(turns.index(name) for name in numbered("team", 3)) <= 5, f"{turns}"
+
+
+def test_a_project_in_two_places_does_not_keep_others_from_these_or_from_a_third() -> None:
+    rooms = Rooms("one", "two", "third")
+    held = rooms.enter("one", *numbered("a", 9), project="hostile") + rooms.enter(
+        "two", *numbered("b", 9), project="hostile"
+    )
+    assert len(held) == WORKERS - 2
+    assert rooms.enter("third", "c", project="hostile") == ["c"]
+    for place in ("third", "one", "two"):
+        assert rooms.enter(place, f"team-{place}", project="team") == [f"team-{place}"]
+    assert rooms.enter("third", "other", project="other") == ["other"]
+
+
+def test_a_project_that_is_called_to_many_places_does_not_keep_another_from_one_of_them() -> None:
+    places = numbered("place", 20)
+    rooms = Rooms(*places)
+    for turn in ("first", "second"):
+        for place in places:
+            rooms.enter(place, f"{place}-{turn}", project="hostile")
+    for place in places:
+        rooms.leave(place, f"{place}-first")
+    assert set(rooms.told()) == {f"{place}-second" for place in places}
+    assert rooms.enter("place7", "team", project="team") == ["team"]
+
+
+def test_a_slow_place_has_a_slot_for_a_project_that_finds_another_there() -> None:
+    rooms = Rooms("far")
+    rooms.slow.add("far")
+    assert rooms.enter("far", *numbered("a", 6), project="hostile") == ["a0"]
+    assert rooms.enter("far", "team", project="team") == ["team"]
+    assert rooms.enter("far", "other", project="other") == []
+    rooms.leave("far", "a0")
+    assert rooms.told() == ["other"]
+
+
+def test_a_key_that_waits_and_changes_its_project_waits_once() -> None:
+    rooms = Rooms("far", workers=2)
+    assert rooms.enter("far", "a", "b", project="old") == ["a"]
+    assert rooms.enter("far", "b", project="new") == ["b"]
+    rooms.leave("far", "a", "b")
+    assert rooms.told() == []
