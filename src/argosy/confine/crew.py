@@ -66,6 +66,7 @@ class Crew:
         self._begun: _Worker | None = None
         self._all: set[_Worker] = set()
         self._ending: set[asyncio.Future[int]] = set()
+        self._surplus_timer: asyncio.TimerHandle | None = None
         self._slots = FairSlots(workers)
 
     def depths(self) -> Mapping[str, int]:
@@ -102,6 +103,8 @@ class Crew:
     async def close(self) -> None:
         """End all workers, and wait for their end. Calls on the way get a TransientError."""
         self._closed = True
+        if self._surplus_timer is not None:
+            self._surplus_timer.cancel()
         idle, self._idle = self._idle, []
         workers, self._all = self._all, set()
         for worker in workers.difference(idle):
@@ -171,18 +174,25 @@ class Crew:
 
     def _keep(self, worker: _Worker) -> None:
         """Workers beyond the usual number end after a while without work."""
-        loop = asyncio.get_running_loop()
-        worker.idle_since = loop.time()
+        worker.idle_since = asyncio.get_running_loop().time()
         self._idle.append(worker)
-        if len(self._all) > self._size:
-            loop.call_later(SURPLUS_SECONDS, self._end_surplus)
+        self._watch_surplus()
+
+    def _watch_surplus(self) -> None:
+        """Have one timer, and no more, while a worker beyond the usual number is idle."""
+        if self._surplus_timer is None and self._idle and len(self._all) > self._size and not self._closed:
+            loop = asyncio.get_running_loop()
+            due = min(worker.idle_since for worker in self._idle) + SURPLUS_SECONDS
+            self._surplus_timer = loop.call_at(due, self._end_surplus)
 
     def _end_surplus(self) -> None:
+        self._surplus_timer = None
         due = asyncio.get_running_loop().time() - SURPLUS_SECONDS
         for worker in [worker for worker in self._idle if worker.idle_since <= due]:
             if len(self._all) > self._size and not self._closed:
                 self._idle.remove(worker)
                 self._retire(worker)
+        self._watch_surplus()
 
     async def _start(self) -> _Worker:
         try:
@@ -218,6 +228,7 @@ class Crew:
             if self._loop is not None and not self._loop.is_closed():
                 raise RuntimeError("a crew belongs to one event loop; make one for each")
             self._loop, self._slots, self._ending = loop, FairSlots(self._size), set()
+            self._surplus_timer = None
 
 
 class _Worker:

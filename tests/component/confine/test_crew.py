@@ -280,6 +280,22 @@ def test_workers_beyond_the_usual_number_end_when_they_have_nothing_to_do(tmp_pa
     play(scene, workers=1, seconds=2 * HANG_SECONDS)
 
 
+def test_many_calls_on_a_worker_beyond_the_usual_number_set_one_timer(tmp_path):
+    async def scene(crew):
+        with on_behalf_of(Tenant("hostile")):
+            stuck = asyncio.create_task(crew.run(crew_functions.wait_at, str(tmp_path / "at"), HANG_SECONDS))
+        await wait_until_async((tmp_path / "at").exists)
+        with on_behalf_of(Tenant("team")):
+            for _ in range(20):
+                await crew.run(crew_functions.whoami)
+        timers = [timer for timer in asyncio.get_running_loop()._scheduled if "_end_surplus" in repr(timer)]
+        stuck.cancel()
+        await asyncio.gather(stuck, return_exceptions=True)
+        return len(timers)
+
+    assert play(scene, workers=1, seconds=2 * HANG_SECONDS) == 1
+
+
 def cancel_calls_at_any_moment():
     async def scene(crew):
         await crew.run(crew_functions.add, 1, 1)
