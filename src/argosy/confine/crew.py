@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 import argosy
 from argosy.confine.crew_worker import HEAD, LENGTH, NO_MEMORY, RAISED, READY
-from argosy.confine.fair_slots import FairSlots, Slot
+from argosy.confine.fair_slots import RESERVE, FairSlots, Slot
 from argosy.confine.refusals import OUT_OF_MEMORY, TIMED_OUT
 from argosy.model.errors import LimitError, TransientError
 
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 class Crew:
     """Workers, started as they are needed, which keep what they have learned from call to call.
 
-    There are at most so many for one tenant, and at most twice as many for all: see `fairness.Shares`.
+    There are at most so many for one tenant, and one more for tenants that have none: see `fairness.Shares`.
     """
 
     def __init__(
@@ -68,6 +68,15 @@ class Crew:
         self._ending: set[asyncio.Future[int]] = set()
         self._surplus_timer: asyncio.TimerHandle | None = None
         self._slots = FairSlots(workers)
+
+    @property
+    def max_workers(self) -> int:
+        return self._size + RESERVE
+
+    @property
+    def max_memory(self) -> int:
+        """Bytes that all workers may hold at once; programs that they run have limits of their own."""
+        return self.max_workers * self._memory
 
     def depths(self) -> Mapping[str, int]:
         """How many calls wait for a worker, by tenant."""
@@ -163,7 +172,7 @@ class Crew:
         A tenant over its budget, whose calls tend to end with the death of their worker, leaves others theirs.
         """
         own = [worker for worker in self._idle if worker.tenant == tenant]
-        if not own and self._slots.is_over_budget(tenant) and len(self._all) < 2 * self._size:
+        if not own and self._slots.is_over_budget(tenant) and len(self._all) < self.max_workers:
             return None
         candidates = own or self._idle
         if not candidates:

@@ -11,8 +11,11 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Final
 
 from argosy.confine.fairness import Shares, Tenant, current_tenant
+
+RESERVE: Final = 1  # workers beside the usual number: each costs memory, and tenants that have none share it in turn
 
 
 class Slot:
@@ -25,11 +28,11 @@ class Slot:
 
 
 class FairSlots:
-    """So many slots, and as many in reserve for tenants that hold none. Belongs to one event loop."""
+    """So many slots, and some in reserve for tenants that hold none. Belongs to one event loop."""
 
-    def __init__(self, size: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, size: int, reserve: int = RESERVE, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self.shares = Shares(size, reserve=size, clock=clock)
+        self.shares = Shares(size, reserve=reserve, clock=clock)
         self._lines: dict[str, deque[tuple[Tenant, asyncio.Future[None]]]] = {}
 
     @property

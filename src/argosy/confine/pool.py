@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from argosy.confine.conversation import CPU_LIVES, Batch, Ending, Worker
-from argosy.confine.fair_slots import FairSlots
+from argosy.confine.fair_slots import RESERVE, FairSlots
 from argosy.confine.limits import Confinement, Limits
 from argosy.confine.refusals import CrashError, RefusedError, death, over_limit
 from argosy.confine.server import Server
@@ -89,6 +89,11 @@ class Pool:
                 await server.close()
             else:
                 server.abandon()
+
+    @property
+    def max_memory(self) -> int:
+        """Bytes that calls with the pool's own limits may hold at once in all workers."""
+        return (self._size + RESERVE) * self._limits.memory
 
     def depths(self) -> Mapping[str, int]:
         """How many calls wait for a worker, by tenant."""

@@ -36,9 +36,9 @@ class Clock:
 class World:
     """Shares, and who waits and works by them."""
 
-    def __init__(self, slots: int, budget: Budget) -> None:
+    def __init__(self, slots: int, reserve: int, budget: Budget) -> None:
         self.clock = Clock()
-        self.shares = Shares(slots, reserve=slots, clock=self.clock)
+        self.shares = Shares(slots, reserve=reserve, clock=self.clock)
         self.slots, self.budget = slots, budget
         self.waiting: dict[str, int] = {}
         self.running: list[str] = []
@@ -70,21 +70,21 @@ class World:
                     self.passed_over.pop(other, None)
 
 
-@given(EVENTS, st.integers(1, 3), st.sampled_from([Budget(), Budget(5, 60), Budget(0.1, 10)]))
+@given(EVENTS, st.integers(1, 3), st.integers(1, 3), st.sampled_from([Budget(), Budget(5, 60), Budget(0.1, 10)]))
 def test_no_tenant_waits_for_many_turns_of_another_and_no_slot_that_could_be_used_stays_empty(
-    events: list[tuple[str, str | int, float]], slots: int, budget: Budget
+    events: list[tuple[str, str | int, float]], slots: int, reserve: int, budget: Budget
 ) -> None:
-    world = World(slots, budget)
+    world = World(slots, reserve, budget)
     for event in events:
         world.step(event)
-        assert len(world.running) <= 2 * slots
+        assert len(world.running) <= slots + reserve
         for name in NAMES:
             assert world.running.count(name) <= slots
         most = MAX_TURNS * len(NAMES) + len(NAMES)
         assert all(count <= most for counts in world.passed_over.values() for count in counts.values())
         if len(world.waiting) == 1 and {*world.running} <= {*world.waiting}:
             assert len(world.running) >= slots, "an idle slot although only one tenant has work"
-        if len(world.running) < 2 * slots:
+        if len(world.running) < slots + reserve:
             assert all(name in world.running for name in world.waiting), "a reserved slot was kept from a tenant"
 
 
@@ -187,5 +187,30 @@ async def test_calls_of_a_tenant_end_while_another_holds_all_its_slots() -> None
     async with asyncio.timeout(HANG_SECONDS):
         await asyncio.gather(*(hold("team", None) for _ in range(20)))
     assert slots.running == 2 and slots.depths() == {"hostile": 18} and not any(task.done() for task in hostile)
+    blocked.set()
+    await asyncio.gather(*hostile)
+
+
+async def test_several_tenants_take_turns_in_the_one_slot_in_reserve_while_another_holds_all_others() -> None:
+    slots = FairSlots(2)
+    blocked = asyncio.Event()
+    order: list[str] = []
+
+    async def hold(name: str, until: asyncio.Event | None) -> None:
+        with on_behalf_of(Tenant(name)):
+            async with slots.hold():
+                assert slots.running <= 3
+                order.append(name)
+                if until is not None:
+                    await until.wait()
+
+    hostile = [asyncio.create_task(hold("hostile", blocked)) for _ in range(20)]
+    while slots.running < 2:
+        await asyncio.sleep(0)
+    async with asyncio.timeout(HANG_SECONDS):
+        await asyncio.gather(*(hold(name, None) for name in NAMES for _ in range(5)))
+    turns = order[2:]
+    assert sorted(turns) == sorted(NAMES * 5) and not any(task.done() for task in hostile)
+    assert set(turns[: MAX_TURNS * len(NAMES)]) == set(NAMES), f"a tenant waited for all turns of another: {turns}"
     blocked.set()
     await asyncio.gather(*hostile)

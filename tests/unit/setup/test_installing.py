@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from argosy.app.engine import EngineOptions
 from argosy.cli import command_line
 from argosy.cluster import Cluster
+from argosy.confine import Crew, Pool
+from argosy.confine.limits import ProgramLimits
 from argosy.desk import control
 from argosy.desk.accounts import changing
 from argosy.model.errors import UserError
@@ -39,6 +42,19 @@ CONTROLLER = ResourceKey("apps", "Deployment", "argosy", "argosy-controller")
 def pods(options: InstallOptions) -> dict[str, Any]:
     found = [each for each in manifests(options) if each["kind"] == "Deployment"]
     return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in found}
+
+
+@pytest.mark.parametrize("name", ["argosy-controller", "argosy-server"])
+def test_all_workers_and_their_programs_at_their_limits_fit_into_the_memory_of_a_pod(name: str) -> None:
+    crew, pool = Crew(workers=EngineOptions.renderers), Pool()
+    itself = 512 << 20
+    programs = crew.max_workers * ProgramLimits().memory  # a render runs one at a time
+    deployed = load_all((ROOT / "deploy" / "argosy" / f"{name.removeprefix('argosy-')}.yaml").read_text())
+    found = [each["spec"]["template"]["spec"] for each in deployed if each["kind"] == "Deployment"]
+    for pod in [pods(PLAIN)[name], *found]:
+        limit = pod["containers"][0]["resources"]["limits"]["memory"]
+        assert limit.endswith("Gi"), limit
+        assert itself + crew.max_memory + pool.max_memory + programs <= int(limit.removesuffix("Gi")) << 30
 
 
 async def planned(cluster: Cluster, options: InstallOptions = PLAIN) -> Plan:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 class SessionThreads:
     def __init__(self) -> None:
-        self._slots = FairSlots(MAX_SESSIONS)
+        self._slots = FairSlots(MAX_SESSIONS, reserve=MAX_SESSIONS)
         self._threads = ThreadPoolExecutor(2 * MAX_SESSIONS, "promotions")
         self._tasks: set[asyncio.Task[object]] = set()
 

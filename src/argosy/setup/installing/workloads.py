@@ -114,7 +114,7 @@ def _container(part: str, options: InstallOptions) -> dict[str, Any]:
         # An API server that is away is no reason to begin anew.
         "livenessProbe": _asked("/livez", periodSeconds=10, timeoutSeconds=5, failureThreshold=12),
         "readinessProbe": _asked("/readyz", periodSeconds=5),
-        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "6Gi"}},
         "securityContext": LOCKED,
         "volumeMounts": mounts,
     }
