@@ -115,6 +115,7 @@ class Engine:
         self.pipeline = Pipeline(
             self.cluster, self.cache, self.crew, now=clock.now, monotonic=clock.monotonic, knows=self._knows
         )
+        self.pipeline.assembler.renders.control_namespace = namespace
         self.beside = Beside(cluster, namespace, self._engines_changed, clock)
         turns = Turns(lambda: self.beside.engines, clock.monotonic)
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache, turns)

@@ -113,6 +113,7 @@ class Renders:
         self._crew, self._clock, self._now = crew, clock, now
         self._known: OrderedDict[tuple[ResourceKey, int], _Known] = OrderedDict()
         self._digests: dict[tuple[ResourceKey, int], tuple[Source, BuildSettings, tuple[Any, ...], str]] = {}
+        self.control_namespace = ""  # Applications there are named without it
         self.count = 0  # of renders that were really done
 
     async def render(self, asked: Asked, number: int, fetch: FetchRemote, *, afresh: bool = False) -> Rendered:
@@ -162,11 +163,13 @@ class Renders:
         """Remember a render that used up its worker; return the error with the time of the next try."""
         seconds = backoff_seconds(times, FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS)
         at = (self._now() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
-        count = "once" if times == 1 else f"{times} times"
+        key = asked.app.key
+        is_elsewhere = key.namespace and key.namespace != self.control_namespace
+        name = f"{key.namespace}/{key.name}" if is_elsewhere else key.name
         told = copy.copy(error)
         told.message = (
-            f"{error.message}; render {error.exhausted} {count}; next try at {at} UTC "
-            f"(now: argosy app get {asked.app.name} --hard-refresh)"
+            f"{error.message}; render {error.exhausted} ({_ordinal(times)} time); next try {at} UTC; "
+            f"retry now: argosy app get {name} --hard-refresh"
         )
         self._remember(
             place, _Known(digest, asked.revisions, None, copy.copy(told), self._clock() + seconds, times)
@@ -236,6 +239,11 @@ class Renders:
                     message = f"more than {MOST_REMOTES} remote bases; copy them into the repository"
                     raise RenderError(message, where=asked.source.path) from None
                 fetched[wanted.url, wanted.ref] = (await fetch(wanted.url, wanted.ref)).tree
+
+
+def _ordinal(number: int) -> str:
+    is_teen = 10 < number % 100 < 20
+    return f"{number}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def _remote_places(rendered: Rendered, asked: Asked) -> list[str]:

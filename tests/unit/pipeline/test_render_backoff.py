@@ -77,13 +77,13 @@ async def test_each_time_out_in_a_row_doubles_the_wait_up_to_ten_minutes() -> No
 
 async def test_the_error_says_how_often_it_timed_out_and_when_the_next_try_is() -> None:
     world = World(TimingOut())
-    assert "render timed out once; next try at 12:00:10 UTC" in await world.render()
+    assert "; render timed out (1st time); next try 12:00:10 UTC; retry now: " in await world.render()
     world.time += 10
     await world.render()
     world.time += 20
     first = await world.render()
     assert first.endswith(
-        "render timed out 3 times; next try at 12:00:40 UTC (now: argosy app get models --hard-refresh)"
+        "render timed out (3rd time); next try 12:00:40 UTC; retry now: argosy app get models --hard-refresh"
     )
     assert await world.render() == first  # as it was told, so that a status is not written for it
 
@@ -98,7 +98,7 @@ async def test_a_new_revision_a_changed_spec_or_a_hard_refresh_tries_at_once_and
     await world.render()
     world.time += FIRST_RETRY_SECONDS
     await world.render()
-    assert "render timed out once" in await world.render(**change)
+    assert "render timed out (1st time)" in await world.render(**change)
     assert world.crew.calls == 3 and world.renders.retry_seconds(app()) == FIRST_RETRY_SECONDS
 
 
@@ -110,7 +110,7 @@ async def test_a_limit_that_cost_no_worker_is_not_put_off() -> None:
 
 async def test_what_is_forgotten_is_tried_at_once() -> None:
     world = World(TimingOut("ran out of memory"))
-    assert "render ran out of memory once" in await world.render()
+    assert "render ran out of memory (1st time)" in await world.render()
     world.renders.forget(app().key)
     assert world.renders.retry_seconds(app()) is None
     await world.render()
@@ -126,3 +126,17 @@ async def test_a_retry_that_is_due_wakes_its_application_once_even_if_the_pass_f
     assert world.renders.retry_seconds(app()) is None
     await world.render()
     assert world.renders.retry_seconds(app()) == 2 * FIRST_RETRY_SECONDS, "the wait began anew"
+
+
+async def test_the_command_of_an_application_outside_the_control_namespace_names_its_namespace() -> None:
+    renders = Renders(TimingOut(), lambda: 0.0, lambda: NOON)
+    renders.control_namespace = "argocd"
+    source = {"repoURL": "https://git.example/x", "path": "dev"}
+    for namespace, name in (("argocd", "models"), ("shops", "shops/models")):
+        metadata = {"name": "models", "namespace": namespace}
+        found = read_application({"metadata": metadata, "spec": {"source": source}})
+        checkout = Checkout(TextTree({"dev/x.yaml": ""}), "1" * 40)
+        settings = BuildSettings()
+        with pytest.raises(LimitError) as raised:
+            await renders.render(Asked(found, found.sources[0], checkout, settings), 0, nothing_remote)
+        assert str(raised.value).endswith(f"retry now: argosy app get {name} --hard-refresh")
