@@ -139,8 +139,7 @@ class Engine:
         )
         self.grounds = self.pipeline.fleet = Grounds(
             self.pipeline.here, self.settings, self.cache, clock, self._establish, self.queue.add,
-            workers=options.workers,
-        )  # fmt: skip
+            workers=options.workers)  # fmt: skip
         self.application_sets = ApplicationSetReporter(self.cluster, self.cache, namespace, clock.now, self._knows)
         self.application_sets.claims = self.controller.claims
         self._heard: dict[str, Refs] = {}
