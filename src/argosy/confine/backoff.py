@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from argosy.confine.fairness import current_tenant
+from argosy.model.fairness import current_tenant
 
 FIRST_SECONDS, MAX_SECONDS = 60.0, 600.0
 MAX_REMEMBERED: Final = 10_000

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
-from argosy.confine.fairness import Shares, Tenant, current_tenant
+from argosy.model.fairness import Shares, Tenant, current_tenant
 
 RESERVE: Final = 1  # workers beside the usual number: each costs memory, and tenants that have none share it in turn
 

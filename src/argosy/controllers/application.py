@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.cluster import Cluster, PatchKind
-from argosy.confine.fairness import on_behalf_of
 from argosy.controllers.claiming import Claims
 from argosy.controllers.settings import Settings
 from argosy.controllers.takeover import Takeover
@@ -21,6 +20,7 @@ from argosy.live import CacheReader, concerned
 from argosy.model import annotations as names
 from argosy.model.application import Application, read_application
 from argosy.model.errors import ClusterError, Conflict, ManifestError
+from argosy.model.fairness import on_behalf_of
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.times import written

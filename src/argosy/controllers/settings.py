@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 from argosy.cluster.fleet import max_memory_of, programs_of
 from argosy.compare import read_compare_settings
 from argosy.confine.backoff import ScriptBackoff
-from argosy.confine.fairness import Budget
 from argosy.controllers.check_failures import CheckFailureLog
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
@@ -25,6 +24,7 @@ from argosy.language.jq_confined import remove_confined
 from argosy.live import CacheReader, read_exclusions, read_tracking
 from argosy.model.application.policies import seconds_of
 from argosy.model.errors import UserError
+from argosy.model.fairness import Budget
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.cluster import Catalog
-from argosy.confine.fairness import on_behalf_of
 from argosy.live import track
 from argosy.model.application import Application, Source
 from argosy.model.application.spelling import SPEC, unknown_fields
 from argosy.model.errors import PolicyError, UserError
+from argosy.model.fairness import on_behalf_of
 from argosy.model.flow import Checkout, Rendered
 from argosy.model.hooks import is_hook, is_skipped, phases
 from argosy.model.manifest import Manifest, key_of, key_of_source

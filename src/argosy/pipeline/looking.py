@@ -26,7 +26,6 @@ from argosy.compare import (
     questions,
     rules_for,
 )
-from argosy.confine.fairness import on_behalf_of
 from argosy.health.aggregate import ApplicationHealth, Managed, aggregate, conditions, own_assessment
 from argosy.live import (
     CacheReader,
@@ -44,6 +43,7 @@ from argosy.live import (
 from argosy.model.annotations import COMPARE_OPTIONS
 from argosy.model.application import Application
 from argosy.model.errors import ClusterError, UserError
+from argosy.model.fairness import on_behalf_of
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
 from argosy.model.hooks import is_hook
 from argosy.model.manifest import Manifest, key_of

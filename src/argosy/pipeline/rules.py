@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from argosy.compare import CompareSettings, Question
-from argosy.confine.fairness import Budget, Tenant
 from argosy.live import Exclusions, Tracking
+from argosy.model.fairness import Budget, Tenant
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 from argosy.model.project import Project

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from argosy.confine.fairness import Shares
+from argosy.model.fairness import Shares
 from argosy.model.names import ResourceKey
 
 

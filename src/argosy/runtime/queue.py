@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from argosy.confine.fairness import Shares
+from argosy.model.fairness import Shares
 from argosy.model.names import ResourceKey
 from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock, Timer
 

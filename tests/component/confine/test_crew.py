@@ -15,8 +15,8 @@ import uvloop
 
 import argosy
 from argosy.confine import Crew, OverLimit
-from argosy.confine.fairness import Tenant, on_behalf_of
 from argosy.model.errors import Conflict, LimitError, RenderError, TransientError, UnknownRef
+from argosy.model.fairness import Tenant, on_behalf_of
 from argosy.model.names import ResourceKey
 from support import crew_functions
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async

@@ -19,8 +19,8 @@ import uvloop
 import argosy
 from argosy.confine import CrashError, Limits, OverLimit, Pool
 from argosy.confine.conversation import Batch
-from argosy.confine.fairness import Tenant, on_behalf_of
 from argosy.model.errors import TransientError
+from argosy.model.fairness import Tenant, on_behalf_of
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
 from support.file_pools import FilePool
 from support.loop_clock import LoopClock

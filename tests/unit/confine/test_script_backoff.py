@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from argosy.confine.backoff import FIRST_SECONDS, MAX_SECONDS, ScriptBackoff
-from argosy.confine.fairness import Tenant, on_behalf_of
 from argosy.confine.refusals import OverLimit
 from argosy.language.jq_confined import MAX_FAILURES, remove_confined
+from argosy.model.fairness import Tenant, on_behalf_of
 
 pytestmark = pytest.mark.anyio
 LOOP = ("loop",)

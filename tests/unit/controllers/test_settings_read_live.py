@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from argosy.confine import Pool
-from argosy.confine.fairness import Budget
 from argosy.controllers.settings import Settings
 from argosy.model.errors import AddressRefused
+from argosy.model.fairness import Budget
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.model.repository_url import parse_url

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from argosy.confine.fairness import Tenant
+from argosy.model.fairness import Tenant
 from argosy.server.looking.session_threads import MAX_SESSIONS, SessionThreads
 from support.deadlines import HANG_SECONDS, wait_until_async
 

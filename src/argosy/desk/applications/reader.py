@@ -20,7 +20,6 @@ from argosy.cluster.fleet import connection_of, values_of
 from argosy.compare import Memory
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
-from argosy.confine.fairness import on_behalf_of
 from argosy.controllers.settings import CONFIG_MAP, PROJECT, SECRET, STORAGE_CLASS, Settings
 from argosy.desk.applications.abroad import Late
 from argosy.desk.applications.desk import Desk
@@ -32,6 +31,7 @@ from argosy.live import indexes, orphans, tree
 from argosy.live.tree import Node
 from argosy.model.application import Application, Source, read_source
 from argosy.model.errors import ClusterError, PolicyError, TransientError, UserError
+from argosy.model.fairness import on_behalf_of
 from argosy.model.flow import Assessment, Checkout, Health
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from argosy.confine.fair_slots import FairSlots
-from argosy.confine.fairness import Tenant, on_behalf_of
+from argosy.model.fairness import Tenant, on_behalf_of
 
 MAX_SESSIONS: Final = 4  # of one project at once; as many more for projects that have none
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.confine.fair_slots import FairSlots
-from argosy.confine.fairness import MAX_TURNS, Budget, Shares, Tenant, on_behalf_of
+from argosy.model.fairness import MAX_TURNS, Budget, Shares, Tenant, on_behalf_of
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
