@@ -39,6 +39,8 @@ WORDS = {
     "message": "the quota of the namespace is used up",
 }  # fmt: skip
 OWN_WORDS = {"commit": OWN_COMMIT, "path": "teams/a/training", "option": "ApplyOutOfSyncOnly=true"}
+TELLING_APPS = ["syncing-1", "syncing-2"]
+TELLING_APPS += [f"telling-{number}-{which}" for number in range(3) for which in ("wrong", "right")]
 SECRETS = {CONTROL: "of-argocd-4c2e27", "team-a": "of-team-a-0f5d4c", "team-b": "of-team-b-b9d0c1"}
 
 
@@ -116,6 +118,8 @@ async def world(
     manifests.append(deployed("team-b", "theirs", COMMIT, told, WORDS["path"], WORDS["option"]))
     manifests.append(deployed("team-a", "plain", OWN_COMMIT, "told", OWN_WORDS["path"], OWN_WORDS["option"]))
     manifests.append(deployed("team-a", "telling", "0" * 40, f"cannot log in with {SECRETS['team-a']}"))
+    for name in TELLING_APPS:
+        manifests.append(deployed("team-a", name, "2" * 40, f"cannot log in with {SECRETS['team-a']}"))
     manifests.append(deployed("team-a", "printing", "1" * 40, f"tried {', '.join(SECRETS.values())}"))
     async with guarded_world(tmp_path_factory.mktemp("provenance"), manifests) as made:
         last = ResourceKey("argoproj.io", "Application", CONTROL, "telling")
@@ -236,6 +240,44 @@ async def test_every_change_answers_a_right_guess_as_a_wrong_one(world: World, v
         if len(answers) > 1:
             differing.append(f"{route.method} {route.path}: {answers}")
     assert differing == []
+
+
+CHANGES = [route for route in TABLE if route.changes and route.method != "DELETE" and not ONCE.search(route.path)]
+
+
+async def test_a_change_never_shows_a_value_that_was_read_because_somebody_sent_it(world: World) -> None:
+    """The answers hold a masked value. A right guess, among other words or alone, is answered as a wrong one."""
+    entry, right, wrong, differing, masked = world.entry(TABLE), SECRETS["team-a"], "of-team-a-0f5d4d", list[str](), 0
+    for route in CHANGES:
+        case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
+        body, headers = sent(route, case, dict(world.callers["dev-a"].headers))
+        for number, words in enumerate(("cannot log in with {}", "of other words {}", "{}")):
+            answers = list[Seen]()
+            for guess in (wrong, right):
+                name = f"telling-{number}-{'right' if guess == right else 'wrong'}"  # what is done once is done to both
+                path, text = address(route, case).replace("app-a", name), words.format(guess)
+                fields = {"dryRun": True, "junk": text, "extra": [text], "status": {"conditions": [{"message": text}]}}
+                form = body.replace(b"app-a", name.encode()) + b"&" + urlencode({"junk": text}).encode()
+                told = json.dumps(fields).encode() if route.is_api else form
+                answers.append(await seen(entry, route.method, path, headers, told, guess))
+            masked += answers[0][2]
+            if answers[0] != answers[1]:
+                differing.append(f"{route.method} {route.path}: {words}: {answers}")
+    assert differing == []
+    assert masked > 0, "no answer holds a masked value, so that nothing is learned"
+
+
+async def test_a_sync_tells_nothing_of_the_guesses_that_are_sent_with_it(world: World) -> None:
+    entry, headers = world.entry(TABLE), dict(world.callers["syncer-a"].headers)
+    headers["Content-Type"] = "application/json"
+    marks = []
+    for name, guess in (("syncing-1", "of-team-a-0f5d4d"), ("syncing-2", SECRETS["team-a"])):
+        body = json.dumps({"dryRun": True, "junk": f"{'x' * 3_000} {guess}", "more": [guess]}).encode()
+        got = await ask(entry, "POST", f"/api/v1/applications/{name}/sync", headers, body)
+        assert got.code == 200 and b"cannot log in" in got.body, got.body[:300]
+        assert SECRETS["team-a"].encode() not in got.body
+        marks.append(got.body.count(MARK))
+    assert marks[0] == marks[1] > 0
 
 
 # -- no blindfold ----------------------------------------------------------------------------------------------------

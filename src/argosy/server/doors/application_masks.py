@@ -21,7 +21,7 @@ from argosy.model.names import ResourceKey
 from argosy.runtime.about import fields as fields_of_line
 from argosy.runtime.cache import Cache
 from argosy.server.asked import Asked
-from argosy.server.doors.echo import sent_text
+from argosy.server.doors.echo import sent_texts
 from argosy.server.doors.hiding import MARK, Mask, mask_of
 from argosy.server.doors.provenance import INSTALLATION, SecretScope
 from argosy.server.doors.scope_cache import ScopeCache
@@ -56,13 +56,16 @@ class ApplicationMasks:
 
     # -- of a request --------------------------------------------------------------------------------------------
 
-    def for_request(self, asked: Asked, *, is_change: bool = False) -> Mask:
-        """Return the mask of the Application that a request is about, else that of the installation."""
+    def for_request(self, asked: Asked, *, quotes_sent: bool = False) -> Mask:
+        """Return the mask of the Application that a request is about, else that of the installation.
+
+        `quotes_sent`: what it masks quotes what was sent with a change, such as the text of an error.
+        """
         asked = asked.kept.get(PAGE, asked)
         scope = asked.kept.get(SCOPE)
         if scope is None:
             scope = asked.kept[SCOPE] = self._scope_of_request(asked)
-        return self._mask.within(scope, (lambda: sent_text(asked)) if is_change else None)
+        return self._mask.within(scope, (lambda: sent_texts(asked)) if quotes_sent else None)
 
     def _scope_of_request(self, asked: Asked) -> SecretScope:
         project, _, place = asked.thing.partition("/")

@@ -1,8 +1,9 @@
 """What a caller sent, echoed as it was sent: a mask in its place would tell whether a guess at a secret is right.
 
 In: a request, the mask of what it is about. Out: for a question, the request with stand-ins where it has a secret
-value, and a way to put the value back into the answer; for a change, the text that was sent. Never: a stand-in in
-anything that is written; an answer that depends on whether what was sent is a secret.
+value, and a way to put the value back into the answer; for a change, the texts that were sent. Never: a stand-in in
+anything that is written; an answer that depends on whether what was sent is a secret; a value that was read, because
+somebody sent the same.
 
 A question that holds a secret value is answered as if one that is nobody's had been sent: each letter and digit is
 another one of its class. All that was read is masked in full; then the stand-in becomes what was sent again.
@@ -10,6 +11,7 @@ another one of its class. All that was read is masked in full; then the stand-in
 
 from __future__ import annotations
 
+import html
 import re
 import secrets
 import string
@@ -29,6 +31,11 @@ MAX_TRIES: Final = 50  # to find a stand-in that is no secret itself
 MAX_STAND_INS: Final = 1_000  # in one text
 SHORTEST_PART: Final = 7  # characters: of a commit, pages show as many
 CLASSES: Final = ("0123456789", "abcdef", "ABCDEF", string.ascii_lowercase[6:], string.ascii_uppercase[6:])
+NEVER_SENT: Final = ("status", "operation")  # fields of an answer that a write does not set
+INPUT: Final = re.compile(rb"<input\b[^<>]*>")
+INPUT_NAME: Final = re.compile(rb' name="([^"]*)"')
+INPUT_VALUE: Final = re.compile(rb' value="([^"]*)"')
+TEXT_AREA: Final = re.compile(rb"(<textarea\b[^<>]*>)([^<]*)(</textarea>)")
 SIGNS: Final = "-_.~"  # of a text that has neither letters nor digits
 Find = Callable[[bytes], list[bytes]]
 
@@ -100,15 +107,63 @@ def conceal(asked: Asked, find: Find) -> tuple[Asked, Echo]:
     return concealed, Echo((*stand_ins.values(), *dict.fromkeys(spellings)))
 
 
-def sent_text(asked: Asked) -> bytes:
-    """Return all that was sent with a change, decoded, as far as it was read."""
+def sent_texts(asked: Asked) -> list[str]:
+    """Return the texts that were sent with a change, decoded, as far as they were read. Each is a whole field."""
     texts = [asked.path, *asked.values.values()]
     for words in (asked.query, asked.kept.get("form")):
         for name in words or ():
             texts += [name, *words.all(name)]  # type: ignore[union-attr]
     texts += _leaves(asked.kept.get("document"))
-    raw: bytes = asked.kept.get("raw") or b""
-    return _decoded("\n".join(texts)) + b"\n" + raw
+    return list(dict.fromkeys(spelling for text in texts for spelling in _decoded(text).decode().split("\n")))
+
+
+def conceal_fields(page: bytes, form: Query | None) -> tuple[bytes, Echo]:
+    """Return a page with stand-ins for the form fields that it shows again, each in the input of the same name."""
+    stand_ins: list[StandIn] = []
+
+    def show(name: bytes, value: bytes) -> bytes | None:
+        key, text = html.unescape(name.decode()), html.unescape(value.decode("utf-8", "replace"))
+        if not form or len(text) < SHORTEST_PART or text.strip() not in map(str.strip, form.all(key)):
+            return None
+        stand_ins.append(StandIn(secrets.token_hex(16), text))
+        return stand_ins[-1].text.encode()
+
+    def change_input(match: re.Match[bytes]) -> bytes:
+        name, value = INPUT_NAME.search(match[0]), INPUT_VALUE.search(match[0])
+        made = show(name[1], value[1]) if name and value else None
+        return match[0] if made is None or value is None else match[0].replace(value[0], b' value="%s"' % made)
+
+    def change_area(match: re.Match[bytes]) -> bytes:
+        name = INPUT_NAME.search(match[1])
+        made = show(name[1], match[2]) if name else None
+        return match[0] if made is None else match[1] + made + match[3]
+
+    made = TEXT_AREA.sub(change_area, INPUT.sub(change_input, page)) if form else page
+    return made, Echo(tuple(stand_ins))
+
+
+def restore_written(masked: bytes, answer: bytes, sent: Any) -> bytes:
+    """Return the masked answer to a write with the fields that were sent, where they were sent.
+
+    A field is shown if it is in the same place of both documents with the same whole value. The status is never sent.
+    """
+    if masked == answer or not isinstance(sent, dict):
+        return masked
+    try:
+        return orjson.dumps(_restored(orjson.loads(masked), orjson.loads(answer), sent))
+    except (orjson.JSONDecodeError, RecursionError):
+        return masked
+
+
+def _restored(masked: Any, answer: Any, sent: Any) -> Any:
+    if isinstance(masked, dict) and isinstance(answer, dict) and isinstance(sent, dict):
+        return {
+            name: value if name in NEVER_SENT else _restored(value, answer.get(name), sent.get(name))
+            for name, value in masked.items()
+        }
+    if isinstance(masked, list) and isinstance(answer, list) and isinstance(sent, list) and len(answer) == len(sent):
+        return [_restored(*values) for values in zip(masked, answer, sent)]
+    return answer if isinstance(masked, str) and isinstance(answer, str) and answer == sent else masked
 
 
 def _leaves(value: Any) -> list[str]:

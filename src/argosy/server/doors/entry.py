@@ -37,7 +37,7 @@ from argosy.server.doors import (
     streams,
 )
 from argosy.server.doors.application_masks import ApplicationMasks
-from argosy.server.doors.echo import NO_ECHO, Echo, conceal
+from argosy.server.doors.echo import NO_ECHO, Echo, conceal, conceal_fields, restore_written
 from argosy.server.doors.frame import frame_values
 from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
 from argosy.server.doors.masking import masked_json, sensitive, without_secrets
@@ -107,6 +107,7 @@ class _Visit:
         self.headers: dict[str, str] = {}
         self.route: Route | None = None
         self.asked: Asked | None = None
+        self.quotes_sent = False  # an error about what was sent with a change
         self.is_answered = False  # nothing was read for what is answered before: all of it is what was sent
 
     async def response(self) -> Response:
@@ -117,6 +118,7 @@ class _Visit:
         except ClientDisconnect:
             made = Response(status_code=499)
         except Exception as error:
+            self.quotes_sent = errors.quotes_sent(error)
             made = await self._response(self._told(error))
         if self.route and (self.route.changes or (self.asked and "noted" in self.asked.kept)):
             audit.note(self.asked or self._stranger(), made.status_code)
@@ -286,16 +288,27 @@ class _Visit:
     def _hidden_text(self, text: str) -> str:
         if not self.is_answered:
             return text
-        return self._echo.restore(self._mask.hide_text(text).encode("utf-8", "surrogatepass")).decode()
+        mask = self._mask_with(quotes_sent=True)
+        return self._echo.restore(mask.hide_text(text).encode("utf-8", "surrogatepass")).decode()
 
     @property
     def _mask(self) -> Mask:
+        """Of what was read. Only an error, or an address to go to, quotes what was sent with a change."""
+        return self._mask_with(quotes_sent=self.quotes_sent)
+
+    def _mask_with(self, *, quotes_sent: bool) -> Mask:
         assert self.asked and self.route
-        return self.entry.masks.for_request(self.asked, is_change=self.route.changes)
+        return self.entry.masks.for_request(self.asked, quotes_sent=self.route.changes and quotes_sent)
 
     def _out(self, data: bytes, media: str, *, is_fixed: bool) -> tuple[bytes, bool]:
         if self.is_answered and not is_fixed:  # what ships with the page holds no secret
-            data = self._echo.restore(self._mask.hide_as(data, media))
+            fields = NO_ECHO
+            if media == HTML and self.asked and "form" in self.asked.kept:
+                data, fields = conceal_fields(data, self.asked.kept["form"])
+            masked = self._mask.hide_as(data, media)
+            if self.route and self.asked and marks.stores_document(self.route) and media == JSON:
+                masked = restore_written(masked, data, self.asked.kept.get("document"))
+            data = (self._echo + fields).restore(masked)
         return packing.packed(data, media, self.headers.get("accept-encoding", ""))
 
     async def _serialised(self, answer: Answer) -> tuple[bytes, str]:
@@ -321,6 +334,9 @@ class _Visit:
     def _page(self, page: Page) -> str:
         asked = self.asked or self._stranger()
         values = without_secrets(dict(page.values), sensitive(self.site))
+        if self.route and self.route.changes and self.is_answered and not page.is_callers_own:
+            # the frame quotes the address, which is the caller's own; all else of the page was read
+            asked, asked.kept["echo"] = conceal(asked, self.entry.masks.for_request(asked).find)
         return render(page.template, {**frame_values(asked), **values})
 
     def _stream(self, answer: Stream, own: list[tuple[str, str]]) -> Response:

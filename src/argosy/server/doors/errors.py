@@ -71,6 +71,13 @@ def told_of(error: BaseException) -> Told:
             return Told(500, f"something broke on the server; its log has more of it as error {name}")
 
 
+def quotes_sent(error: BaseException) -> bool:
+    """True if the text of an error is about what was sent: what failed on the way may quote what was read."""
+    if isinstance(error, ClusterError):
+        return not isinstance(error, TransientError) and 400 <= error.code < 500
+    return isinstance(error, UserError | PolicyError | TooMuch | Absent | Refused | Foreign)
+
+
 def to_stranger(told: Told) -> Told:
     """Without what they sent: a mark in place of it would tell who guesses at a secret that the guess is right."""
     return replace(told, message=_QUOTED.sub("…", told.message))

@@ -54,7 +54,7 @@ class Mask:
         self.scope: SecretScope | None = None
         self.find_line_scope: Callable[[], SecretScope | None] = lambda: None  # of the line that is being logged
         self._public = Public() if public is None else public
-        self._sent: Callable[[], bytes] | None = None
+        self._sent: Callable[[], Iterable[str]] | None = None
         self._hidden: OrderedDict[tuple[SecretScope | None, bytes], bytes] = OrderedDict()
         self._root = self
 
@@ -63,8 +63,12 @@ class Mask:
         self._root.generation += 1
         self._hidden.clear()
 
-    def within(self, scope: SecretScope, sent: Callable[[], bytes] | None = None) -> Mask:
-        """Return a mask of the Secrets in a scope alone. What `sent` returns is the caller's own, and not hidden."""
+    def within(self, scope: SecretScope, sent: Callable[[], Iterable[str]] | None = None) -> Mask:
+        """Return a mask of the Secrets in a scope alone.
+
+        `sent` returns the texts that a caller sent. Pass it only for data that quotes what was sent, and nothing that
+        was read: a text of it that the data quotes as a whole is not hidden.
+        """
         made = copy.copy(self)
         made.scope, made._sent = scope, sent
         return made
@@ -135,9 +139,8 @@ class Mask:
     def _found(self, data: bytes) -> list[bytes]:
         found = [each for each in self.needles.near(data) if self._is_covered(each) and not self._is_public(each)]
         if found and self._sent is not None:
-            sent = self._sent()
-            own = {form for each in found if each in sent for form in forms(each.decode("utf-8", "replace"))}
-            found = [each for each in found if each not in sent and each not in own]
+            own = _quoted_needles(found, self._sent(), data)
+            found = [each for each in found if each not in own]
         return found
 
     def _is_covered(self, needle: bytes) -> bool:
@@ -211,6 +214,18 @@ def _without(data: bytes, found: Sequence[bytes], needles: Needles) -> bytes:
             first, last = run(block, data, at)
             data = data[:first] + MARK + data[last:]
     return data
+
+
+def _quoted_needles(found: Sequence[bytes], sent: Iterable[str], data: bytes) -> set[bytes]:
+    """Return the needles that stand in a text that was sent, if the data quotes the whole of that text."""
+    spellings = {needle: {text := needle.decode("utf-8", "replace"), html.unescape(text)} for needle in found}
+    own: set[bytes] = set()
+    for text in sent:
+        inside = [needle for needle in found if any(spelling in text for spelling in spellings[needle])]
+        if inside and any(form in data for form in forms(text)):
+            own.update(inside)
+            own.update(form for needle in inside for form in forms(needle.decode("utf-8", "replace")))
+    return own
 
 
 class Looks(Protocol):

@@ -30,11 +30,17 @@ def writes(route: Route) -> bool:
 
 
 def writes_text(route: Route) -> bool:
-    """True if what is sent may be shown again by an Application: in its spec, in its objects, by its models."""
+    """True if what is sent may be shown again by an Application: its spec, operation, objects, models."""
     needs = route.needs
     if not route.changes or not isinstance(needs, May) or needs.resource not in ("applications", "applicationsets"):
         return False
-    return needs.action.partition("/")[0] in ("create", "update", "action")
+    return needs.action.partition("/")[0] in ("create", "update", "sync", "override", "action")
+
+
+def stores_document(route: Route) -> bool:
+    """True if the document that is sent becomes an object, and the answer is that object."""
+    needs = route.needs
+    return route.is_api and writes(route) and isinstance(needs, May) and needs.action in ("create", "update")
 
 
 async def check(asked: Asked, *, is_form: bool) -> None:

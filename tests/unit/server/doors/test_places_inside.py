@@ -112,8 +112,10 @@ def test_an_account_may_write_only_so_often_into_a_project_and_again_later() -> 
     rate.check("ann", "ml")
 
 
-@pytest.mark.parametrize(("action", "codes"), [("update", [200, 200, 429]), ("sync", [200, 200, 200])])
-async def test_who_writes_text_into_applications_is_slowed_down_and_who_syncs_is_not(
+@pytest.mark.parametrize(
+    ("action", "codes"), [("update", [200, 200, 429]), ("sync", [200, 200, 429]), ("get", [200, 200, 200])]
+)
+async def test_who_writes_text_into_applications_is_slowed_down_and_who_reads_is_not(
     action: str, codes: list[int]
 ) -> None:
     async def found(asked: Asked) -> Found:
