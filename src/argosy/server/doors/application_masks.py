@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
@@ -18,6 +19,7 @@ from argosy.desk.applications.listing import AppRow
 from argosy.model.application import APPLICATION
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
+from argosy.report.wire import mapping
 from argosy.runtime.about import fields as fields_of_line
 from argosy.runtime.cache import Cache
 from argosy.server.asked import Asked
@@ -32,6 +34,9 @@ MAX_REMEMBERED: Final = 20_000  # objects
 MAX_DEPTH: Final = 20  # of values of a page
 SCOPE, PAGE, NEEDS = "scope", "page", "needs"  # in what a request keeps
 OF_TENANTS: Final = ("applications", "applicationsets", "projects", "logs")  # resources that tenants write
+OF_OBJECTS: Final = ("/logs", "/resource")  # routes that answer with one object of an Application
+TRACKING_ID: Final = "argocd.argoproj.io/tracking-id"
+INSTANCE: Final = "app.kubernetes.io/instance"
 T = TypeVar("T")
 
 
@@ -74,6 +79,9 @@ class ApplicationMasks:
         if scope is INSTALLATION:
             resource = getattr(asked.kept.get(NEEDS), "resource", "")
             scope = SecretScope(project, has_guessable=resource not in OF_TENANTS)
+        if asked.path.endswith(OF_OBJECTS) and name and asked.query.get("namespace"):
+            # the route answers only with objects of the Application; one below a cluster-wide owner is anywhere
+            scope = replace(scope, namespaces=scope.namespaces | {asked.query["namespace"]})
         about = asked.subject
         metadata = about.get("metadata") if isinstance(about, Mapping) else None
         is_foreign = isinstance(about, Mapping) and not str(about.get("apiVersion")).startswith(f"{APPLICATION[0]}/")
@@ -108,7 +116,21 @@ class ApplicationMasks:
     def _build(self, application: Manifest) -> SecretScope:
         spec = application.get("spec")
         project = str(spec.get("project") or "default") if isinstance(spec, dict) else "default"
-        return self._scopes.get(application, self._cache.get(ResourceKey(*PROJECT, self._control, project)))
+        rules = self._cache.get(ResourceKey(*PROJECT, self._control, project))
+        return self._scopes.get(application, rules, partial(self._has_objects, application))
+
+    def _has_objects(self, application: Manifest, namespace: str) -> bool:
+        """True if the Application tracks live objects in a namespace. Asked only if its project forbids it."""
+        own = application["metadata"]
+        place, name = str(own.get("namespace") or ""), str(own.get("name") or "")
+        instance = name if place == self._control else f"{place}_{name}"
+        for kind in self._cache.kinds():
+            for manifest in self._cache.list(kind, namespace=namespace):
+                metadata = mapping(manifest.get("metadata"))
+                tracked = str(mapping(metadata.get("annotations")).get(TRACKING_ID) or "")
+                if tracked.startswith(f"{instance}:") or mapping(metadata.get("labels")).get(INSTANCE) == instance:
+                    return True
+        return False
 
     def application(self, manifest: Manifest) -> Manifest:
         """Return an Application as lists tell it. The same value as long as nothing changed."""

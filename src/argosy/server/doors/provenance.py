@@ -9,7 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import html
-from collections.abc import Iterator, Mapping
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
@@ -25,9 +28,13 @@ from argosy.report.wire import mapping, mappings
 from argosy.runtime.cache import Cache
 from argosy.server.doors.secret_values import LABEL
 
-# Values rather than options: a password that is passed to a chart stays hidden.
-VALUE_FIELDS: Final = frozenset({"value", "values", "valuesObject", "info", "commonAnnotations", "commonLabels"})
+# Options that hold no values. Whatever is not listed stays hidden: patches, parameters of plug-ins, values of charts.
+PUBLIC_SOURCE_FIELDS: Final = ("repoURL", "path", "targetRevision", "chart", "ref", "name")
+DELIVERED_STATUSES: Final = ("Synced", "Pruned")
 UNGUESSABLE_LENGTH: Final = 20  # 64 bits and more, if the characters are random
+MAX_ESCAPES: Final = 3  # as deep as forms are looked for
+ESCAPE: Final = re.compile(r"\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|.)")
+MAX_CUT_BYTES: Final = 3  # of a character at either end
 UNGUESSABLE_CHARACTERS: Final = 10  # different ones
 REVISION_FIELDS: Final = ("revision", "revisions")
 
@@ -56,36 +63,48 @@ class SecretScope:
 
     def covers(self, origin: SecretOrigin, form: bytes) -> bool:
         """True if a value of that origin is hidden; `form` is how it is spelled."""
-        if origin.project:
-            return origin.project == self.project
         if origin.namespace in self.namespaces:
             return True
+        if origin.project:
+            return origin.project == self.project or (not self.project and self.has_guessable)
         return origin.is_installation and (self.has_guessable or not is_guessable(form))
 
 
 INSTALLATION: Final = SecretScope()
 
 
-def build_scope(application: Manifest, project: Manifest | None, *, has_remote_secrets: bool = False) -> SecretScope:
+def build_scope(
+    application: Manifest,
+    project: Manifest | None,
+    *,
+    has_remote_secrets: bool = False,
+    is_delivered: Callable[[str], bool] = lambda namespace: False,
+) -> SecretScope:
     """Return the scope of an Application: its project, and the namespaces that its project lets it deliver to.
 
+    A namespace that the project no longer permits stays in the scope if the Application delivered to it: by its
+    status, or if `is_delivered` finds its objects there. If the project cannot be read, all namespaces stay.
     Namespaces of another cluster count only if Secrets of other clusters are known, too.
     """
     spec, status = mapping(application.get("spec")), mapping(application.get("status"))
     place = mapping(spec.get("destination"))
     destination = read_destination(*(str(place.get(name) or "") for name in ("server", "name", "namespace")))
-    rows = mappings(status.get("resources"))
-    namespaces = {destination.namespace, *(str(row.get("namespace") or "") for row in rows)}
+    results = mapping(mapping(status.get("operationState")).get("syncResult")).get("resources")
+    rows = [*mappings(status.get("resources")), *mappings(results)]
+    namespaces = {destination.namespace, *(str(row.get("namespace") or "") for row in rows)} - {""}
     if not destination.is_here and not has_remote_secrets:
         namespaces = set()
     if project is not None:
-        try:
+        delivered = {str(row.get("namespace") or "") for row in rows if row.get("status") in DELIVERED_STATUSES}
+        with suppress(ArgosyError):
             rules = read_project(project, "project")
-            namespaces = {name for name in namespaces if _may_deliver(rules, destination._replace(namespace=name))}
-        except ArgosyError:
-            namespaces = set()  # nothing is delivered by a project that cannot be read
+            namespaces = {
+                name
+                for name in namespaces
+                if name in delivered or _may_deliver(rules, destination._replace(namespace=name)) or is_delivered(name)
+            }
     words = "\n".join(dict.fromkeys(_public_words(application)))
-    return SecretScope(str(spec.get("project") or "default"), frozenset(namespaces) - {""}, words)
+    return SecretScope(str(spec.get("project") or "default"), frozenset(namespaces), words)
 
 
 def _may_deliver(project: Project, destination: Destination) -> bool:
@@ -98,15 +117,33 @@ def _may_deliver(project: Project, destination: Destination) -> bool:
 def is_guessable(form: bytes) -> bool:
     """True if a value is so short, or of so few characters, that somebody could find it by trying."""
     text = form.decode("utf-8", "replace")
-    spellings = [text, html.unescape(text), unquote(text)]
-    for decode in (bytes.fromhex, base64.b64decode):
-        try:
-            decoded = decode(text).decode()
-        except (ValueError, binascii.Error):
-            continue
-        if decoded.isprintable():
-            spellings.append(decoded)
+    spellings = [text, unquote(text), _unescaped(text)]
+    for decode in (bytes.fromhex, base64.b64decode, base64.urlsafe_b64decode):
+        with suppress(ValueError, binascii.Error):
+            spellings += _printable_texts(decode(text))
     return any(map(_is_short_or_plain, spellings))
+
+
+def _unescaped(text: str) -> str:
+    """Without the escapes of HTML, JSON and YAML, however often it was escaped."""
+    for _ in range(MAX_ESCAPES):
+        text = ESCAPE.sub(_escaped_character, html.unescape(text))
+    return text
+
+
+def _escaped_character(match: re.Match[str]) -> str:
+    return chr(min(int(match[1][1:], 16), sys.maxunicode)) if len(match[1]) > 1 else match[1]
+
+
+def _printable_texts(data: bytes) -> Iterator[str]:
+    """Yield the text of decoded bytes. A piece of a value may begin or end within a character, or with a newline."""
+    for first in range(MAX_CUT_BYTES + 1):
+        for last in range(MAX_CUT_BYTES + 1):
+            with suppress(UnicodeDecodeError):
+                text = data[first : len(data) - last].decode().strip()
+                if text and text.isprintable():
+                    yield text
+                    return
 
 
 def _is_short_or_plain(text: str) -> bool:
@@ -139,7 +176,7 @@ def _public_words(application: Manifest) -> Iterator[str]:
     """Commits, paths, options and names of an Application: what stands in Git outside of its Secrets."""
     metadata, status = mapping(application.get("metadata")), mapping(application.get("status"))
     yield from (str(metadata.get(name) or "") for name in ("name", "namespace"))
-    yield from _option_texts(application.get("spec"))
+    yield from _spec_words(mapping(application.get("spec")))
     state = mapping(status.get("operationState"))
     for place in (status.get("sync"), state.get("syncResult"), *mappings(status.get("history"))):
         for name in REVISION_FIELDS:
@@ -148,15 +185,22 @@ def _public_words(application: Manifest) -> Iterator[str]:
         yield from (str(row.get(name) or "") for name in ("kind", "namespace", "name"))
 
 
+def _spec_words(spec: Manifest) -> Iterator[str]:
+    """Options by an allow-list: a field that is not known may hold a value."""
+    yield from _option_texts(spec.get("project"))
+    yield from _option_texts([mapping(spec.get("destination")).get(name) for name in ("server", "name", "namespace")])
+    yield from _option_texts(mapping(spec.get("syncPolicy")).get("syncOptions"))
+    for source in (mapping(spec.get("source")), *mappings(spec.get("sources"))):
+        yield from _option_texts([source.get(name) for name in PUBLIC_SOURCE_FIELDS])
+        helm, kustomize = mapping(source.get("helm")), mapping(source.get("kustomize"))
+        yield from _option_texts([helm.get("releaseName"), helm.get("valueFiles"), kustomize.get("images")])
+        yield from _option_texts([row.get("name") for row in mappings(helm.get("parameters"))])
+
+
 def _option_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         if "@" not in value or "://" not in value:  # an address may have a password in it
             yield value
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            if name not in VALUE_FIELDS:
-                yield str(name)
-                yield from _option_texts(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from _option_texts(inner)

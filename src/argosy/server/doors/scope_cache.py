@@ -6,8 +6,11 @@ version of either; more scopes than MAX_SCOPES.
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from argosy.model.manifest import Manifest, key_of
@@ -16,37 +19,54 @@ from argosy.server.doors import provenance
 from argosy.server.doors.provenance import SecretScope
 
 MAX_SCOPES: Final = 20_000
+OBJECTS_SECONDS: Final = 10.0  # for which a look at live objects holds
 
 
 class _Entry(NamedTuple):
     application: Manifest
     project: Manifest | None
     scope: SecretScope
+    until: float  # by the monotonic clock
+
+    def is_of(self, application: Manifest, project: Manifest | None) -> bool:
+        return self.application is application and self.project is project
 
 
 class ScopeCache:
-    """A scope depends on the Application and its project alone. The cache of informers never changes an object in
-    place, so the same two objects have the same scope. May be used by several threads: each line of a log needs a
-    scope."""
+    """A scope depends on the Application and its project. The cache of informers never changes an object in place, so
+    the same two objects have the same scope. If it depends on live objects too, it holds for OBJECTS_SECONDS. May be
+    used by several threads: each line of a log needs a scope."""
 
-    def __init__(self, *, has_remote_secrets: bool = False) -> None:
-        self._has_remote_secrets = has_remote_secrets
+    def __init__(self, *, has_remote_secrets: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._has_remote_secrets, self._clock = has_remote_secrets, clock
         self._entries: OrderedDict[ResourceKey, _Entry] = OrderedDict()  # the least recently used one first
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, application: Manifest, project: Manifest | None) -> SecretScope:
-        key = key_of(application)
+    def get(
+        self, application: Manifest, project: Manifest | None, is_delivered: Callable[[str], bool] = lambda _: False
+    ) -> SecretScope:
+        """`is_delivered`: whether a namespace that the project forbids has objects of the Application."""
+        key, now = key_of(application), self._clock()
         with self._lock:
             entry = self._entries.get(key)
-            if entry is not None and entry.application is application and entry.project is project:
+            if entry is not None and entry.is_of(application, project) and now < entry.until:
                 self._entries.move_to_end(key)
                 return entry.scope
-        scope = provenance.build_scope(application, project, has_remote_secrets=self._has_remote_secrets)
+        until = math.inf
+
+        def look(namespace: str) -> bool:
+            nonlocal until
+            until = now + OBJECTS_SECONDS
+            return is_delivered(namespace)
+
+        scope = provenance.build_scope(
+            application, project, has_remote_secrets=self._has_remote_secrets, is_delivered=look
+        )
         with self._lock:
-            self._entries[key] = _Entry(application, project, scope)
+            self._entries[key] = _Entry(application, project, scope, until)
             self._entries.move_to_end(key)
             while len(self._entries) > MAX_SCOPES:
                 self._entries.popitem(last=False)

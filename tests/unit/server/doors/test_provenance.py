@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from argosy.server.asked import Asked, Query
 from argosy.server.doors.echo import conceal
 from argosy.server.doors.hiding import Mask
-from argosy.server.doors.provenance import SecretOrigin, build_scope, is_guessable
+from argosy.server.doors.provenance import SecretOrigin, SecretScope, build_scope, is_guessable
+from argosy.server.doors.secret_forms import forms
 from argosy.server.identity.caller import NOBODY
 from support.examples import examples
 from support.page_site import a_site
@@ -48,6 +49,51 @@ def test_an_application_may_quote_the_secrets_of_namespaces_that_its_project_per
     assert (scope.project, scope.namespaces) == ("ml", {"web", "jobs-a"})
     assert build_scope(app(HERE, "victim"), rules).namespaces == set()
     assert build_scope(app("https://east", "victim"), rules).namespaces == set(), "that is another cluster's namespace"
+
+
+def test_a_project_that_is_narrowed_or_cannot_be_read_unmasks_nothing_that_was_delivered() -> None:
+    narrowed = project((HERE, "elsewhere"))
+    delivered = app(HERE, "web")
+    delivered["status"]["resources"] = [{"kind": "Pod", "namespace": "web", "name": "p", "status": "Synced"}]
+    assert build_scope(delivered, narrowed).namespaces == {"web"}
+    assert build_scope(app(HERE, "web"), narrowed, is_delivered=lambda name: name == "web").namespaces == {"web"}
+    assert build_scope(app(HERE, "web"), narrowed).namespaces == set(), "it never delivered there"
+    broken = {"kind": "AppProject", "metadata": {"name": "ml"}, "spec": {"destinations": "web"}}
+    assert build_scope(app(HERE, "web"), broken).namespaces == {"web"}
+
+
+def test_the_namespaces_of_what_a_sync_did_are_in_the_scope() -> None:
+    hooked = app(HERE, "web")
+    row = {"kind": "Job", "namespace": "hooks", "name": "migrate", "status": "Synced", "hookPhase": "Failed"}
+    hooked["status"]["operationState"] = {"syncResult": {"resources": [row]}}
+    assert build_scope(hooked, None).namespaces == {"web", "hooks"}
+
+
+def test_no_field_that_carries_a_value_is_public() -> None:
+    made = app()
+    made["spec"]["source"] |= {
+        "kustomize": {"patches": [{"patch": "value: in-a-patch"}], "commonLabels": {"a": "in-a-label"}},
+        "plugin": {"name": "p", "parameters": [{"name": "a", "string": "in-a-text", "array": ["in-an-array"]},
+                                               {"name": "b", "map": {"k": "in-a-map"}}]},
+    }  # fmt: skip
+    made["spec"]["syncPolicy"]["managedNamespaceMetadata"] = {"labels": {"a": "in-metadata"}}
+    made["spec"]["unheard-of"] = "in-a-new-field"
+    words = build_scope(made, None).words
+    values = ("in-a-patch", "in-a-label", "in-a-text", "in-an-array", "in-a-map")
+    assert [text for text in values if text in words] == []
+    assert "in-metadata" not in words and "in-a-new-field" not in words
+
+
+def test_what_is_declared_for_a_project_is_hidden_in_the_settings_of_the_installation() -> None:
+    origin = SecretOrigin("argocd", "ml", is_installation=True)
+    assert SecretScope(has_guessable=True).covers(origin, b"hunter22x")
+    assert SecretScope("other", frozenset({"argocd"})).covers(origin, b"hunter22x")
+    assert not SecretScope("other", has_guessable=True).covers(origin, b"hunter22x")
+
+
+@pytest.mark.parametrize("value", ["pin-123456", "hunter22x~~??>>", "correct horse battery staple", "schlüssel-ß"])
+def test_no_form_of_what_can_be_guessed_counts_as_unguessable(value: str) -> None:
+    assert [form for form in forms(value) if not is_guessable(form)] == []
 
 
 def test_commits_paths_options_and_names_are_public_and_values_are_not() -> None:

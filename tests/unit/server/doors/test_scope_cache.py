@@ -100,6 +100,17 @@ def test_a_project_that_is_deleted_no_longer_counts() -> None:
     assert after is not before and after == provenance.build_scope(app(), None)
 
 
+def test_a_scope_that_rests_on_live_objects_is_built_again_after_some_seconds(built: list[str]) -> None:
+    now, found = 0.0, set[str]()
+    cache, application, rules = ScopeCache(clock=lambda: now), app(namespace="foreign"), project("web")
+    assert cache.get(application, rules, found.__contains__).namespaces == frozenset()
+    found.add("foreign")
+    assert cache.get(application, rules, found.__contains__).namespaces == frozenset()
+    assert built == ["shop"]
+    now += scope_cache.OBJECTS_SECONDS
+    assert cache.get(application, rules, found.__contains__).namespaces == {"foreign"}
+
+
 def test_the_number_of_scopes_has_a_limit_and_the_least_used_one_goes_first(
     monkeypatch: pytest.MonkeyPatch, built: list[str]
 ) -> None:
