@@ -11,7 +11,7 @@ import binascii
 import html
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -185,7 +185,7 @@ def _public_words(application: Manifest) -> Iterator[str]:
         yield from (str(row.get(name) or "") for name in ("kind", "namespace", "name"))
 
 
-def _spec_words(spec: Manifest) -> Iterator[str]:
+def _spec_words(spec: Mapping[str, Any]) -> Iterator[str]:
     """Options by an allow-list: a field that is not known may hold a value."""
     yield from _option_texts(spec.get("project"))
     yield from _option_texts([mapping(spec.get("destination")).get(name) for name in ("server", "name", "namespace")])
