@@ -51,7 +51,7 @@ def told_of(error: BaseException) -> Told:
         case Absent():
             return Told(404, error.message)
         case TooMuch():
-            again = (("retry-after", "1"),) if error.code == 429 else ()
+            again = (("retry-after", str(error.retry_after)),) if error.code == 429 else ()
             return Told(error.code, error.message, headers=again)
         case Foreign():
             return Told(error.code, error.message)

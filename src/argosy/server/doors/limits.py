@@ -6,6 +6,7 @@ In: sizes and counts. Out: nothing, or TooMuch with the code to answer. Never: r
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -30,9 +31,11 @@ STRANGERS_SECONDS: Final = 5.0  # in which what somebody without a session sends
 
 
 class TooMuch(Exception):
-    def __init__(self, code: int, message: str) -> None:
+    """`retry_after`: seconds until the same request may be answered."""
+
+    def __init__(self, code: int, message: str, retry_after: int = 1) -> None:
         super().__init__(message)
-        self.code, self.message = code, message
+        self.code, self.message, self.retry_after = code, message, retry_after
 
 
 def check_head(address: bytes, query: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -147,7 +150,8 @@ class WriteRate:
         if len(times) >= self._most:
             minutes = WRITES_WINDOW_SECONDS / 60
             told = f"{account} wrote {self._most} times into project {project!r} within {minutes:g} minutes"
-            raise TooMuch(429, f"{told}; wait a moment")
+            seconds = math.ceil(times[0] + WRITES_WINDOW_SECONDS - now)
+            raise TooMuch(429, f"{told}; try again in {seconds} s", retry_after=seconds)
         times.append(now)
 
 

@@ -6,7 +6,7 @@ a password in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -52,6 +52,9 @@ class Public:
     def see(self, manifest: Mapping[str, Any]) -> None:
         metadata = mapping(manifest.get("metadata"))
         self.names.update(str(metadata[each]) for each in ("name", "namespace") if metadata.get(each))
+        self.names.add(str(manifest.get("kind") or ""))
+        if manifest.get("kind") == "Pod":
+            self.names.update(_container_names(mapping(manifest.get("spec"))))
         if manifest.get("kind") == "Application":
             self._addresses.update(each for each in addresses(manifest) if _is_plain(each))
 
@@ -62,6 +65,12 @@ class Public:
         if text in self.names or is_shipped(text):
             return True
         return "://" in text and any(each.startswith(text) for each in self._addresses)
+
+
+def _container_names(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Names of containers are public: people choose the logs to read by them."""
+    for field in ("initContainers", "containers"):
+        yield from (str(container.get("name") or "") for container in mappings(spec.get(field)))
 
 
 def _is_plain(address: str) -> bool:

@@ -40,6 +40,16 @@ def mask(*values: str) -> Mask:
     return mask_of(StillLookout([APP, *(secret(f"s{number}", v=each) for number, each in enumerate(values))]))
 
 
+def test_names_of_kinds_and_containers_are_public_because_people_choose_by_them() -> None:
+    spec = {"initContainers": [{"name": "storage-initializer"}], "containers": [{"name": "postgresql"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0", "namespace": "n"}, "spec": spec}
+    route = {"apiVersion": "route.openshift.io/v1", "kind": "RouteOfAKind", "metadata": {"name": "r", "namespace": "n"}}
+    values = ["postgresql", "storage-initializer", "RouteOfAKind", "of-nobody-0f5d4c"]
+    lookout = StillLookout([APP, pod, route, *(secret(f"s{number}", v=value) for number, value in enumerate(values))])
+    text = " ".join(values).encode()
+    assert mask_of(lookout).hide(text).decode() == f"postgresql storage-initializer RouteOfAKind {MARK}"
+
+
 BREAKING = [
     '"metadata":', '"items":', '":[{"', '"},{"', "<!doctype html>", "</body>", '<li class="', "https://", '="/static/',
     "argoproj.io/v1alpha1", "https://kubernetes.default.svc", "https://git.example.com/", "\\u0022\\u0022",

@@ -12,6 +12,7 @@ from argosy.server.answers import Json
 from argosy.server.asked import Asked
 from argosy.server.doors import limits
 from argosy.server.doors.entry import Entry
+from argosy.server.doors.errors import told_of
 from argosy.server.routes import Found, May, Public, Route, SignedIn
 from support.deadlines import wait_until_async
 from support.loop_clock import LoopClock
@@ -104,8 +105,11 @@ def test_an_account_may_write_only_so_often_into_a_project_and_again_later() -> 
     rate = limits.WriteRate(most=3, clock=lambda: now[0])
     for _ in range(3):
         rate.check("ann", "ml")
-    with pytest.raises(limits.TooMuch, match="ann wrote 3 times into project 'ml' within 5 minutes"):
+    now[0] = 60.0
+    told = "ann wrote 3 times into project 'ml' within 5 minutes; try again in 240 s"
+    with pytest.raises(limits.TooMuch, match=told) as refused:
         rate.check("ann", "ml")
+    assert told_of(refused.value).headers == (("retry-after", "240"),)
     rate.check("ann", "other")
     rate.check("bob", "ml")
     now[0] = limits.WRITES_WINDOW_SECONDS
