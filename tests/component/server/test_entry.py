@@ -51,11 +51,16 @@ async def read(asked: Asked) -> Json:
     return Json({**SAID, **dict(asked.query)})
 
 
+async def write(asked: Asked) -> Json:
+    return Json(await asked.document())
+
+
 OF_APP = May("applications", "get", resolving.application)
 ROUTES = (
     Route("GET", "/api/v1/applications", Filtered("applications", "get"), tell),
     Route("GET", "/api/v1/applications/{name}", OF_APP, tell, query=(Parameter("project"),)),
     Route("POST", "/api/v1/applications/{name}/sync", May("applications", "sync", resolving.application), tell),
+    Route("POST", "/api/v1/applications/{name}/write", May("applications", "update", resolving.application), write),
     Route("GET", "/api/v1/applications/{name}/logs", SignedIn(), ticking),
     Route("GET", "/api/v1/applications/{name}/read", OF_APP, read),
     Route("GET", "/apps/{ns}/{name}", OF_APP, page),
@@ -198,9 +203,11 @@ async def test_a_known_secret_is_hidden_wherever_it_is(client: Client) -> None:
     assert got.json() == {"say": "it is ++++++++", "b": "++++++++"}
 
 
-async def test_what_was_sent_is_told_as_it_was_sent(client: Client) -> None:
+async def test_what_was_sent_is_told_as_it_was_sent_where_it_was_sent(client: Client) -> None:
+    got = await bearer(client, "ann", "POST", "/api/v1/applications/a/write", SAID)
+    assert got.json() == SAID
     got = await bearer(client, "ann", "POST", "/api/v1/applications/a/sync", SAID)
-    assert got.json()["sent"] == SAID
+    assert got.json()["sent"] == {"say": "it is ++++++++", "b": "++++++++"}, "it may have been read"
 
 
 async def test_what_was_sent_is_told_beside_the_same_value_that_was_read_and_is_hidden(client: Client) -> None:
