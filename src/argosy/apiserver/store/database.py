@@ -7,13 +7,13 @@ program or of a newer argosy, or with a SQLite that has the WAL-reset bug (fixed
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 import apsw
 
 from argosy.apiserver.store.damage import Damage, checksum_of_unchecked_row, compacted_checksum, damaged_on_opening
 from argosy.apiserver.store.disk_space import has_space, is_full
+from argosy.apiserver.store.initialized_mark import create_durable_file, is_initialized
 from argosy.apiserver.store.seal import Seal
 from argosy.model.errors import UserError
 
@@ -144,12 +144,7 @@ def _create(path: Path) -> None:
     """An empty file with mode 0600, which the WAL inherits, and whose directory entry is on disk."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        create_durable_file(path)
     except OSError as error:
         raise UserError(f"the store cannot be created: {error.strerror}", where=str(path)) from error
 
@@ -163,6 +158,8 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
 
 def _check_identity(connection: apsw.Connection, path: Path) -> None:
     application = connection.pragma("application_id")
+    if not connection.pragma("schema_version") and is_initialized(path):
+        raise Damage(f"{path.name} has no tables, but a store was here before")
     if connection.pragma("schema_version") and application != APPLICATION_ID:
         raise UserError("this is a database of another program; choose another data directory", where=str(path))
     version = connection.pragma("user_version")

@@ -14,6 +14,7 @@ from argosy.apiserver.store.damage import Damage, damaged_on_opening
 from argosy.apiserver.store.database import check_key, empty_log, open_writer, opening_error
 from argosy.apiserver.store.diskjournal import DiskJournal
 from argosy.apiserver.store.history import History, Loaded
+from argosy.apiserver.store.initialized_mark import check_not_lost, write_initialized_mark
 from argosy.apiserver.store.journal import Fatal
 from argosy.apiserver.store.lock import FileLock
 from argosy.apiserver.store.seal import Seal
@@ -34,12 +35,14 @@ def open_journal(
         raise UserError(f"the store cannot be created: {error.strerror}", where=str(path)) from error
     connection = None
     try:
+        check_not_lost(path)
         check_wal(path)
         connection = open_writer(path)
         check_key(connection, seal, path)
         history = History(seal, encrypted_buckets)
         loaded = history.load(connection)
         empty_log(connection, path)
+        write_initialized_mark(path)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         return DiskJournal(path, lock, connection, history, fatal), loaded
     except BaseException as error:
