@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from argosy.apiserver.metadata import Clock, utc_now
 from argosy.apiserver.rbac import Rbac
 from argosy.apiserver.registry import Registry
 from argosy.apiserver.rules import Rules
-from argosy.apiserver.store import Event, Store
+from argosy.apiserver.store import Event, Store, holds_store
 from argosy.apiserver.tls import write_private
 from argosy.apiserver.tokens import Tokens
 from argosy.apiserver.upkeep import bootstrap
@@ -108,15 +109,19 @@ class Plane:
 async def _open_store(folder: Folder | None) -> Store:
     if folder is None:
         return await Store.open(None)
-    key = await asyncio.to_thread(_secret_key, folder.secret_key)
     await asyncio.to_thread(check_private, folder.database)
+    key = await asyncio.to_thread(_secret_key, folder.secret_key, folder.database)
     await asyncio.to_thread(check_private, folder.token_key)
     return await Store.open(folder.database, key=key, encrypted_buckets=ENCRYPTED)
 
 
-def _secret_key(file: Path) -> bytes:
-    """The key that Secrets are encrypted with at rest; only its owner may read it."""
+def _secret_key(file: Path, database: Path) -> bytes:
+    """The key that Secrets are encrypted with at rest; only its owner may read it. Made once, before the store is."""
     if not file.exists():
+        if holds_store(database):
+            reset = f"argosy sandbox reset --data-dir {shlex.quote(str(database.parent))}"
+            message = f"is missing; put it back (it was made with this store), or remove all objects with: {reset}"
+            raise UserError(message, where=str(file))
         write_private(file, secrets.token_bytes(KEY_BYTES))
     check_private(file)
     key = file.read_bytes()

@@ -6,6 +6,7 @@ behind both memory and the history on disk.
 """
 
 from argosy.apiserver.store.commit import Commit, end_process
+from argosy.apiserver.store.database import holds_store
 from argosy.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, EventType, path_of
 from argosy.apiserver.store.retention import Retention
 from argosy.apiserver.store.store import Store
@@ -13,5 +14,5 @@ from argosy.apiserver.store.watch import Watch
 
 __all__ = [
     "ADDED", "DELETED", "MODIFIED", "Commit", "Entry", "Event", "EventType", "Retention", "Store", "Watch",
-    "end_process", "path_of",
+    "end_process", "holds_store", "path_of",
 ]  # fmt: skip

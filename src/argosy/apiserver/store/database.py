@@ -13,7 +13,7 @@ import apsw
 
 from argosy.apiserver.store.damage import Damage, checksum_of_unchecked_row, compacted_checksum, damaged_on_opening
 from argosy.apiserver.store.disk_space import has_space, is_full
-from argosy.apiserver.store.initialized_mark import create_durable_file, is_initialized
+from argosy.apiserver.store.initialized_mark import LOG_SUFFIX, create_durable_file, is_initialized, size_of
 from argosy.apiserver.store.seal import Seal
 from argosy.model.errors import UserError
 
@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 OLDEST_SQLITE = (3, 51, 3)
 APPLICATION_ID = 0x41524759  # "ARGY"
 SCHEMA_VERSION = 2
+APPLICATION_ID_OFFSET = 68  # in the header of a SQLite file
 WAL_KEPT = 4 * 1024 * 1024
 BUSY_MILLISECONDS = 100
 
@@ -75,6 +76,21 @@ def open_writer(path: Path) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def holds_store(path: Path) -> bool:
+    """True if argosy made a store here, even if its database was lost since. Does not open it, so nothing is changed.
+
+    A database whose schema is only in the write-ahead log has no application id yet.
+    """
+    if is_initialized(path) or size_of(path.with_name(path.name + LOG_SUFFIX)):
+        return True
+    try:
+        with path.open("rb") as file:
+            file.seek(APPLICATION_ID_OFFSET)
+            return file.read(4) == APPLICATION_ID.to_bytes(4, "big")
+    except FileNotFoundError:
+        return False
 
 
 def opening_error(error: apsw.Error, path: Path) -> UserError:
