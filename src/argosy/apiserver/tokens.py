@@ -180,7 +180,7 @@ def _read_or_make(file: Path | None) -> RSAPrivateKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
-    if file is not None and file.exists():
+    if file is not None and file.exists() and file.stat().st_size:  # an empty file is replaced as a missing one is
         check_private(file)
         key = serialization.load_pem_private_key(file.read_bytes(), None)
         assert isinstance(key, rsa.RSAPrivateKey)

@@ -170,8 +170,8 @@ def _document(folder: DataFolder, api: str, certificates: Certificates, token: s
 
 
 def _admin_token(folder: DataFolder) -> str:
-    """Kept, so that a kubeconfig outlives a restart."""
-    if not folder.admin_token.exists():
+    """Kept, so that a kubeconfig outlives a restart. An empty file is replaced as a missing one is."""
+    if not folder.admin_token.exists() or not folder.admin_token.stat().st_size:
         write_text(folder.admin_token, secrets.token_urlsafe(32))
     check_private(folder.admin_token)
     return folder.admin_token.read_text()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,11 +60,12 @@ async def test_a_first_start_makes_a_key_even_if_another_was_killed_after_it_mad
         assert len(folder.secret_key.read_bytes()) == 32
 
 
-async def test_a_lost_key_of_service_accounts_is_made_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lose", [Path.unlink, lambda file: os.truncate(file, 0)], ids=["missing", "empty"])
+async def test_a_lost_key_of_service_accounts_is_made_anew(tmp_path: Path, lose: Callable[[Path], None]) -> None:
     """Old tokens end with it, and nothing on disk depends on it."""
     folder = folder_in(tmp_path)
     async with Plane.open(folder) as plane:
         before = plane.tokens.keys()
-    folder.token_key.unlink()
+    lose(folder.token_key)
     async with Plane.open(folder) as plane:
         assert plane.tokens.keys() != before

@@ -153,6 +153,8 @@ def test_the_administrators_token_and_the_keys_of_certificates_are_checked(tmp_p
         _admin_token(folder)
     folder.admin_token.chmod(0o600)
     assert _admin_token(folder) == token
+    folder.admin_token.write_text("")
+    assert len(_admin_token(folder)) == len(token), "nobody could log in with an empty token"
     found = certificates(folder.tls)
     found.key.chmod(0o640)
     with pytest.raises(UserError, match=r"server\.key: can be read"):
