@@ -9,6 +9,8 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.definitions import definition
+from support.deadlines import wait_until_async
+from support.definitions import are_established
 from support.message_servers import Inbox
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "wine")
@@ -62,6 +64,7 @@ def settings(inbox: Inbox, **more: str) -> list[Manifest]:
 async def prepare(cluster: EmbeddedCluster, manifests: list[Manifest]) -> None:
     for name in ("applications.argoproj.io", "notebookvalidationjobs.mlops.mlops.dev"):
         await cluster.apply(definition(name), manager="test", force=True)
+    await wait_until_async(lambda: are_established(cluster), "the definitions are established")
     for each in manifests:
         await cluster.create(each)
 

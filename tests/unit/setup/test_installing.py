@@ -24,11 +24,12 @@ from argosy.model.names import ResourceKey
 from argosy.server.identity import attempts, standing
 from argosy.setup.installing import roles
 from argosy.setup.installing.apply import carry_out
-from argosy.setup.installing.manifests import DEFINITIONS, manifests
+from argosy.setup.installing.manifests import manifests
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import Found, Plan, make_plan
 from argosy.setup.installing.survey import LEADS, survey
 from support.deadlines import wait_until_async
+from support.definitions import are_established
 from support.pod_security import refused, refused_by_scc
 
 ROOT = Path(__file__).parents[3]
@@ -66,18 +67,6 @@ async def installed(cluster: Cluster, options: InstallOptions = PLAIN) -> Plan:
     await carry_out(cluster, plan, lambda step: None, 0.0)
     await wait_until_async(partial(are_established, cluster), "the definitions are established")
     return plan
-
-
-async def are_established(cluster: Cluster) -> bool:
-    """The server writes into a definition for a moment after it was made."""
-    names = [ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", name) for name in DEFINITIONS]
-    live = [await cluster.get(name) or {"metadata": {}} for name in names]
-    return all(definition["metadata"].get("finalizers") and is_established(definition) for definition in live)
-
-
-def is_established(definition: Manifest) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or []
-    return ("Established", "True") in {(condition["type"], condition["status"]) for condition in conditions}
 
 
 def changed(plan: Plan) -> set[tuple[str, str, str]]:
