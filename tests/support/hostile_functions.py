@@ -209,3 +209,15 @@ answer = 42
 def make_call(payload):
     """The error number of a system call of syscall_attacks."""
     return syscall_attacks.make_call(payload)
+
+
+def wait_for_lower_priority(payload):
+    """Answer once other processes have the CPU first."""
+    before = own_priority(None)
+    while own_priority(None) == before:
+        time.sleep(0.01)
+    return own_priority(None)
+
+
+def own_priority(payload):
+    return os.getpriority(os.PRIO_PROCESS, 0)

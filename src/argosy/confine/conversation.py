@@ -108,6 +108,8 @@ class Worker:
         self._most_busy = cpu * (CPU_LIVES - 1)
         self.usable = True
         self.is_fresh = True
+        self.has_priority = True
+        self.tenant = ""
         self._loop = asyncio.get_running_loop()
         self._channel = channel
         self._inbox = wire.Inbox(1 << 20)
@@ -123,7 +125,7 @@ class Worker:
 
     def is_worn(self) -> bool:
         """Whether another worker should take the next call."""
-        return not self.usable or self._calls >= _CALLS_OF_A_LIFE or self._is_out_of_time()
+        return not self.usable or not self.has_priority or self._calls >= _CALLS_OF_A_LIFE or self._is_out_of_time()
 
     def _is_out_of_time(self) -> bool:
         # A worker has one thread, so it used less CPU than time. What is kept back is enough for one more call.

@@ -1,6 +1,6 @@
 """The fork server: a small process that loads trusted modules once and forks a confined worker on demand.
 
-In: control frames (load, fork, kill). Out: one reply to each load and fork, and a notice for each worker that ended.
+In: control frames (load, fork, lower, kill). Out: one reply to each load and fork, a notice for each ended worker.
 Never: runs a payload itself; outlives its parent; leaves a zombie.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from argosy.confine import jail, landlock, requirement, wire, worker
+from argosy.confine import jail, landlock, priority, requirement, wire, worker
 
 _CONTROL_LIMIT = 1 << 20
 # What the standard library loads late, in the middle of ordinary calls: a worker may be unable to read it by then.
@@ -67,7 +67,7 @@ class ForkServer:
         self._inbox.feed(data)
         for frame in self._inbox.frames():
             order = orjson.loads(frame)
-            {"load": self._load, "fork": self._fork, "kill": self._kill}[order["do"]](order)
+            {"load": self._load, "fork": self._fork, "lower": self._lower, "kill": self._kill}[order["do"]](order)
         return bool(data)
 
     def _load(self, order: dict[str, Any]) -> None:
@@ -110,6 +110,12 @@ class ForkServer:
             worker.serve(channel, report)
         finally:
             os._exit(70)
+
+    def _lower(self, order: dict[str, Any]) -> None:
+        pid = self._workers.get(order["number"])
+        if pid is not None:
+            priority.lower_groups({pid})
+            priority.lower_session(pid)
 
     def _kill(self, order: dict[str, Any]) -> None:
         pid = self._workers.get(order["number"])

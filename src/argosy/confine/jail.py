@@ -63,6 +63,7 @@ def enter(
     missing: list[str] = []
     die_first_when_memory_is_short()
     memory = address_space() + needs["memory"]
+    os.setsid()
     wanted: dict[str, int | tuple[int, int]] = {
         "AS": (memory, memory + _WRITE_FACTOR * needs["output"] + _WRITE_ROOM),
         "CPU": needs["cpu_budget"],  # seconds of the worker's whole life; a call's own is a timer in worker.py
@@ -103,6 +104,7 @@ def enter_as_program(
         "NPROC": needs["processes"] + needs["tasks"],
         "NOFILE": _OPEN_FILES_OF_A_PROGRAM,
     }
+    os.setpgid(0, 0)  # in the launcher's session, whose priority is that of the whole program
     sockets = seccomp.INTERNET_SOCKETS if offline or has_ports else seccomp.NO_SOCKETS
     if needs_unix_sockets:
         sockets |= seccomp.UNIX_SOCKETS
@@ -125,7 +127,6 @@ def _enter(
     missing: list[str],
     users: int | None = None,
 ) -> dict[str, Any]:
-    os.setsid()
     os.umask(0o077)
     # Before the user changes (no_new_privs) and before Landlock (reads /proc).
     _prctl(_SET_NO_NEW_PRIVS, 1)

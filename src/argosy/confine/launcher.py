@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from argosy.confine import cgroup, descendants, jail, landlock, requirement, room
+from argosy.confine import cgroup, descendants, jail, landlock, priority, requirement, room
 
 TYPE_CHECKING = False  # as in __init__
 if TYPE_CHECKING:
@@ -256,7 +256,9 @@ def _watch(order: dict[str, Any], control: int, child: int) -> str:
     poller.register(control, select.POLLIN)
     if hasattr(os, "pidfd_open"):
         poller.register(os.pidfd_open(child), select.POLLIN)
-    wait, looked = 0.01, time.monotonic()
+    wait = 0.01
+    started = looked = time.monotonic()
+    has_priority = not order.get("is_resident")
     while True:
         if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return ""
@@ -265,12 +267,26 @@ def _watch(order: dict[str, Any], control: int, child: int) -> str:
                 return "gone"
             if number == control:
                 _ask_to_end(child, order["alone"])
+        if has_priority and time.monotonic() - started >= priority.LONG_SECONDS:
+            has_priority = False
+            _lower_priority()
         if time.monotonic() - looked >= wait:
             began = time.monotonic()
             if found := _excess(order):
                 return found
             looked = time.monotonic()
             wait = max(order.get("look", _LOOK), 10 * (looked - began))  # many files take long to count
+
+
+def _lower_priority() -> None:
+    groups = set()
+    for pid in descendants.of(os.getpid()):
+        try:
+            groups.add(os.getpgid(pid))
+        except ProcessLookupError:
+            continue
+    priority.lower_groups(groups - {os.getpgrp()})
+    priority.lower_session()
 
 
 def _hangs_up(control: int) -> bool:

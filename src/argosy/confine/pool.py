@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from argosy.confine.conversation import CPU_LIVES, Batch, Ending, Worker
 from argosy.confine.fair_slots import RESERVE, FairSlots
 from argosy.confine.limits import Confinement, Limits
+from argosy.confine.priority import LONG_SECONDS
 from argosy.confine.refusals import CrashError, RefusedError, death, over_limit
 from argosy.confine.server import Server
 from argosy.model.errors import ArgosyError, TransientError
@@ -65,8 +66,8 @@ class Pool:
             return batch.answers
         self._settle()
         while not batch.is_complete():  # a call that was ended goes to the end of the line before the next begins
-            async with self._slots.hold():
-                await self._converse(module, batch)
+            async with self._slots.hold() as slot:
+                await self._converse(module, batch, slot.tenant.name)
         return batch.answers
 
     async def start(self) -> Confinement:
@@ -103,9 +104,10 @@ class Pool:
         """What was put in force in the newest worker."""
         return self._confinement
 
-    async def _converse(self, module: str, batch: Batch) -> None:
-        worker = await self._worker_for(module, batch.limits)
+    async def _converse(self, module: str, batch: Batch, tenant: str) -> None:
+        worker = await self._worker_for(module, batch.limits, tenant)
         ending = None
+        slowness = asyncio.get_running_loop().call_later(LONG_SECONDS, self._lower_priority, worker)
         try:
             ending = await worker.converse(batch)
             if batch.is_complete():
@@ -114,10 +116,17 @@ class Pool:
             await self._explain(ending, worker, batch)
             batch.rewind()
         finally:
+            slowness.cancel()
             if ending is Ending.COMPLETE and not self._closed:
                 self._keep(_needs(batch.limits), worker)
             else:
                 self._retire(worker)
+
+    def _lower_priority(self, worker: Worker) -> None:
+        """Quick calls go first from now on. A priority cannot be raised again, so this is the worker's last call."""
+        worker.has_priority = False
+        if (server := self._all.get(worker)) is not None:
+            server.lower_priority(worker.number)
 
     async def _explain(self, ending: Ending, worker: Worker, batch: Batch) -> None:
         """Give the call that was being worked on its error."""
@@ -136,21 +145,43 @@ class Pool:
             if worker.is_fresh or status != -signal.SIGKILL:  # an idle worker is the first that a system kills
                 batch.answer(death(status, batch.limits, batch.function))
 
-    async def _worker_for(self, module: str, limits: Limits) -> Worker:
+    async def _worker_for(self, module: str, limits: Limits, tenant: str) -> Worker:
         server = await self._running()
         if module not in server.loaded:
             async with self._starting:
                 if module not in server.loaded:
                     await server.load([module])
         needs = _needs(limits)
-        for position in range(len(self._idle) - 1, -1, -1):
-            known, worker = self._idle[position]
-            if known == needs and worker.generation >= server.loaded[module] and worker.usable:
-                del self._idle[position]
-                return worker
-        while self._idle and self._slots.running + len(self._idle) > self._size:
-            self._retire(self._idle[0][1])
-        return await self._fork(server, needs)
+        worker = self._find_idle(needs, server.loaded[module], tenant)
+        if worker is None:
+            self._make_room(tenant)
+            worker = await self._fork(server, needs)
+        worker.tenant = tenant
+        return worker
+
+    def _find_idle(self, needs: Needs, generation: int, tenant: str) -> Worker | None:
+        """Prefer the tenant's own worker; leave those of others to them while there is room for one more."""
+        fit = [
+            worker for known, worker in self._idle
+            if known == needs and worker.generation >= generation and worker.usable
+        ]  # fmt: skip
+        own = [worker for worker in fit if worker.tenant == tenant]
+        if not fit or (not own and self._has_room(tenant)):
+            return None
+        worker = (own or fit)[-1]
+        self._idle = [(known, other) for known, other in self._idle if other is not worker]
+        return worker
+
+    def _has_room(self, tenant: str) -> bool:
+        """True if one more worker may be forked. The reserve is for when another tenant has one."""
+        is_alone = all(worker.tenant == tenant for _, worker in self._idle)
+        return self._slots.running + len(self._idle) <= self._size + (0 if is_alone else RESERVE)
+
+    def _make_room(self, tenant: str) -> None:
+        """End idle workers, the tenant's own first."""
+        while self._idle and not self._has_room(tenant):
+            idle = [worker for _, worker in self._idle]
+            self._retire(next((worker for worker in idle if worker.tenant == tenant), idle[0]))
 
     async def _fork(self, server: Server, needs: Needs) -> Worker:
         generation = server.generation

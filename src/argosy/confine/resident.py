@@ -164,7 +164,7 @@ async def start(
     place, room = stack.enter_context(workshop(around.scratch))
     try:
         order = {**order_for(argv, folder, readable, place, room, around.env, limits), "look": LOOK}
-        order.update(ports=list(around.ports), mounts=list(around.mounts), extras=list(around.extras))
+        order.update(is_resident=True, ports=list(around.ports), mounts=list(around.mounts), extras=list(around.extras))
         order.update(needs_unix_sockets=around.needs_unix_sockets)
         order.update(counted=list(map(os.path.abspath, around.counted)))
         order["leftovers"] += map(str, around.disposable)

@@ -73,6 +73,11 @@ class Server:
             raise TransientError("confine: this process has too many open files")
         return number, socket.socket(fileno=reply["descriptor"])
 
+    def lower_priority(self, number: int) -> None:
+        """Let other processes have the CPU first; this cannot be taken back."""
+        if self.alive:
+            self._write({"do": "lower", "number": number})
+
     def kill(self, number: int) -> None:
         """End a worker; the fork server does it, because only it knows for sure whose pid that is."""
         self._deaths.pop(number, None)
