@@ -268,8 +268,7 @@ def _watch(order: dict[str, Any], control: int, child: int) -> str:
             if number == control:
                 _ask_to_end(child, order["alone"])
         if has_priority and time.monotonic() - started >= priority.LONG_SECONDS:
-            has_priority = False
-            _lower_priority()
+            has_priority = not _lower_priority()
         if time.monotonic() - looked >= wait:
             began = time.monotonic()
             if found := _excess(order):
@@ -278,15 +277,19 @@ def _watch(order: dict[str, Any], control: int, child: int) -> str:
             wait = max(order.get("look", _LOOK), 10 * (looked - began))  # many files take long to count
 
 
-def _lower_priority() -> None:
+def _lower_priority() -> bool:
+    """False if the program has not started yet: it is in no group of its own."""
     groups = set()
     for pid in descendants.of(os.getpid()):
         try:
             groups.add(os.getpgid(pid))
         except ProcessLookupError:
             continue
-    priority.lower_groups(groups - {os.getpgrp()})
-    priority.lower_session()
+    groups.discard(os.getpgrp())
+    priority.lower_groups(groups)
+    if groups:
+        priority.lower_session()
+    return bool(groups)
 
 
 def _hangs_up(control: int) -> bool:
