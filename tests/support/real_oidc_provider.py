@@ -24,10 +24,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from argosy.apiserver.tls import certificates
 from support.deadlines import HANG_SECONDS
+from support.oidc_login import CALLBACK
 
 PACKAGES = Path(__file__).parents[2] / ".venv/oidc"
 SCRIPT = Path(__file__).with_name("oidc_provider_server.mjs")
-CLIENT, CLIENT_SECRET, CALLBACK = "argosy", "a secret of the client", "https://argosy.example/auth/callback"
+CLIENT, CLIENT_SECRET = "argosy", "a secret of the client"
 MAX_REDIRECTS = 10
 is_installed = (PACKAGES / "node_modules/oidc-provider").is_dir() and shutil.which("node") is not None
 

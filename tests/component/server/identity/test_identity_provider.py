@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import ssl
@@ -10,58 +11,36 @@ from collections.abc import AsyncIterator, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from argosy.model.manifest import dump
-from argosy.server.identity.caller import BadLogin, Caller
+from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.oidc import NotVouched, person_of
 from argosy.server.identity.provider import read_provider
 from support.deadlines import HANG_SECONDS
 from support.identities import Room, identity_room
+from support.oidc_login import CALLBACK, LoginScene
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider
 
 pytestmark = pytest.mark.anyio
-CALLBACK = "https://argosy.example/auth/callback"
 
 
-class Scene:
+def visit(provider: IdentityProvider, url: str) -> str:
+    parts = urlsplit(url)
+    context = ssl.create_default_context(cadata=provider.authority)
+    connection = http.client.HTTPSConnection("127.0.0.1", parts.port, context=context, timeout=HANG_SECONDS)
+    connection.request("GET", f"{parts.path}?{parts.query}")
+    location = connection.getresponse().headers["Location"]
+    connection.close()
+    return location
+
+
+class Scene(LoginScene[IdentityProvider]):
     def __init__(self, room: Room, provider: IdentityProvider) -> None:
-        self.room, self.provider = room, provider
+        super().__init__(room, provider, functools.partial(visit, provider), client=CLIENT, secret=CLIENT_SECRET)
         self.key = provider.key
-
-    async def configure(self, **changes: Any) -> None:
-        usual = {
-            "name": "Sea Passes", "issuer": self.provider.url, "clientID": CLIENT, "clientSecret": "$oidc.clientSecret",
-            "requestedScopes": ["openid", "email", "groups"], "rootCA": self.provider.authority,
-        }  # fmt: skip
-        given = {name: value for name, value in {**usual, **changes}.items() if value is not None}
-        await self.room.secrets(oidc__clientSecret=CLIENT_SECRET)
-        await self.room.settings(oidc__config=dump(given))
-
-    async def go(self) -> tuple[str, dict[str, str]]:
-        """As a browser does: to the provider and back; the cookie, and what it comes back with."""
-        going = await self.room.identities.signing_in.leave(CALLBACK, "/apps/argocd/x")
-        parts = urlsplit(going.where)
-        context = ssl.create_default_context(cadata=self.provider.authority)
-        connection = http.client.HTTPSConnection("127.0.0.1", parts.port, context=context, timeout=HANG_SECONDS)
-        connection.request("GET", f"{parts.path}?{parts.query}")
-        location = connection.getresponse().headers["Location"]
-        connection.close()
-        assert location.startswith(CALLBACK)
-        return going.cookie, {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
-
-    async def back(self, cookie: str, brought: dict[str, str]) -> str:
-        signing_in = self.room.identities.signing_in
-        found = await signing_in.come_back(cookie, brought["state"], brought["code"], brought.get("iss", ""))
-        return found.token
-
-    async def sign_in(self) -> Caller:
-        caller = await self.room.who(await self.back(*await self.go()), "argosy-1")
-        assert caller is not None
-        return caller
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from argosy.model.manifest import dump
-from argosy.server.identity.caller import BadLogin, Caller
-from support.identities import Room, identity_room
+from argosy.server.identity.caller import BadLogin
+from support.identities import identity_room
+from support.oidc_login import CALLBACK, LoginScene
 from support.real_oidc_provider import (
-    CALLBACK,
     CLIENT,
     CLIENT_SECRET,
     RealProvider,
@@ -29,38 +29,12 @@ pytestmark = [
 IN_ID_TOKEN = {"groups": {"essential": True}, "email": None, "email_verified": None}
 
 
-class Scene:
-    def __init__(self, room: Room, provider: RealProvider) -> None:
-        self.room, self.provider = room, provider
+Scene = LoginScene[RealProvider]
 
-    async def configure(self, **changes: Any) -> None:
-        usual = {
-            "name": "SSO", "issuer": self.provider.url, "clientID": CLIENT, "clientSecret": "$oidc.clientSecret",
-            "requestedScopes": ["openid", "email", "groups"], "requestedIDTokenClaims": IN_ID_TOKEN,
-            "rootCA": self.provider.authority,
-        }  # fmt: skip
-        given = {name: value for name, value in {**usual, **changes}.items() if value is not None}
-        await self.room.secrets(oidc__clientSecret=CLIENT_SECRET)
-        await self.room.settings(oidc__config=dump(given))
 
-    async def go(self) -> tuple[str, dict[str, str]]:
-        """A new browser to the provider's page and back: the cookie, and what it comes back with."""
-        self.provider.cookies.clear()
-        going = await self.room.identities.signing_in.leave(CALLBACK, "/applications")
-        back = self.provider.visit(going.where)
-        assert back.startswith(CALLBACK), back
-        return going.cookie, {name: values[0] for name, values in parse_qs(urlsplit(back).query).items()}
-
-    async def back(self, cookie: str, brought: dict[str, str]) -> str:
-        found = await self.room.identities.signing_in.come_back(
-            cookie, brought["state"], brought["code"], brought.get("iss", "")
-        )
-        return found.token
-
-    async def sign_in(self) -> Caller:
-        caller = await self.room.who(await self.back(*await self.go()), "argosy-1")
-        assert caller is not None
-        return caller
+def visit_anew(provider: RealProvider, url: str) -> str:
+    provider.cookies.clear()
+    return provider.visit(url)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +47,10 @@ async def at_home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sce
     folder: Path = tmp_path_factory.mktemp("oidc")
     with real_oidc_provider(folder / "tls") as provider:
         async with identity_room(folder / "room") as room:
-            yield Scene(room, provider)
+            yield LoginScene(
+                room, provider, functools.partial(visit_anew, provider), client=CLIENT, secret=CLIENT_SECRET,
+                requestedIDTokenClaims=IN_ID_TOKEN,
+            )  # fmt: skip
 
 
 @pytest.fixture

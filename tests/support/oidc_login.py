@@ -1,0 +1,62 @@
+"""The two halves of a login at an OpenID provider, as a server and a browser do them.
+
+In: a Room, a provider, and how a browser visits its page. Out: cookies, codes, tokens and callers. Never: which answers
+of the provider are right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+from argosy.model.manifest import dump
+from argosy.server.identity.caller import Caller
+from support.identities import Room
+
+CALLBACK = "https://argosy.example/auth/callback"
+
+
+class Provider(Protocol):
+    url: str
+    authority: str  # PEM
+
+
+ProviderT = TypeVar("ProviderT", bound=Provider)
+
+
+class LoginScene(Generic[ProviderT]):
+    """`visit` goes to an address of the provider as a new browser; it returns the address that it is sent back to."""
+
+    def __init__(
+        self, room: Room, provider: ProviderT, visit: Callable[[str], str], *, client: str, secret: str, **config: Any
+    ) -> None:
+        self.room, self.provider = room, provider
+        self._visit, self._client_secret = visit, secret
+        self._config = {
+            "name": "SSO", "issuer": provider.url, "clientID": client, "clientSecret": "$oidc.clientSecret",
+            "requestedScopes": ["openid", "email", "groups"], "rootCA": provider.authority, **config,
+        }  # fmt: skip
+
+    async def configure(self, **changes: Any) -> None:
+        """Set `oidc.config` of the server; a change to None leaves a field out."""
+        config = {name: value for name, value in {**self._config, **changes}.items() if value is not None}
+        await self.room.secrets(oidc__clientSecret=self._client_secret)
+        await self.room.settings(oidc__config=dump(config))
+
+    async def go(self) -> tuple[str, dict[str, str]]:
+        """Send a browser to the provider and back; return its cookie, and the parameters that it comes back with."""
+        login = await self.room.identities.signing_in.leave(CALLBACK, "/applications")
+        location = self._visit(login.where)
+        assert location.startswith(CALLBACK), location
+        return login.cookie, {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
+
+    async def back(self, cookie: str, brought: dict[str, str]) -> str:
+        signing_in = self.room.identities.signing_in
+        session = await signing_in.come_back(cookie, brought["state"], brought["code"], brought.get("iss", ""))
+        return session.token
+
+    async def sign_in(self) -> Caller:
+        caller = await self.room.who(await self.back(*await self.go()), "argosy-1")
+        assert caller is not None
+        return caller
