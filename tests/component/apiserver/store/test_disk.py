@@ -267,15 +267,25 @@ def test_an_older_store_is_migrated_step_by_step(path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("read", ["events", "live", "live_revisions"])
 def test_a_damaged_row_does_not_keep_the_snapshot_of_the_reader(path: Path, read: str) -> None:
-    """A snapshot that is kept would keep the write-ahead log from being emptied for ever."""
+    """A snapshot that is kept would keep the write-ahead log from being emptied for ever.
+
+    The test holds on to the cursors, as an interpreter does that frees them later: only closing them ends the snapshot.
+    """
 
     async def write(store: Store) -> None:
         await fill(store, "a", "b", "c")
+
+    cursors: list[apsw.Cursor] = []
+
+    def hold_cursor(connection: apsw.Connection) -> apsw.Cursor:
+        cursors.append(apsw.Cursor(connection))
+        return cursors[-1]
 
     with_store(path, write)
     writer = database_module.open_writer(path)
     writer.execute("UPDATE history SET name = CAST(x'ff' AS TEXT) WHERE rev = 2")
     reader = database_module.open_reader(path)
+    reader.cursor_factory = hold_cursor
     table = history_module.History(None, frozenset())
     reader.execute("BEGIN")
     with pytest.raises((Damage, UnicodeDecodeError)) as caught:
@@ -286,6 +296,7 @@ def test_a_damaged_row_does_not_keep_the_snapshot_of_the_reader(path: Path, read
         else:
             history_module.live_revisions(reader, 3)
     reader.execute("COMMIT")
+    assert cursors
     assert reader.txn_state("main") == apsw.SQLITE_TXN_NONE, caught.value
     reader.close()
     writer.close()
