@@ -1,15 +1,34 @@
-"""CustomResourceDefinitions of an embedded cluster.
+"""CustomResourceDefinitions: one to try schemas with, and whether a server is done with its own.
 
-In: a cluster. Out: whether the server is done with its definitions. Never: waits by itself.
+In: the schema of a spec, or a cluster. Out: a definition, or a verdict. Never: waits by itself.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from argosy.cluster import Cluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
 
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+def thing_definition(**spec_properties: Any) -> Manifest:
+    """The definition of `things.example.com`, whose spec has these properties."""
+    spec = {"type": "object", "properties": spec_properties}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
 
 
 async def are_established(cluster: Cluster) -> bool:

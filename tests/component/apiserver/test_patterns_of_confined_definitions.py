@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from argosy.apiserver.rules import Rules
+from argosy.model.manifest import Manifest
+from support.definitions import thing_definition
 
 pytestmark = pytest.mark.anyio
 
 
-def definition(pattern: str) -> dict[str, Any]:
-    text = {"type": "string", "pattern": pattern, "x-kubernetes-validations": [{"rule": "self != 'never'"}]}
-    spec = {"type": "object", "properties": {"text": text}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
-        "spec": {
-            "group": "example.com",
-            "names": {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"},
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-                }
-            ],
-        },
-    }
+def definition(pattern: str) -> Manifest:
+    return thing_definition(
+        text={"type": "string", "pattern": pattern, "x-kubernetes-validations": [{"rule": "self != 'never'"}]}
+    )
 
 
 async def test_a_pattern_is_judged_alike_in_a_confined_worker() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import re2
@@ -13,8 +12,10 @@ from hypothesis import strategies as st
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import Invalid
+from argosy.model.manifest import Manifest
 from argosy.schema.custom import patterns
 from argosy.schema.custom.kind import CustomKind, custom_kinds
+from support.definitions import thing_definition
 from support.examples import examples
 
 RECORD = json.loads((Path(__file__).parents[2] / "data" / "go-patterns.json").read_text())
@@ -77,20 +78,8 @@ def test_a_large_class_that_is_repeated_is_taken_as_in_go() -> None:
     assert not patterns.matches(r"^\pL{100}$", "é" * 99)
 
 
-def definition_of(pattern: str) -> dict[str, Any]:
-    items = {"type": "array", "items": {"type": "string", "pattern": pattern}}
-    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"items": items}}}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
-        "spec": {
-            "group": "example.com",
-            "names": {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
+def definition_of(pattern: str) -> Manifest:
+    return thing_definition(items={"type": "array", "items": {"type": "string", "pattern": pattern}})
 
 
 def custom_kind(pattern: str) -> CustomKind:
