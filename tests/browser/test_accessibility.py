@@ -13,7 +13,7 @@ from support.demo import Demo, demo
 from support.full_site import World, world
 
 Opens = Callable[..., Any]
-pytestmark = pytest.mark.tier("all")  # test_apps_pages.py looks at one page with axe-core in every run
+pytestmark = pytest.mark.tier("all")  # test_gallery.py looks at one page with axe-core in every run
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 APP = "/apps/openshift-gitops/llmops-staging"

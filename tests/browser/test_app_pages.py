@@ -186,6 +186,7 @@ def test_a_ref_that_cannot_be_rendered_is_told_with_its_file(page: Any) -> None:
     assert "missing.yaml" in page.inner_text("main")
 
 
+@pytest.mark.tier("all")
 def test_the_operation_pins_what_it_waits_for_and_goes_on_before_the_eyes(site: World, open_page: OpenPage) -> None:
     one, other = a_page(site, open_page), a_page(site, open_page)
     for each in (one, other):
@@ -219,6 +220,7 @@ def test_logs_are_filtered_and_nothing_in_them_is_markup(page: Any) -> None:
     assert page.locator("#log .pod").count() == 0  # there is one container only
 
 
+@pytest.mark.tier("all")
 def test_the_log_of_one_container_is_chosen_and_downloaded(page: Any) -> None:
     page.goto(f"{WEB}/logs")
     page.select_option("#pod", "web-1")
@@ -442,6 +444,7 @@ def test_what_is_wide_fits_a_phone(site: World, open_page: OpenPage) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
 
 
+@pytest.mark.tier("all")
 def test_keys_lead_through_an_application(page: Any) -> None:
     page.goto(WEB)
     for key, place in (

@@ -74,7 +74,6 @@ def test_a_row_is_refreshed_where_it_stands(page: Any) -> None:
     assert "Refresh asked for" in page.inner_text("#said")
 
 
-@pytest.mark.tier("test")
 def test_filters_are_in_the_address_and_can_be_taken_away(page: Any) -> None:
     page.goto("/apps")
     page.locator("#facet-health summary").click()

@@ -144,6 +144,7 @@ def test_rows_are_walked_with_j_and_k(tab: Any, gallery_site: Gallery) -> None:
     assert tab.evaluate("document.activeElement.closest('[data-row]').id") == "a-argocd-fraud-staging"
 
 
+@pytest.mark.tier("all")
 def test_a_tree_is_one_stop_and_walked_with_arrows(tab: Any, gallery_site: Gallery) -> None:
     tab.goto(f"{gallery_site.url}/gallery")
     assert tab.locator("[role=tree] [tabindex='0']").count() == 1
@@ -155,6 +156,7 @@ def test_a_tree_is_one_stop_and_walked_with_arrows(tab: Any, gallery_site: Galle
     assert tab.evaluate("document.activeElement.ariaExpanded") == "false"
 
 
+@pytest.mark.tier("all")
 def test_the_palette_asks_the_server(tab: Any, gallery_site: Gallery) -> None:
     gallery_site.found = [
         {"kind": "application", "text": "fraud", "url": "/apps/argocd/fraud"},
@@ -221,6 +223,7 @@ HIDE = """() => {
 SHOW = "() => { window.isBehind = false; document.dispatchEvent(new Event('visibilitychange')); }"
 
 
+@pytest.mark.tier("all")
 def test_a_server_that_refuses_is_said_to_be_away(tab: Any, gallery_site: Gallery) -> None:
     tab.expected += ["503", "Failed to load resource"]
     tab.clock.install()

@@ -216,6 +216,7 @@ def asked_pages() -> list[str]:
     return found
 
 
+@pytest.mark.tier("all")
 def test_a_careless_page_is_caught(trap: Trap) -> None:
     trap.page.goto("/careless")
     until(lambda: bool(trap.ran()), trap)

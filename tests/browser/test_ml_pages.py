@@ -95,7 +95,6 @@ def test_what_somebody_may_not_see_is_nowhere(visit: Callable[..., Any]) -> None
     assert "nothing here" in page.title()
 
 
-@pytest.mark.tier("test")
 def test_a_model_that_fails_shows_it_in_two_windows_at_once(visit: Callable[..., Any], site: MachinesWorld) -> None:
     one, other = visit("/models/ml/fraud"), visit("/models")
     for page in (one, other):
@@ -255,7 +254,6 @@ def test_who_may_only_look_at_environments_has_no_buttons(visit: Callable[..., A
 # -- everywhere --
 
 
-@pytest.mark.tier("test")
 def test_activity_is_filtered_by_its_address(visit: Callable[..., Any]) -> None:
     page = visit("/activity?kind=sync")
     assert set(page.locator("#happenings .source .tag").all_inner_texts()) == {"sync"}

@@ -43,7 +43,6 @@ def visit(site: MachinesWorld, open_page: Callable[..., Any]) -> Callable[..., A
     return go
 
 
-@pytest.mark.tier("test")
 def test_settings_lead_to_every_section(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/settings")
     addresses = page.locator(".sections a").evaluate_all("all => all.map(each => each.getAttribute('href'))")
@@ -152,7 +151,6 @@ def test_a_repository_is_removed(visit: Callable[..., Any], site: MachinesWorld)
     assert "argocd.argoproj.io/secret-type" not in (left["metadata"].get("labels") or {})
 
 
-@pytest.mark.tier("test")
 def test_a_token_is_shown_once_and_can_be_revoked(visit: Callable[..., Any], site: MachinesWorld) -> None:
     site.run(_prepared(site))
     page = visit("/settings/accounts")

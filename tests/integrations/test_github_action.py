@@ -157,7 +157,7 @@ class Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def host() -> Iterator[Host]:
     with Host() as host:
-        threading.Thread(target=host.serve_forever, daemon=True).start()
+        threading.Thread(target=host.serve_forever, args=(0.01,), daemon=True).start()
         yield host
         host.shutdown()
 

@@ -10,8 +10,8 @@ import pytest
 from support.kubectl_transcripts import Outcome, Scenario, cases, complaints, oracle_kubectl
 
 Played = dict[str, list[Outcome]]
-# get, apply, diff, delete and wait; each row is a process
-SCENARIOS_IN_MAKE_TEST = {"apply", "namespaces"}
+# get, apply, create, delete and wait; each row is a process
+SCENARIOS_IN_MAKE_TEST = {"prune", "namespaces"}
 
 
 @pytest.fixture(scope="module")

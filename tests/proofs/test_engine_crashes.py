@@ -27,6 +27,7 @@ async def test_a_killed_engine_repeats_nothing_and_forgets_nothing(
     assert not wrong, f"{len(wrong)} of {count}:\n" + "\n".join(wrong[:5])
 
 
+@pytest.mark.tier("all", "prove")
 async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The proof proves something: without the mark of the operation on them, hooks run again after a kill."""
     scene = SCENES["phases"]

@@ -195,6 +195,7 @@ life.Surroundings = lambda **given: made(**{**given, "disposable": []})
 """
 
 
+@pytest.mark.tier("all", "prove")
 async def test_files_that_are_left_after_a_kill_are_found(tmp_path: Path, place: Path) -> None:
     """The launcher of a notebook is not told which folders to remove when argosy cannot."""
     with pytest.raises(AssertionError, match=r"it is left after the kill: .*work"):

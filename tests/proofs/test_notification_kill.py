@@ -137,6 +137,7 @@ Notifier._write = forget
 """
 
 
+@pytest.mark.tier("all", "prove")
 def test_a_sender_that_does_not_record_what_it_sends_is_found_out(tmp_path: Path, rng: random.Random) -> None:
     with pytest.raises(AssertionError, match="arrived more than once: "):
         prove(tmp_path, rng, range(1), bug=FORGETFUL)

@@ -202,6 +202,7 @@ async def test_a_right_that_a_deed_does_not_need_is_found(scene: Scene) -> None:
         await fails_without(scene, server_right("*", "delete"), deeds.lists_applications)
 
 
+@pytest.mark.tier("all", "prove")
 async def test_a_right_too_few_is_found(scene: Scene) -> None:
     """Roles that do not let the server make projects."""
     async with scene.without(server_right("appprojects", "create")):

@@ -126,6 +126,7 @@ async def test_a_session_that_signs_out_takes_its_streams_with_it(world: SignedI
     streams[2].close()
 
 
+@pytest.mark.tier("all", "prove")
 async def test_a_server_that_looks_only_at_the_age_of_a_token_is_found_out(
     world: SignedInWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -241,6 +241,7 @@ _Draft.run = lambda self, operation: _STEPS[operation["op"]](self, operation)
 """
 
 
+@pytest.mark.tier("all", "prove")
 def test_a_server_that_trusts_the_steps_of_a_patch_is_found_out(tmp_path: Path, rng: random.Random) -> None:
     with pytest.raises(AssertionError, match=r"a fault of the server: .*json-patch.*in <lambda>.*(Key|Type)Error"):
         prove(tmp_path / "data", rng, 2_000, bug=TRUSTING)

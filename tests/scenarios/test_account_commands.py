@@ -48,6 +48,7 @@ async def server(scene: Scene) -> Identities:
     return made
 
 
+@pytest.mark.tier("all")
 async def test_accounts_are_listed_as_argocd_lists_them(scene: Scene) -> None:
     assert (await scene.argosy("account", "list")).out.splitlines() == [
         "NAME   ENABLED  CAPABILITIES",

@@ -178,6 +178,7 @@ async def test_a_dry_run_tells_all_and_writes_nothing(one: Scene, other: Scene, 
     assert "~ ConfigMap argocd-cm in argocd\n    data.timeout.reconciliation: 90s is added\n" in refused.out
 
 
+@pytest.mark.tier("all")
 async def test_what_the_file_does_not_have_is_pruned_where_that_is_asked_for_and_what_it_manages_stays(
     one: Scene, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ async def twice_delivered(desk: Scene, **spec: Any) -> tuple[str, str]:
     return first, second
 
 
+@pytest.mark.tier("all")
 async def test_an_application_is_created_from_flags_and_again_is_unchanged(desk: Scene) -> None:
     words = (
         "app", "create", "models", "--repo", desk.repository.url, "--path", "app", "--revision", "main",
@@ -77,6 +78,7 @@ async def test_an_application_that_lacks_a_repository_is_not_written(desk: Scene
     assert (await desk.argosy("app", "list", "-o", "name")).out.strip() == ""
 
 
+@pytest.mark.tier("all")
 async def test_set_changes_what_is_named_and_unset_takes_it_away(desk: Scene) -> None:
     await desk.deliver()
     said = await desk.argosy(
@@ -313,6 +315,7 @@ async def test_one_resource_is_synced_by_itself_and_a_wrong_one_is_refused(desk:
     assert said.code == 2 and "manages nothing like :Secret:*" in said.err
 
 
+@pytest.mark.tier("all")
 async def test_a_dry_run_changes_nothing_and_says_so(desk: Scene) -> None:
     await desk.deliver()
     await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")

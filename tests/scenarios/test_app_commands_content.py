@@ -118,6 +118,7 @@ async def test_manifests_are_those_of_git_in_their_namespace(desk: Scene) -> Non
     assert names.out == "configmap/settings\n"
 
 
+@pytest.mark.tier("all")
 async def test_the_tree_shows_objects_with_what_they_own(desk: Scene) -> None:
     await delivered(desk, predictor=DEPLOYMENT)
     owner = await desk.get("apps/Deployment", "predictor") or {}

@@ -129,7 +129,7 @@ def test_an_alias_bomb_is_refused(furnished: Sandbox, bomb: bytes) -> None:
     before = furnished.memory()
     send(furnished, "POST", CONFIGMAPS, bomb, YAML, 400)
     assert "alias" in send(furnished, "PATCH", f"{CONFIGMAPS}/b?fieldManager=m", bomb, APPLY, 400)["message"]
-    assert furnished.memory() - before < 100 * MEGABYTE
+    assert furnished.memory() - before < 256 * MEGABYTE, "without a limit it takes more"
 
 
 LARGE = {

@@ -112,6 +112,7 @@ def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
     assert "prod" not in both.argosy("list").out
 
 
+@pytest.mark.tier("all")
 def test_rotate_makes_a_new_token_and_revokes_the_old(both: Both) -> None:
     assert both.add("--name", "prod", "-y").code == 0
     old = both.token()

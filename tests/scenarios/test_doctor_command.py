@@ -63,6 +63,7 @@ async def versions(desk: Scene) -> dict[str, str]:
     return found
 
 
+@pytest.mark.tier("all")
 async def test_an_installation_that_is_well_is_told_so_and_nothing_is_written(desk: Scene) -> None:
     await desk.settled()
     before = await versions(desk)

@@ -78,6 +78,7 @@ async def data(desk: Scene, *words: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.tier("all")
 async def test_an_object_that_lives_as_git_asks_is_told_so(looked_at: Scene) -> None:
     said = await looked_at.argosy("explain", "cm/settings")
     assert said.code == 0, said.err

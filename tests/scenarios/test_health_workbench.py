@@ -201,6 +201,7 @@ def test_the_report_of_a_tree_has_exactly_the_promised_fields(files: Path) -> No
     ] * 2
 
 
+@pytest.mark.tier("all")
 def test_the_report_for_ci_is_xml(files: Path) -> None:
     (files / "bad.lua").write_text('error("<&\\0\\1>")')
     tree = rule_folder(files, message="served")
@@ -344,6 +345,7 @@ def watching(files: Path) -> Iterator[Watching]:
         process.stdout.close()
 
 
+@pytest.mark.tier("all")
 def test_a_saved_script_is_run_again_and_a_half_saved_one_ends_nothing(watching: Watching, files: Path) -> None:
     watching.wait_for("Healthy")
     watching.wait_for("watching; Ctrl-C ends it")

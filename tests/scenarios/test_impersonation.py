@@ -11,6 +11,7 @@ import pytest
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from support.engine import Room, conditions, config_map, engine_room
+from support.tiers import in_test_all
 
 HERE = "https://kubernetes.default.svc"
 ON = {"application.sync.impersonation.enabled": "true"}
@@ -93,6 +94,7 @@ async def test_a_sync_has_the_rights_of_the_account_and_no_others(room: Room) ->
     assert USER in result["message"] and "forbidden" in result["message"].lower()
 
 
+@pytest.mark.tier("all")
 async def test_hooks_act_as_the_account(room: Room) -> None:
     await allow(room, [*READ, *WRITE])
     await room.project(destinationServiceAccounts=[ACCOUNT])
@@ -108,6 +110,7 @@ async def test_hooks_act_as_the_account(room: Room) -> None:
     assert await room.get("batch/Job", "migrate") and await room.get("ConfigMap", "settings") is None
 
 
+@pytest.mark.tier("all")
 async def test_a_sync_without_the_rights_to_read_is_not_retried(room: Room) -> None:
     await allow(room, WRITE, ("configmaps", "jobs"))
     await room.project(destinationServiceAccounts=[ACCOUNT])
@@ -119,7 +122,10 @@ async def test_a_sync_without_the_rights_to_read_is_not_retried(room: Room) -> N
     assert "Retrying" not in state(app)["message"] and not state(app).get("retryCount")
 
 
-@pytest.mark.parametrize("change", ["the entry is removed", "impersonation is enabled", "with server-side diff"])
+@pytest.mark.parametrize(
+    "change",
+    ["the entry is removed", in_test_all("impersonation is enabled"), in_test_all("with server-side diff")],
+)
 async def test_a_terminated_sync_waits_for_an_account_to_remove_its_hooks_with(room: Room, change: str) -> None:
     if change == "impersonation is enabled":
         await room.configure({"application.sync.impersonation.enabled": "false"})
@@ -146,6 +152,7 @@ async def test_a_terminated_sync_waits_for_an_account_to_remove_its_hooks_with(r
     await room.until_gone("batch/Job", "migrate")
 
 
+@pytest.mark.tier("all")
 async def test_prune_and_deletion_act_as_the_account(room: Room) -> None:
     await allow(room, [*READ, *WRITE])
     await room.project(destinationServiceAccounts=[ACCOUNT])

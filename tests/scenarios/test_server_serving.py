@@ -181,6 +181,7 @@ async def test_a_renewed_certificate_is_served_without_a_restart(
                 await asyncio.sleep(0.02)
 
 
+@pytest.mark.tier("all")
 async def test_metrics_have_a_port_of_their_own(plane: Any, tmp_path: Path) -> None:
     async with await open_page(plane, tmp_path, metrics_port=-1) as found:
         assert isinstance(found, Served)

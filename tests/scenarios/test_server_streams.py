@@ -87,6 +87,7 @@ async def test_a_tree_ends_with_its_application(world: World) -> None:
             pass
 
 
+@pytest.mark.tier("all")
 async def test_a_tree_of_what_is_not_there_or_not_theirs_is_refused(world: World) -> None:
     token = await world.token("cid")
     await world.room.project("team")

@@ -59,6 +59,7 @@ def fields(shown: Demo, name: str) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.tier("all")
 def test_three_of_eight_are_synced_all_are_healthy_and_there_are_two_errors(shown: Demo) -> None:
     assert {name: told(app) for name, app in shown.apps().items()} == FOUND
     states = list(FOUND.values())
@@ -76,6 +77,7 @@ def test_an_operator_rewrites_the_gateway_that_has_no_rule_and_the_other_one_is_
     assert {(each["kind"], each["manager"]) for each in found.values()} == {("OtherController", "opendatahub-operator")}
 
 
+@pytest.mark.tier("all")
 def test_a_server_that_fills_in_hosts_is_named_as_the_cause_and_no_other_path_is(shown: Demo) -> None:
     found = fields(shown, "stage00-minio")
     paths = ("/spec/host", "/spec/tls/insecureEdgeTerminationPolicy")
@@ -83,11 +85,13 @@ def test_a_server_that_fills_in_hosts_is_named_as_the_cause_and_no_other_path_is
     assert {each["kind"] for each in found.values()} == {"Webhook"}
 
 
+@pytest.mark.tier("all")
 def test_a_namespace_of_two_applications_is_a_warning_and_no_drift(shown: Demo) -> None:
     shared = "Namespace/private-ai-demo is part of applications stage01-model-registry and stage01-model-serving"
     assert condition(shown, "stage01-model-registry") == shared
 
 
+@pytest.mark.tier("all")
 def test_a_branch_without_the_files_is_a_comparison_error_that_names_file_and_line(shown: Demo) -> None:
     app = shown.apps()["stage01-model-serving"]
     assert app["spec"]["source"]["targetRevision"] == "stage1-complete"

@@ -47,7 +47,7 @@ class Gallery:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        Thread(target=self.server.serve_forever, daemon=True).start()
+        Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self) -> None:
         self.drop()

@@ -59,7 +59,7 @@ class _Host(BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def host() -> Iterator[str]:
     made = ThreadingHTTPServer(("127.0.0.1", 0), _Host)
-    threading.Thread(target=made.serve_forever, daemon=True).start()
+    threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{made.server_address[1]}"
     finally:

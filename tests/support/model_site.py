@@ -82,7 +82,7 @@ class MachinesWorld(World):
         super().__init__(folder)
         self.cluster: EmbeddedCluster
         self.model = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
-        threading.Thread(target=self.model.serve_forever, daemon=True).start()
+        threading.Thread(target=self.model.serve_forever, args=(0.01,), daemon=True).start()
         readers = {"rita": lambda _, action, __: action == "get", "bob": _of_others, "dora": _all_but_frauds}
         self.people = KnownPeople({"ann": anything, "ann@example.com": anything, **readers})
 

@@ -30,6 +30,11 @@ _EMPTY_SELECTION = pytest.StashKey[str]()
 _OF_WORKER = "empty_selection"  # where a process of a parallel run leaves the same
 
 
+def in_test_all(value: Any) -> Any:
+    """A row of one value that `make test` leaves out."""
+    return pytest.param(value, marks=IN_TEST_ALL)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "run the tests of make test, test-all, prove or realcluster (default: all; a test named with :: always runs)"
     parser.addoption("--tier", choices=TIERS, help=text)

@@ -11,6 +11,7 @@ import pytest
 from argosy.app.folder import DataFolder, Run
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import ARGOSY
+from support.tiers import in_test_all
 
 TEMPLATES = Path(__file__).parents[3] / "src/argosy/setup/repository/templates/shared"
 SCRIPTS = (
@@ -21,7 +22,7 @@ SCRIPTS = (
 )
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", [SCRIPTS[0], *map(in_test_all, SCRIPTS[1:])])
 def test_a_script_fails_if_the_file_of_kubeconfig_does_not_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:

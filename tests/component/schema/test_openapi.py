@@ -194,7 +194,7 @@ def discovery(resources: list[Resource]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

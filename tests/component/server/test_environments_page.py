@@ -109,6 +109,7 @@ async def test_environments_are_read_from_the_repository_of_their_applications(
     assert [each["name"] for each in json.loads(json.dumps(answer.document))["items"]] == list(NAMES)
 
 
+@pytest.mark.tier("all")
 async def test_a_commit_that_is_pushed_later_is_seen(
     tmp_path: Path, shelf: promotion_repository.Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +163,7 @@ async def test_a_repository_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert values["board"] is None and f"{HOST}/missing" in values["problem"]
 
 
+@pytest.mark.tier("all")
 async def test_a_repository_without_environments_is_passed_over(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
@@ -174,6 +176,7 @@ async def test_a_repository_without_environments_is_passed_over(
     assert values["board"].notes[0].endswith(f"Not shown: the environments of {HOST}/zoo")
 
 
+@pytest.mark.tier("all")
 async def test_it_is_remembered_that_there_are_no_environments(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
@@ -184,6 +187,7 @@ async def test_it_is_remembered_that_there_are_no_environments(
     assert known == frozenset()
 
 
+@pytest.mark.tier("all")
 async def test_it_is_remembered_that_a_clone_has_no_environments(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
@@ -244,6 +248,7 @@ async def test_a_page_does_not_wait_for_a_host_that_does_not_answer(
     assert [stage.name for stage in after["board"].stages] == list(NAMES)
 
 
+@pytest.mark.tier("all")
 async def test_a_repository_that_cannot_be_read_is_asked_again_after_a_minute(
     tmp_path: Path, shelf: promotion_repository.Shelf, host: Host
 ) -> None:
@@ -259,6 +264,7 @@ async def test_a_repository_that_cannot_be_read_is_asked_again_after_a_minute(
     assert host.fetches.count("broken") == 2 and environment_repositories.RETRY_SECONDS == 60.0
 
 
+@pytest.mark.tier("all")
 async def test_a_failure_that_is_known_counts_while_the_host_is_asked_again(
     tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:

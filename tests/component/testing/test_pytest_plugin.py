@@ -13,7 +13,7 @@ import pytest
 from argosy.app.initializing import initialize
 from argosy.model.errors import UserError
 from argosy.testing.repository import Repo
-from support.deadlines import HANG_SECONDS
+from support.deadlines import TEST_HANG_SECONDS
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "pytest.md"
@@ -80,7 +80,7 @@ def test_a_kind(rendered):
 
 
 def test_a_delivery(sandbox):
-    sandbox.deliver("llmops-staging", seconds=60)
+    sandbox.deliver("llmops-staging", seconds=300)
 
 
 def test_a_wait(sandbox):
@@ -127,7 +127,7 @@ def ran(folder: Path, *words: str, code: int = 0) -> str:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:argosy", "-p", PLUGIN, *words]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     env |= {"HOME": str(folder.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # those of this project's own tests
-    options = {"cwd": folder, "env": env, "timeout": HANG_SECONDS}
+    options = {"cwd": folder, "env": env, "timeout": TEST_HANG_SECONDS}
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout

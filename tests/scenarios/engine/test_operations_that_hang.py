@@ -10,6 +10,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from support.engine import Room, config_map
 from support.sync_operations import deployment, finish_jobs, job
+from support.tiers import in_test_all
 
 pytestmark = pytest.mark.anyio
 AUTOMATED = {"automated": {"prune": True}, "retry": {"limit": 5, "backoff": {"duration": "1h", "maxDuration": "1h"}}}
@@ -129,7 +130,7 @@ async def test_a_sync_goes_on_while_a_pod_of_the_commit_before_waits_for_its_ima
     assert (state["phase"], state["syncResult"]["revision"]) == ("Running", second), state["message"]
 
 
-@pytest.mark.parametrize("case", ["it is being deleted", "its ReplicaSet is an old one"])
+@pytest.mark.parametrize("case", ["it is being deleted", in_test_all("its ReplicaSet is an old one")])
 async def test_a_sync_goes_on_though_a_pod_that_is_about_to_go_waits_for_the_same_image(room: Room, case: str) -> None:
     """A newer Pod may have other pull secrets."""
     first = room.repository.push(app_files("web:wrong", a="one"))
@@ -155,7 +156,9 @@ def key_kind(kind: str) -> Any:
     return ResourceKey("", kind, "", "").group_kind
 
 
-@pytest.mark.parametrize("case", ["it may still start", "by hand", "held", "not automated", "no newer commit"])
+@pytest.mark.parametrize("case", [
+    "by hand", *(in_test_all(case) for case in ("it may still start", "held", "not automated", "no newer commit")),
+])  # fmt: skip
 async def test_a_sync_goes_on_where_no_newer_commit_would_help_it(room: Room, case: str) -> None:
     first = room.repository.push(app_files("web:wrong", a="one"))
     automated = {} if case in ("by hand", "not automated") else AUTOMATED

@@ -25,6 +25,7 @@ from support.simulators import (
     simulated,
     template,
 )
+from support.tiers import in_test_all
 
 pytestmark = pytest.mark.anyio
 REVISION = "deployment.kubernetes.io/revision"
@@ -141,7 +142,9 @@ async def test_a_paused_deployment_rolls_nothing_out_but_can_be_scaled(cluster: 
         assert {each["spec"]["containers"][0]["image"] for each in await world.pods()} == {"example:2"}
 
 
-@pytest.mark.parametrize("fault", ["CrashLoop", "ImagePull", "NotReady", "Unschedulable", "OOMKilled"])
+@pytest.mark.parametrize(
+    "fault", ["CrashLoop", "Unschedulable", *(in_test_all(fault) for fault in ("ImagePull", "NotReady", "OOMKilled"))]
+)
 async def test_a_deployment_with_a_fault_progresses_until_its_deadline_and_is_degraded_then(
     cluster: EmbeddedCluster, fault: str
 ) -> None:

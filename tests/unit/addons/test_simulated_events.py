@@ -25,6 +25,7 @@ from support.simulators import (
     pod,
     simulated,
 )
+from support.tiers import in_test_all
 
 pytestmark = pytest.mark.anyio
 BACK_OFF = "ImagePullBackOff"
@@ -63,7 +64,9 @@ async def test_an_event_names_its_object_its_container_and_who_tells(cluster: Em
     assert (events["Started"]["source"]["component"], events["Started"]["type"]) == ("kubelet", "Normal")
 
 
-@pytest.mark.parametrize("image", ["example:does-not-exist", "registry.example.com/team/does-not-exist:1"])
+@pytest.mark.parametrize(
+    "image", ["example:does-not-exist", in_test_all("registry.example.com/team/does-not-exist:1")]
+)
 async def test_an_image_whose_name_says_so_cannot_be_pulled(cluster: EmbeddedCluster, image: str) -> None:
     async with simulated(cluster) as world:
         await cluster.create(pod(containers=[{"name": "good", "image": "example:1"}, {"name": "bad", "image": image}]))

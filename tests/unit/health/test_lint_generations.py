@@ -76,4 +76,5 @@ def test_a_check_that_reads_no_status_or_is_never_healthy_has_other_faults() -> 
 def test_no_rule_that_comes_with_argosy_ignores_the_field_where_its_kind_reports_it() -> None:
     rules = [*bundled_rules().items(), *(row for name in profiles() for row in profile_rules(name).items())]
     assert sum(reports_generation(kind) for kind, _ in rules) >= 10
-    assert [kind for kind, rule in rules if findings(rule.script, kind)] == []
+    scripts = dict.fromkeys((kind, rule.script) for kind, rule in rules)  # profiles have most of them in common
+    assert [kind for kind, script in scripts if findings(script, kind)] == []

@@ -45,7 +45,7 @@ def served(answers: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, An
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}", asked

@@ -103,10 +103,10 @@ async def test_a_large_log_is_checked_in_little_memory_and_the_log_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = await Store.open(tmp_path / "argosy.db")
-    await put(store, "large", 1_500_000)
+    await put(store, "large", 1_000_000)
     database = copy_as_killed(tmp_path / "argosy.db", tmp_path / "killed")
     await store.close()
-    monkeypatch.setattr(wal_module, "LARGE_LOG_BYTES", 1_000_000)
+    monkeypatch.setattr(wal_module, "LARGE_LOG_BYTES", 900_000)
     caplog.set_level(logging.INFO)
     peak = peak_bytes_of_check(database)
     (record,) = caplog.records

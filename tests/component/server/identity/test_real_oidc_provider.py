@@ -21,6 +21,7 @@ from support.real_oidc_provider import (
     real_oidc_provider,
     signing_key,
 )
+from support.tiers import in_test_all
 
 pytestmark = [
     pytest.mark.anyio,
@@ -75,6 +76,7 @@ async def test_groups_that_are_requested_as_claims_of_the_id_token_give_roles(sc
     assert not scene.room.identities.may(caller, "applications", "sync", "ml/a")
 
 
+@pytest.mark.tier("all")
 async def test_groups_that_the_provider_puts_into_the_id_token_by_itself_are_read(scene: Scene) -> None:
     await scene.configure(requestedIDTokenClaims=None)
     assert (await scene.sign_in()).groups == ()  # by the standard, scopes are for userinfo
@@ -115,8 +117,8 @@ async def test_a_key_that_the_provider_rotates_to_is_found_without_a_new_start(s
 
 
 @pytest.mark.parametrize("changes", [
-    {"clientSecret": "another secret"}, {"clientID": "other", "allowedAudiences": [CLIENT]},
-    {"allowedAudiences": ["somebody else"]},
+    {"clientSecret": "another secret"}, in_test_all({"clientID": "other", "allowedAudiences": [CLIENT]}),
+    in_test_all({"allowedAudiences": ["somebody else"]}),
 ])  # fmt: skip
 async def test_a_wrong_secret_or_audience_signs_nobody_in(scene: Scene, changes: dict[str, Any]) -> None:
     await scene.configure(**changes)
@@ -124,6 +126,7 @@ async def test_a_wrong_secret_or_audience_signs_nobody_in(scene: Scene, changes:
         await scene.sign_in()
 
 
+@pytest.mark.tier("all")
 async def test_an_issuer_that_is_written_otherwise_or_an_authority_that_is_not_its_is_refused(scene: Scene) -> None:
     elsewhere = scene.provider.url.replace("127.0.0.1", "localhost")
     for changes in ({"issuer": f"{scene.provider.url}/"}, {"issuer": elsewhere}, {"rootCA": None}):
@@ -133,6 +136,7 @@ async def test_an_issuer_that_is_written_otherwise_or_an_authority_that_is_not_i
             await scene.room.identities.signing_in.leave(CALLBACK, "/")
 
 
+@pytest.mark.tier("all")
 async def test_the_provider_refuses_another_way_back_and_a_request_without_proof(scene: Scene) -> None:
     going = await scene.room.identities.signing_in.leave(CALLBACK, "/")
     asked = {name: values[0] for name, values in parse_qs(urlsplit(going.where).query).items()}
@@ -143,6 +147,7 @@ async def test_the_provider_refuses_another_way_back_and_a_request_without_proof
     assert "error=invalid_request" in back and "code=" not in back.replace("code_challenge", "")
 
 
+@pytest.mark.tier("all")
 async def test_a_session_ends_at_logout_and_when_the_provider_is_not_trusted_any_more(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
     caller = await scene.room.who(token, "argosy-1")
@@ -155,6 +160,7 @@ async def test_a_session_ends_at_logout_and_when_the_provider_is_not_trusted_any
     assert await scene.room.is_refused(token, "argosy-1")
 
 
+@pytest.mark.tier("all")
 async def test_a_session_that_is_not_used_ends_after_an_hour(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
     scene.room.clock.leap(3601)

@@ -33,7 +33,7 @@ class _Echo(BaseHTTPRequestHandler):
 @pytest.fixture
 def echo() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}/v1"
     server.shutdown()
     server.server_close()
