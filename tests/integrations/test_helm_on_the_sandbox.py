@@ -80,6 +80,7 @@ def test_the_server_accepts_every_object_of_the_chart(running: Sandbox) -> None:
     assert send(running, *manifests, dry_run=True).count("(server dry run)") == len(manifests)
 
 
+@pytest.mark.tier("all")
 def test_the_script_reads_the_builds_of_its_own_configuration_through_a_real_client(running: Sandbox, oc: Path) -> None:
     send(running, build("mine-1", "mine"), build("other-1", "other"))
     tell(running, "builds.build.openshift.io", "mine-1", NAMESPACE, {"phase": "Failed", "message": "out of disk"})
@@ -112,6 +113,7 @@ def secrets(running: Sandbox) -> dict[str, tuple[str, str, str]]:
     return found
 
 
+@pytest.mark.tier("all")
 def test_the_environments_credentials_become_secrets_and_a_new_password_replaces_the_old(
     running: Sandbox, oc: Path
 ) -> None:

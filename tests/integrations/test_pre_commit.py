@@ -63,6 +63,7 @@ def test_the_check_looks_at_everything_whatever_changed(repository: Path) -> Non
     assert "3 Applications" in done.stderr
 
 
+@pytest.mark.tier("all")
 def test_a_commit_that_removes_what_another_file_needs_is_held_back(repository: Path) -> None:
     base = repository / "deploy_model" / "base"
     (base / "servingruntime.yaml").unlink()

@@ -248,6 +248,7 @@ def _code() -> list[tuple[str, int]]:
     return sorted((str(path), path.stat().st_mtime_ns) for path in home.rglob("*.py"))
 
 
+@pytest.mark.tier("all", "prove")
 async def test_the_attacks_are_real_where_nothing_holds_them(tmp_path: Path) -> None:
     tmp_path.joinpath("data").mkdir()
     machine = Machine(tmp_path / "data")

@@ -89,6 +89,7 @@ async def test_a_sync_that_fails_exits_20(desk: Scene) -> None:
     assert (await desk.argosy("--argocd-compat", "app", "get", "nothing")).code == 20
 
 
+@pytest.mark.tier("all")
 @pytest.mark.anyio
 async def test_specs_are_edited_and_what_is_refused_is_kept(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one")})

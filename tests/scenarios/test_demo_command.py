@@ -223,6 +223,7 @@ def test_an_accident_that_was_undone_without_fix_is_no_accident_any_more(shown: 
     assert shown.argosy("demo", "fix") == "nothing is broken\n"
 
 
+@pytest.mark.tier("all")
 def test_ctrl_c_ends_it_and_leaves_nothing_behind(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -106,6 +106,7 @@ def test_settings_may_come_from_standard_input(files: Path) -> None:
     assert "argocd-cm resource.customizations.health.ml.example.com_Model" in out
 
 
+@pytest.mark.tier("all")
 def test_settings_alone_have_each_check_tried_on_a_new_object(files: Path) -> None:
     code, out, err = health(files, "test", files / "argocd.yaml")
     assert code == 1
@@ -161,6 +162,7 @@ def test_a_check_that_hides_more_than_it_knows_is_told_so(files: Path) -> None:
     assert "hint: AGY404: this check hides a bundled rule that knows more" in err
 
 
+@pytest.mark.tier("all")
 def test_a_script_can_be_compared_with_the_default(files: Path) -> None:
     code, out, _ = health(files, "diff", "isvc", "--script", files / "check.lua", "-o", "json")
     found = json.loads(out)

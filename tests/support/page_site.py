@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from argosy.server.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 
 CONTROL = "argocd"
+SEND_BUFFER_BYTES = 1 << 16
 
 
 class StillLookout:
@@ -147,6 +149,8 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def on_a_socket(site: Site, routes: Iterable[Route]) -> AsyncIterator[tuple[Client, Entry]]:
-    entry = Entry(site, tuple(routes))
-    async with listening(entry, [bind("127.0.0.1", 0)], closing=entry.close) as port:
+    """The kernel keeps little for a client that does not read; else it takes megabytes, and how many differs."""
+    entry, listener = Entry(site, tuple(routes)), bind("127.0.0.1", 0)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # connections inherit it
+    async with listening(entry, [listener], closing=entry.close) as port:
         yield Client(port), entry

@@ -9,16 +9,25 @@ from pathlib import Path
 
 import pytest
 
+from argosy.apiserver import server as server_module
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.http import request as request_module
 from argosy.apiserver.plane import Plane
-from argosy.apiserver.server import serve
+from argosy.apiserver.server import bind, serve
 from argosy.apiserver.tls import certificates
 from support.api_client import CONFIGS, TOKEN
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
 SHORT = 0.3
+OBJECTS, OBJECT_BYTES, SEND_BUFFER_BYTES = 20, 200_000, 1 << 16
+
+
+def bind_with_small_buffers(port: int, *, any_port: bool = False) -> socket.socket:
+    """Connections inherit it: else the kernel takes megabytes for a client that does not read, how many differs."""
+    listener = bind(port, any_port=any_port)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+    return listener
 
 
 @pytest.mark.parametrize("path", [CONFIGS, f"{CONFIGS}?watch=true&resourceVersion=0"])
@@ -26,12 +35,13 @@ async def test_the_server_drops_a_connection_whose_client_does_not_read(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(request_module, "WRITE_SECONDS", SHORT)
+    monkeypatch.setattr(server_module, "bind", bind_with_small_buffers)
     found = certificates(tmp_path)
     async with Plane.open(admin_token=TOKEN) as plane, serve(plane, found) as url:
         cluster = EmbeddedCluster(plane)
-        for number in range(60):
+        for number in range(OBJECTS):
             metadata = {"name": f"c{number}", "namespace": "default"}
-            data = {"text": "x" * 200_000}
+            data = {"text": "x" * OBJECT_BYTES}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         port = int(url.rpartition(":")[2])
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
@@ -46,7 +56,7 @@ async def test_the_server_drops_a_connection_whose_client_does_not_read(
                     await asyncio.sleep(0.01)
             received = await asyncio.wait_for(asyncio.to_thread(_read_all, wrapped), HANG_SECONDS)
             wrapped.close()
-    assert received < 60 * 200_000
+    assert received < OBJECTS * OBJECT_BYTES
 
 
 def _read_all(client: ssl.SSLSocket) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
+import pytest
+
 from argosy.confine import OverLimit
 from argosy.health.suite import collect, line, run, script_cases
 from argosy.health.suite.run import BATCH, PATIENCE
@@ -71,6 +73,7 @@ def test_health_and_discovery_get_all_libraries_and_actions_almost_none():
     ]
 
 
+@pytest.mark.tier("all")
 def test_a_script_that_never_ends_fails_its_cases_and_no_others(tmp_path):
     write(tmp_path, rule_of("toys.example.com", "Doll") | rule_of("toys.example.com", "Hang"))
     (tmp_path / "toys.example.com/Hang/health.lua").write_text(HANGS)

@@ -24,6 +24,7 @@ async def deliver_versions(room: Room, count: int, **spec: Any) -> list[str]:
     return revisions
 
 
+@pytest.mark.tier("all")
 async def test_a_history_counts_on_and_keeps_as_many_as_it_is_told(room: Room) -> None:
     revisions = []
     for number in range(4):

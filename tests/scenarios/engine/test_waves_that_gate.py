@@ -163,6 +163,7 @@ async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(
         assert app["status"]["operationState"]["message"] == said
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=IN_TEST_ALL), "Failed"])
 async def test_a_wave_of_another_application_waits_for_the_notebook_too(room: Room, end: str) -> None:
     await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))

@@ -139,6 +139,7 @@ async def test_a_run_ends_at_its_deadline_and_is_no_infrastructure_fault(at: Des
     assert [cell["status"] for cell in outcome.results["cells"]] == ["succeeded", "failed"]
 
 
+@pytest.mark.tier("all")
 async def test_runs_wait_for_their_turn(tmp_path: Path) -> None:
     async with desk(tmp_path, FILES, parallel="1") as at:
         jobs = [at.job("notebooks/long.ipynb", f"job-{number}") for number in range(3)]

@@ -55,6 +55,7 @@ async def openshift_world(cluster: EmbeddedCluster, runs: ToldRuns | None = None
 # -- by OpenShift ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("all")
 async def test_a_job_waits_for_its_build_and_runs_in_its_image(cluster: EmbeddedCluster) -> None:
     async with openshift_world(cluster) as at:
         await at.apply(building())

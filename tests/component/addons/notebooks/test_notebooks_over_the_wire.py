@@ -18,6 +18,7 @@ pytestmark = pytest.mark.anyio
 KINDS = ("inferenceservices.serving.kserve.io", "imagestreams.image.openshift.io", "builds.build.openshift.io")
 
 
+@pytest.mark.tier("all")
 async def test_jobs_run_build_ask_fail_and_go_over_http_as_they_do_inside(tmp_path: Path) -> None:
     async with served(tmp_path / "server") as server:
         address = server.endpoint.address

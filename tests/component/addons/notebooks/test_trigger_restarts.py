@@ -124,6 +124,7 @@ async def test_the_pods_of_a_model_go_one_by_one_and_never_all_at_once(cluster: 
     assert fewest == 2
 
 
+@pytest.mark.tier("all")
 async def test_a_model_with_revisions_gets_a_new_one(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as sims:
         await cluster.create(runtime())
