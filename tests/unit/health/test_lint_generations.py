@@ -6,7 +6,8 @@ import pytest
 
 from argosy.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.health.lint import lint
-from argosy.health.lint.generations import reports_generation
+from argosy.health.lint.generations import check_generations, reports_generation
+from argosy.health.lua.syntax import parse
 from argosy.model.names import GroupKind
 
 JOB = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
@@ -77,4 +78,4 @@ def test_no_rule_that_comes_with_argosy_ignores_the_field_where_its_kind_reports
     rules = [*bundled_rules().items(), *(row for name in profiles() for row in profile_rules(name).items())]
     assert sum(reports_generation(kind) for kind, _ in rules) >= 10
     scripts = dict.fromkeys((kind, rule.script) for kind, rule in rules)  # profiles have most of them in common
-    assert [kind for kind, script in scripts if findings(script, kind)] == []
+    assert [kind for kind, script in scripts if list(check_generations(parse(script), kind))] == []

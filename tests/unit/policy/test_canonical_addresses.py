@@ -24,7 +24,7 @@ from support.examples import examples
 from support.spellings import respell_cluster, respell_repository
 
 HERE = "https://kubernetes.default.svc"
-SPELLINGS = 10_000
+SPELLINGS = examples(10_000)
 REPOSITORIES = [
     ("https", "git", ["infra", "x"]),
     ("https", "git", ["team", "models"]),
@@ -55,6 +55,7 @@ def plain_address(scheme: str, host: str, segments: list[str]) -> str:
     return f"{scheme}://{'git@' if scheme == 'ssh' else ''}{host}/{'/'.join(segments)}"
 
 
+@pytest.mark.tier("test", "prove")
 def test_every_spelling_of_a_repository_has_the_verdict_of_the_plain_one() -> None:
     rng = random.Random(20)
     projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
@@ -141,6 +142,7 @@ def application(server: str) -> Application:
     )
 
 
+@pytest.mark.tier("test", "prove")
 def test_every_spelling_of_a_cluster_has_the_verdict_of_the_plain_one() -> None:
     rng = random.Random(22)
     entries = [[{"server": "*", "namespace": "*"}, {"server": f"!{HERE.upper()}:443/", "namespace": "*"}],
