@@ -140,7 +140,7 @@ async def _entered(world: World, repository: Path) -> AsyncIterator[Served]:
     identities = world.site.identities
     await identities.book.add_token("admin", token_id=hostile("token"))
     await identities.standing.look_again(world.cluster)
-    token = identities.welcome(hostile("person"), (hostile("person-group"),), hostile("person-email"))
+    token = identities.welcome("a-session", hostile("person"), (hostile("person-group"),), hostile("person-email"))
     site = replace(world.site, options=replace(world.site.options, repository=repository))
     entry = Entry(site, (*TABLE, Route("GET", "/careless", SignedIn(), careless)))
     async with listening(entry, [bind("127.0.0.1", 0)], closing=entry.close) as port:

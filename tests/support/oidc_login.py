@@ -6,13 +6,18 @@ of the provider are right.
 
 from __future__ import annotations
 
+import functools
+import http.client
+import ssl
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from argosy.model.manifest import dump
 from argosy.server.identity.caller import Caller
+from support.deadlines import HANG_SECONDS
 from support.identities import Room
+from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider
 
 CALLBACK = "https://argosy.example/auth/callback"
 
@@ -60,3 +65,21 @@ class LoginScene(Generic[ProviderT]):
         caller = await self.room.who(await self.back(*await self.go()), "argosy-1")
         assert caller is not None
         return caller
+
+
+class Scene(LoginScene[IdentityProvider]):
+    """Logins at the provider of a test, which asks a browser nothing."""
+
+    def __init__(self, room: Room, provider: IdentityProvider) -> None:
+        super().__init__(room, provider, functools.partial(_visit, provider), client=CLIENT, secret=CLIENT_SECRET)
+        self.key = provider.key
+
+
+def _visit(provider: IdentityProvider, url: str) -> str:
+    parts = urlsplit(url)
+    context = ssl.create_default_context(cadata=provider.authority)
+    connection = http.client.HTTPSConnection("127.0.0.1", parts.port, context=context, timeout=HANG_SECONDS)
+    connection.request("GET", f"{parts.path}?{parts.query}")
+    location = connection.getresponse().headers["Location"]
+    connection.close()
+    return location

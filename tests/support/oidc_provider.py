@@ -45,6 +45,9 @@ class IdentityProvider:
     signs_with: rsa.RSAPrivateKey | None = None  # where it is not the key that it publishes
     seen: list[str] = field(default_factory=list)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    user_info: Any = None  # what the userinfo endpoint answers; None: as the claims say
+    user_info_code: int = 200
+    access_tokens: set[str] = field(default_factory=set)
 
     # -- what it publishes --------------------------------------------------------------------------------------
 
@@ -82,7 +85,14 @@ class IdentityProvider:
             return 400, {"error": "invalid_grant"}
         if pair != f"{CLIENT}:{CLIENT_SECRET.replace(' ', '%20')}":
             return 401, {"error": "invalid_client"}
-        return 200, {"access_token": "x", "token_type": "Bearer", "id_token": self.id_token(asked)}
+        given = secrets.token_urlsafe(16)
+        self.access_tokens.add(given)
+        return 200, {"access_token": given, "token_type": "Bearer", "id_token": self.id_token(asked)}
+
+    def user_information(self, authorization: str) -> tuple[int, Any]:
+        if authorization.removeprefix("Bearer ") not in self.access_tokens:
+            return 401, {"error": "invalid_token"}
+        return self.user_info_code, self.claims if self.user_info is None else self.user_info
 
     def id_token(self, asked: dict[str, str]) -> str:
         now = int(time.time() + self.clock_ahead)
@@ -134,6 +144,8 @@ class Asking(BaseHTTPRequestHandler):
                 self._answer(200, provider.configuration())
             case "/keys":
                 self._answer(200, provider.keys())
+            case "/userinfo":
+                self._answer(*provider.user_information(self.headers.get("Authorization", "")))
             case "/authorize":
                 asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
                 self.send_response(302)

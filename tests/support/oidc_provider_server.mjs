@@ -49,8 +49,11 @@ server.on('request', async (request, response) => {
 });
 console.log(`ready ${server.address().port}`);
 for await (const line of lines) {
+  const before = settings;
   settings = JSON.parse(line);
-  provider = build();
+  // A new provider has forgotten its tokens: claims are read when they are asked for, and need none.
+  const kept = ['clients', 'jwks', 'conformIdTokenClaims'];
+  if (kept.some((name) => JSON.stringify(before[name]) !== JSON.stringify(settings[name]))) provider = build();
   console.log('changed');
 }
 process.exit(0);

@@ -106,8 +106,14 @@ class Identities:
         return True
 
     def is_past(self, caller: Caller) -> bool:
-        """Of a token that a browser has replaced since, or could."""
-        return 0 < caller.expires <= self._now()
+        """Of a token that a browser has replaced since, or could; of groups that are asked for at its next request."""
+        return 0 < caller.expires <= self._now() or self._has_old_groups(caller)
+
+    def _has_old_groups(self, caller: Caller) -> bool:
+        provider = self.standing.provider
+        if caller.kind != "person" or provider is None or not isinstance(caller.claims, Claims):
+            return False
+        return self.signing_in.user_info.find_groups(provider, caller.claims) != caller.groups
 
     def permissions(self, caller: Caller) -> Permissions:
         return self.standing.enforcer.permissions(caller.subjects)
@@ -126,6 +132,7 @@ class Identities:
             claims = tokens.read(token, self.standing.key, self._now())
         except BadToken:
             raise BadCredential from None
+        await self._refresh_groups(claims)
         try:
             return self._caller(claims, how)
         except BadToken:  # the signature is ours: perhaps it is newer than what the lookout knows
@@ -134,6 +141,11 @@ class Identities:
             return self._caller(tokens.read(token, self.standing.key, self._now()), how)
         except BadToken:
             raise BadCredential from None
+
+    async def _refresh_groups(self, claims: Claims) -> None:
+        provider = self.standing.provider
+        if claims.issuer == PERSONS and provider is not None and provider.title == claims.provider:
+            await self.signing_in.user_info.refresh(provider, claims, self.standing.policy.scopes)
 
     async def _look_again(self, claims: Claims) -> None:
         """One after another, and for one token not often: who was signed out may come back."""
@@ -201,7 +213,11 @@ class Identities:
         if not claims.provider or claims.provider != self.provider:
             raise BadToken("its identity provider is not asked any more")
         issuer = claims.provider.partition(" ")[0]
-        return replace(made, kind="person", groups=claims.groups, email=claims.email, issuer=issuer)
+        provider = self.standing.provider
+        groups = self.signing_in.user_info.find_groups(provider, claims) if provider else None
+        if groups is None:
+            raise BadToken("its groups are older than userInfoCacheExpiration")
+        return replace(made, kind="person", groups=groups, email=claims.email, issuer=issuer)
 
     def _check_account(self, claims: Claims, name: str, capability: str) -> None:
         account = self.standing.accounts.get(name)
@@ -256,16 +272,17 @@ class Identities:
             raise BadLogin
         return self._session(account, is_browser=True)
 
-    def welcome(self, person: str, groups: tuple[str, ...], email: str) -> str:
+    def welcome(self, session_id: str, person: str, groups: tuple[str, ...], email: str) -> str:
         """A session of somebody whom the identity provider has just vouched for."""
         now = self._now()
         lasts = min(IDLE, self._duration())
-        claims = Claims(PERSONS, person, new_id(), now, now + lasts, now, groups, self.provider, email)
+        claims = Claims(PERSONS, person, session_id, now, now + lasts, now, groups, self.provider, email)
         return tokens.sign(claims, self.key)
 
     async def logout(self, caller: Caller) -> None:
         claims = caller.claims
         if isinstance(claims, Claims) and not claims.subject.endswith(f":{API_KEY}") and caller.kind != "project":
+            self.signing_in.user_info.forget(claims.id)
             await self.revoking.end(claims.id, claims.began + DAY + SKEW, self.standing.revoked)
 
     def renewed(self, caller: Caller) -> str | None:

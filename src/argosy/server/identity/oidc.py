@@ -11,7 +11,7 @@ import asyncio
 import base64
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -38,10 +38,19 @@ class NotVouched(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderLogin:
+    """What a provider gave at a login, to ask it for groups."""
+
+    claims: Mapping[str, Any] = field(repr=False)  # of the ID token
+    access_token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Person:
     subject: str
     groups: tuple[str, ...] = ()
     email: str = ""
+    login: ProviderLogin | None = None  # where groups come from the userinfo endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +125,25 @@ class Conversation:
         said = await self._verified(provider, published, token)
         if not hmac.compare_digest(str(said.get("nonce") or "").encode(), secrets.nonce.encode()):
             raise NotVouched("the nonce is another")
-        return person_of(said, scopes)
+        if not provider.user_info_url:
+            return person_of(said, scopes)
+        access_token = answer.get("access_token")
+        if not isinstance(access_token, str) or not access_token.isascii() or not access_token.isprintable():
+            raise NotVouched("enableUserInfoGroups needs an access token, and the provider gave none")
+        kept = {"sub", "email", "email_verified", *scopes}
+        login = ProviderLogin({name: value for name, value in said.items() if name in kept}, access_token)
+        return await self.person_with_groups(provider, login, scopes)
+
+    async def person_with_groups(self, provider: Provider, login: ProviderLogin, scopes: Sequence[str]) -> Person:
+        """argo: `groups` of the userinfo endpoint take the place of those of the ID token."""
+        headers = (("Authorization", f"Bearer {login.access_token}"), ("Accept", "application/json"))
+        try:
+            info = await self._ask(provider, provider.user_info_url, headers=headers)
+        except NotVouched as error:
+            raise NotVouched(f"userinfo endpoint of enableUserInfoGroups: {error}") from error
+        if info.get("sub") != login.claims.get("sub"):
+            raise NotVouched("userinfo endpoint of enableUserInfoGroups: its subject is not that of the ID token")
+        return replace(person_of({**login.claims, "groups": info.get("groups")}, scopes), login=login)
 
     async def _verified(self, provider: Provider, published: Published, token: str) -> Mapping[str, Any]:
         try:
@@ -233,5 +260,3 @@ def person_of(said: Mapping[str, Any], scopes: Sequence[str]) -> Person:
 
 def _types(algorithm: str) -> tuple[str, ...]:
     return {"E": ("EC",), "R": ("RSA",), "P": ("RSA",)}[algorithm[0]] if algorithm != "EdDSA" else ("OKP",)
-
-

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from argosy.model.application.policies import seconds_of
 from argosy.model.errors import UserError
 from argosy.model.manifest import load
 
@@ -28,16 +29,16 @@ class Provider:
     audiences: tuple[str, ...] = ()  # argo: allowedAudiences; ours where there are none
     authorities: str = ""  # argo: rootCA; beside those of the machine
     id_token_claims: str = ""  # argo: requestedIDTokenClaims, as the JSON that is sent
+    user_info_url: str = ""  # argo: where groups are asked for, with enableUserInfoGroups
+    user_info_seconds: float = 0.0  # argo: userInfoCacheExpiration; 0: groups hold as long as the session
 
     @property
     def title(self) -> str:
-        """Tells it from others: another address, or another client, knows other people."""
-        return f"{self.issuer} {self.client}"
+        """Tells it from others: another address, or another client, knows other people, or other groups of them."""
+        return f"{self.issuer} {self.client} {self.user_info_url}".rstrip()
 
 
-def read_provider(
-    settings: Mapping[str, str], secret: Callable[[str], str | None]
-) -> tuple[Provider | None, str]:
+def read_provider(settings: Mapping[str, str], secret: Callable[[str], str | None]) -> tuple[Provider | None, str]:
     """None and an empty sentence: none is asked for."""
     text = settings.get("oidc.config", "")
     if not text.strip():
@@ -72,7 +73,36 @@ def _provider(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> 
         _texts(found, "allowedAudiences"),
         _text(found, "rootCA", secret),
         _requested_claims(found),
+        _user_info_url(found, issuer, secret),
+        _user_info_seconds(found, secret),
     )
+
+
+def _user_info_url(found: Mapping[str, Any], issuer: str, secret: Callable[[str], str | None]) -> str:
+    """argo: userInfoBaseURL or the issuer, followed by userInfoPath. Empty: groups are those of the ID token."""
+    is_enabled = found.get("enableUserInfoGroups") or False
+    if not isinstance(is_enabled, bool):
+        raise UserError("enableUserInfoGroups is neither true nor false; correct it", where=WHERE)
+    if not is_enabled:
+        return ""
+    path = _text(found, "userInfoPath", secret)
+    if not path:
+        raise UserError("enableUserInfoGroups needs userInfoPath; add it, for example /userinfo", where=WHERE)
+    base = _text(found, "userInfoBaseURL", secret) or issuer
+    parts = urlsplit(base + path)
+    if parts.scheme != "https" or not parts.hostname or parts.username or parts.netloc != urlsplit(base).netloc:
+        raise UserError(
+            "the userinfo address must begin with https://, and userInfoPath with a slash; correct them", where=WHERE
+        )
+    return base + path
+
+
+def _user_info_seconds(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> float:
+    text = _text(found, "userInfoCacheExpiration", secret)
+    try:
+        return seconds_of(text) if text else 0.0
+    except ValueError as error:
+        raise UserError(f"userInfoCacheExpiration: {error}", where=WHERE) from None
 
 
 def _requested_claims(found: Mapping[str, Any]) -> str:

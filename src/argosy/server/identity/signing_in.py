@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, Protocol
 
+from argosy.desk.accounts.changing import new_id
 from argosy.desk.accounts.tokens import BadToken, decoded, encoded
 from argosy.model.errors import TransientError, UserError
 from argosy.runtime.clock import Clock
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.oidc import Conversation, NotVouched, Person, Secrets
 from argosy.server.identity.standing import Standing
+from argosy.server.identity.user_info import UserInfoGroups
 
 log = logging.getLogger(__name__)
 SECONDS: Final = 300
@@ -48,13 +50,14 @@ class Doorkeeper(Protocol):
     @property
     def key(self) -> bytes: ...
 
-    def welcome(self, person: str, groups: tuple[str, ...], email: str) -> str: ...
+    def welcome(self, session_id: str, person: str, groups: tuple[str, ...], email: str) -> str: ...
 
 
 class SigningIn:
     def __init__(self, identities: Doorkeeper, clock: Clock) -> None:
         self._identities, self._clock = identities, clock
         self._conversation = Conversation(clock)
+        self.user_info = UserInfoGroups(self._conversation, clock)
         self._used: dict[str, float] = {}
         self._warned: dict[str, float] = {}
 
@@ -119,12 +122,14 @@ class SigningIn:
             log.warning(text, error)
 
     def _session(self, person: Person) -> str:
-        welcome = self._identities.welcome
-        made = welcome(person.subject, person.groups, person.email)
+        welcome, session_id = self._identities.welcome, new_id()
+        self.user_info.remember(session_id, person)
+        made = welcome(session_id, person.subject, person.groups, person.email)
         if len(made) <= LONGEST_COOKIE:
             return made
         named = self._identities.standing.enforcer.names  # more than a browser keeps: only those that rules know
-        made = welcome(person.subject, tuple(group for group in person.groups if group in named), person.email)
+        groups = tuple(group for group in person.groups if group in named)
+        made = welcome(session_id, person.subject, groups, person.email)
         if len(made) > LONGEST_COOKIE:
             log.warning("a person has more groups with roles than a session can hold")
             raise BadLogin

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import http.client
 import json
-import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -19,28 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.oidc import NotVouched, person_of
 from argosy.server.identity.provider import read_provider
-from support.deadlines import HANG_SECONDS
-from support.identities import Room, identity_room
-from support.oidc_login import CALLBACK, LoginScene
-from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider
+from support.identities import identity_room
+from support.oidc_login import CALLBACK, Scene
+from support.oidc_provider import CLIENT, IdentityProvider, identity_provider
 
 pytestmark = pytest.mark.anyio
-
-
-def visit(provider: IdentityProvider, url: str) -> str:
-    parts = urlsplit(url)
-    context = ssl.create_default_context(cadata=provider.authority)
-    connection = http.client.HTTPSConnection("127.0.0.1", parts.port, context=context, timeout=HANG_SECONDS)
-    connection.request("GET", f"{parts.path}?{parts.query}")
-    location = connection.getresponse().headers["Location"]
-    connection.close()
-    return location
-
-
-class Scene(LoginScene[IdentityProvider]):
-    def __init__(self, room: Room, provider: IdentityProvider) -> None:
-        super().__init__(room, provider, functools.partial(visit, provider), client=CLIENT, secret=CLIENT_SECRET)
-        self.key = provider.key
 
 
 @pytest.fixture(scope="module")

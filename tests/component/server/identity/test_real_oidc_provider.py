@@ -165,3 +165,32 @@ async def test_a_session_that_is_not_used_ends_after_an_hour(scene: Scene) -> No
     token = await scene.back(*await scene.go())
     scene.room.clock.leap(3601)
     assert await scene.room.is_refused(token, "argosy-1")
+
+
+async def test_groups_of_the_userinfo_endpoint_give_roles_if_they_are_enabled(scene: Scene) -> None:
+    await scene.configure(requestedIDTokenClaims=None, enableUserInfoGroups=True, userInfoPath="/me")
+    caller = await scene.sign_in()
+    assert caller.groups == ("devs",)
+    assert scene.room.identities.may(caller, "applications", "get", "ml/a")
+    await scene.configure(requestedIDTokenClaims=None, enableUserInfoGroups=False, userInfoPath="/me")
+    assert not scene.room.identities.still(caller)  # its groups are not those of the setting any more
+    assert (await scene.sign_in()).groups == ()
+
+
+async def test_groups_are_asked_for_again_when_the_cache_of_userinfo_expires(scene: Scene) -> None:
+    usual = {"requestedIDTokenClaims": None, "enableUserInfoGroups": True, "userInfoPath": "/me"}
+    await scene.configure(**usual, userInfoCacheExpiration="20s")
+    token = await scene.back(*await scene.go())
+    scene.provider.change(claims={"groups": ["guests"]})
+    assert (await scene.room.who(token, "argosy-1")).groups == ("devs",)  # type: ignore[union-attr]
+    scene.room.clock.leap(21)
+    assert (await scene.room.who(token, "argosy-1")).groups == ("guests",)  # type: ignore[union-attr]
+
+
+async def test_a_path_that_is_not_the_userinfo_endpoint_signs_nobody_in(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    await scene.configure(requestedIDTokenClaims=None, enableUserInfoGroups=True, userInfoPath="/no-such-path")
+    with pytest.raises(BadLogin):
+        await scene.sign_in()
+    assert "enableUserInfoGroups" in caplog.text

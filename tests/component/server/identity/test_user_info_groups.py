@@ -1,0 +1,160 @@
+"""Groups of the userinfo endpoint: which answers count, for how long, and for which sessions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.server.identity.caller import BadLogin
+from argosy.server.identity.provider import read_provider
+from support.identities import identity_room
+from support.oidc_login import Scene
+from support.oidc_provider import IdentityProvider, identity_provider
+
+pytestmark = pytest.mark.anyio
+EXPIRY_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def at_home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    folder: Path = tmp_path_factory.mktemp("provider")
+    with identity_provider(folder / "tls") as provider:
+        async with identity_room(folder / "room") as room:
+            yield Scene(room, provider)
+
+
+@pytest.fixture
+async def scene(at_home: Scene) -> Scene:
+    fresh = IdentityProvider(at_home.provider.url, at_home.provider.authority, key=at_home.key)
+    at_home.provider.__dict__.update(fresh.__dict__)
+    at_home.provider.clock_ahead = at_home.room.clock._ahead
+    at_home.provider.changes["groups"] = ["of-the-id-token"]
+    at_home.room.identities = at_home.room.server(at_home.room.glance)
+    await at_home.configure(
+        enableUserInfoGroups=True, userInfoPath="/userinfo", userInfoCacheExpiration=f"{EXPIRY_SECONDS}s"
+    )
+    return at_home
+
+
+async def test_groups_of_userinfo_take_the_place_of_those_of_the_id_token(scene: Scene) -> None:
+    assert (await scene.sign_in()).groups == ("devs",)
+    assert scene.provider.seen.count("/userinfo") == 1
+    scene.provider.user_info = {"sub": "ann-id"}
+    assert (await scene.sign_in()).groups == ()
+
+
+WRONG: dict[str, Callable[[IdentityProvider], Any]] = {
+    "another subject": lambda provider: setattr(provider, "user_info", {"sub": "bob", "groups": ["admins"]}),
+    "no subject": lambda provider: setattr(provider, "user_info", {"groups": ["admins"]}),
+    "a list": lambda provider: setattr(provider, "user_info", [{"sub": "ann-id"}]),
+    "a text": lambda provider: setattr(provider, "user_info", "eyJhbGciOiJub25lIn0.e30."),
+    "refused": lambda provider: setattr(provider, "user_info_code", 401),
+    "forbidden": lambda provider: setattr(provider, "user_info_code", 403),
+    "redirected": lambda provider: setattr(provider, "user_info_code", 302),
+    "broken": lambda provider: setattr(provider, "user_info_code", 500),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+async def test_a_wrong_answer_of_userinfo_signs_nobody_in(scene: Scene, wrong: str) -> None:
+    WRONG[wrong](scene.provider)
+    with pytest.raises(BadLogin):
+        await scene.sign_in()
+
+
+async def test_groups_are_asked_for_again_only_when_they_have_expired(scene: Scene) -> None:
+    token = await scene.back(*await scene.go())
+    caller = await scene.room.who(token, "argosy-1")
+    assert caller is not None
+    scene.provider.claims["groups"] = ["guests"]
+    scene.room.clock.leap(EXPIRY_SECONDS - 1)
+    assert await scene.room.who(token, "argosy-1") == caller
+    assert scene.provider.seen.count("/userinfo") == 1
+    scene.room.clock.leap(2)
+    assert not scene.room.identities.still(caller)  # a stream of it ends; its browser comes back
+    assert scene.room.identities.is_past(caller)
+    renewed = await scene.room.who(token, "argosy-1")
+    assert renewed is not None
+    assert renewed.groups == ("guests",)
+    assert scene.room.identities.still(renewed)
+    assert not scene.room.identities.still(caller)
+
+
+async def test_a_session_ends_when_the_provider_does_not_take_its_access_token_any_more(scene: Scene) -> None:
+    token = await scene.back(*await scene.go())
+    scene.provider.access_tokens.clear()
+    scene.room.clock.leap(EXPIRY_SECONDS + 1)
+    assert await scene.room.is_refused(token, "argosy-1")
+    scene.room.clock.leap(-EXPIRY_SECONDS)  # the clock is set back: it stays over
+    assert await scene.room.is_refused(token, "argosy-1")
+    assert scene.provider.seen.count("/userinfo") == 2
+
+
+async def test_a_session_waits_while_the_provider_does_not_answer_and_goes_on_afterwards(scene: Scene) -> None:
+    token = await scene.back(*await scene.go())
+    scene.provider.user_info_code = 503
+    scene.room.clock.leap(EXPIRY_SECONDS + 1)
+    for _ in range(3):
+        assert await scene.room.is_refused(token, "argosy-1")
+    assert scene.provider.seen.count("/userinfo") == 2  # one at the login, one for all three
+    scene.provider.user_info_code = 200
+    scene.room.clock.leap(6)
+    assert not await scene.room.is_refused(token, "argosy-1")
+
+
+async def test_a_process_that_does_not_have_the_access_token_ends_the_session_at_expiry(scene: Scene) -> None:
+    token = await scene.back(*await scene.go())
+    scene.room.identities = scene.room.server(scene.room.glance)  # a restart, or another replica
+    caller = await scene.room.who(token, "argosy-1")
+    assert caller is not None
+    assert caller.groups == ("devs",)
+    scene.room.clock.leap(EXPIRY_SECONDS + 1)
+    assert await scene.room.is_refused(token, "argosy-1")
+
+
+async def test_the_access_token_is_in_no_cookie_and_in_no_log(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    token = await scene.back(*await scene.go())
+    scene.provider.user_info_code = 503
+    scene.room.clock.leap(EXPIRY_SECONDS + 1)
+    assert await scene.room.is_refused(token, "argosy-1")
+    (given,) = scene.provider.access_tokens
+    assert given not in token
+    assert given not in caplog.text
+    assert given not in repr(scene.room.identities.signing_in.user_info._sessions)
+
+
+@pytest.mark.parametrize(("changes", "sentence"), [
+    ("enableUserInfoGroups: yes please", "enableUserInfoGroups is neither true nor false"),
+    ("enableUserInfoGroups: true", "enableUserInfoGroups needs userInfoPath"),
+    ("enableUserInfoGroups: true\nuserInfoPath: .evil.example/me", "userInfoPath with a slash"),
+    ("enableUserInfoGroups: true\nuserInfoPath: '@evil.example/me'", "userInfoPath with a slash"),
+    ("enableUserInfoGroups: true\nuserInfoPath: /me\nuserInfoBaseURL: http://x", "must begin with https://"),
+    ("enableUserInfoGroups: true\nuserInfoPath: /me\nuserInfoCacheExpiration: soon", "userInfoCacheExpiration"),
+    ("enableUserInfoGroups: true\nuserInfoPath: /me\nuserInfoCacheExpiration: 5", "userInfoCacheExpiration is no text"),
+])  # fmt: skip
+def test_settings_of_userinfo_that_cannot_be_used_are_named(changes: str, sentence: str) -> None:
+    text = f"issuer: https://x\nclientID: a\n{changes}"
+    provider, fault = read_provider({"oidc.config": text}, {}.get)
+    assert provider is None
+    assert sentence in fault
+
+
+def test_the_userinfo_address_is_below_the_issuer_or_its_own_base() -> None:
+    text = "issuer: https://x/realm\nclientID: a\nenableUserInfoGroups: true\nuserInfoPath: /me\n"
+    provider, _ = read_provider({"oidc.config": text}, {}.get)
+    assert provider is not None
+    assert (provider.user_info_url, provider.user_info_seconds) == ("https://x/realm/me", 0.0)
+    provider, _ = read_provider(
+        {"oidc.config": text + "userInfoBaseURL: https://y\nuserInfoCacheExpiration: 5m"}, {}.get
+    )
+    assert provider is not None
+    assert (provider.user_info_url, provider.user_info_seconds) == ("https://y/me", 300.0)
