@@ -294,3 +294,15 @@ async def test_a_role_of_a_project_gets_tokens_over_the_api(world: World) -> Non
     assert (await ask(made[0], "GET", "/api/v1/session/userinfo")).code == 401
     assert (await ask(made[1], "GET", "/api/v1/session/userinfo")).code == 200
     assert (await ask(admin[0], "DELETE", f"{admin[1]}/soon")).code == 400
+
+
+async def test_the_login_page_says_that_sso_is_not_usable(world: World) -> None:
+    browser = world.browser()
+    assert b"SSO" not in (await browser.get("/login")).body
+    await world.room.settings(oidc__config="issuer: https://login.example.com\n")
+    page = (await browser.get("/login")).body
+    assert b"Single sign-on (SSO) is not usable" in page
+    assert b"login.example.com" not in page  # strangers learn nothing of the setting
+    assert b'type="password"' in page
+    await world.room.settings(oidc__config=None)
+    assert b"SSO" not in (await browser.get("/login")).body

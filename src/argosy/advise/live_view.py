@@ -184,6 +184,7 @@ class SettingsView:
     has_argocd: bool | None = None  # whether a controller of an Argo CD runs there; None: that may not be seen
     engines: Engines = NO_OTHERS  # of others, wherever they are
     unexpanded: tuple[str, ...] = ()  # ApplicationSets that no controller expands
+    sso_fault: str = ""  # why oidc.config of argocd-cm cannot be used
     has_stopped: bool = False  # a controller of argosy gave its Lease back, and none holds one now
     sees_leases: bool = True  # False: whether a controller of argosy runs may not be read
     renewed: str = ""  # when an engine of argosy last said that it delivers, RFC 3339

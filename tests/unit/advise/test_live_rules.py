@@ -612,6 +612,18 @@ CASES: Mapping[str, Case] = {
             view(app(status=operation("Running")), projects=projects(window(manualSync=True))),
         ],
     ),
+    "AGY523": Case(
+        [
+            (
+                view(settings=operated(sso_fault="argocd-cm: oidc.config: clientID is missing; add it")),
+                "SSO is not usable: argocd-cm: oidc.config: clientID is missing; add it",
+            )
+        ],
+        [
+            view(settings=operated()),
+            view(settings=operated(sso_fault="argocd-cm: oidc.config: is no mapping", has_argocd=True)),
+        ],
+    ),
 }
 LIVE = [number for number, rule in CATALOGUE.items() if rule.is_live]
 

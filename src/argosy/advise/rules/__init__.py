@@ -34,6 +34,7 @@ from argosy.advise.rules.live import (
     destinations,
     drifting,
     judging,
+    sign_in,
     sources,
     stalling,
     windows,
@@ -44,7 +45,7 @@ from argosy.advise.rules.rule import Rule
 _FAMILIES: Final = (
     *(applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, quotas, patches),
     *(notebooks, values_files, told, hygiene, projects),
-    *(drifting, stalling, sources, workloads, judging, destinations, application_sets, windows),
+    *(drifting, stalling, sources, workloads, judging, destinations, application_sets, windows, sign_in),
 )
 CATALOGUE: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)

@@ -17,6 +17,7 @@ from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import OperatorState, SettingsView
 from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.stalling import spec_written
+from argosy.desk.accounts.identity_provider import PLACEHOLDER, read_provider, referenced_secrets, secret_value
 from argosy.desk.beside import seen_engines
 from argosy.desk.control import LEASE, LEASES, held, members_of
 from argosy.desk.doctor.asking import Asking
@@ -38,6 +39,7 @@ from argosy.setup.checks.verify import Verification
 from argosy.setup.openshift import DEPLOYMENT, PLACES
 
 POD: Final = GroupKind("", "Pod")
+SECRETS: Final = GroupKind("", "Secret")
 STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
 OPERATOR: Final = "gitops-operator"
 CONTROLLER: Final = "application-controller"
@@ -80,6 +82,7 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         has_argocd=any(each.namespace == control for each in engines.controllers) if engines.is_known else None,
         engines=engines,
         unexpanded=unexpanded,
+        sso_fault=await _find_sso_fault(asking, control, data),
         has_stopped=lease is not None and not leases,
         sees_leases=LEASES not in asking.unread,
         renewed=max((str(mapping(each["spec"]).get("renewTime") or "") for each in leases), default=""),
@@ -94,6 +97,16 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         edits = await find_hand_edits(asking, view, known)
         told |= {DISAGREES: (*told.get(DISAGREES, ()), *edits)} if edits else {}
     return Settings(view, told, resource, config)
+
+
+async def _find_sso_fault(asking: Asking, control: str, settings: Mapping[str, str]) -> str:
+    """Why nobody can sign in by the identity provider; of Secrets that may not be read, nothing is said."""
+    names = sorted(referenced_secrets(settings))
+    secrets = await asyncio.gather(*(asking.get(ResourceKey(*SECRETS, control, name)) for name in names))
+    if SECRETS in asking.unread:
+        return read_provider(settings, lambda _: PLACEHOLDER)[1]
+    known = dict(zip(names, secrets, strict=True))
+    return read_provider(settings, lambda reference: secret_value(reference, known.get))[1]
 
 
 def _lease_seconds(lease: Manifest) -> float:

@@ -71,6 +71,7 @@ class Identities:
         is_new = await self.book.prepare()
         await self.book.hashing.prepare()
         await self.standing.look_again(self._cluster)
+        self.standing.report_provider()
         return is_new
 
     @property

@@ -7,10 +7,12 @@ Never: asks the cluster, but for `look_again`.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from argosy.cluster import ClusterReader
+from argosy.desk.accounts.identity_provider import Provider, read_provider, secret_value
 from argosy.desk.accounts.reading import (
     SECRET,
     SETTINGS,
@@ -28,8 +30,8 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
 from argosy.policy.access import RBAC_CM, AccessPolicy, read_access
 from argosy.policy.rbac import Enforcer
-from argosy.server.identity.provider import Provider, read_provider
 
+log = logging.getLogger(__name__)
 SESSIONS: Final = "argosy-sessions"
 PROJECT: Final = GroupKind("argoproj.io", "AppProject")
 T = TypeVar("T")
@@ -53,6 +55,7 @@ class Standing:
         self._known: Known = lookout.cache
         self.namespace = namespace
         self._made: dict[str, Any] = {}
+        self._reported_fault: str | None = None  # None: before the first report
         self._newer: dict[ResourceKey, Manifest | None] = {}  # read here, and not yet told by the lookout
         self.stop = lookout.listen(self._noticed)
 
@@ -95,19 +98,29 @@ class Standing:
     @property
     def provider(self) -> Provider | None:
         """Whom to ask for people; None: nobody, or what is written cannot be read."""
-        return self._once("provider", lambda: read_provider(self.settings, self.secret_value)[0])
+        return self._read_provider()[0]
 
-    def secret_value(self, reference: str) -> str | None:
-        """argo: `$key` is of argocd-secret, `$name:key` of another Secret that is part of Argo CD."""
-        name, _, key = reference.removeprefix("$").rpartition(":")
-        if not name:
-            data: Mapping[str, bytes] = self.secrets
-        else:
-            found = self._get(ResourceKey("", "Secret", self.namespace, name)) or {}
-            labels = (found.get("metadata") or {}).get("labels") or {}
-            data = secret_data(found) if labels.get("app.kubernetes.io/part-of") == "argocd" else {}
-        value = data.get(key)
-        return value.decode(errors="replace").strip() if value is not None else None
+    @property
+    def provider_fault(self) -> str:
+        """Why `oidc.config` cannot be used; empty if it can, or if there is none."""
+        return self._read_provider()[1]
+
+    def report_provider(self) -> None:
+        """Logs one line if `oidc.config` cannot be used, and one when it can again."""
+        fault, before = self.provider_fault, self._reported_fault
+        self._reported_fault = fault
+        if fault and fault != before:
+            log.warning("SSO is not usable: %s", fault)
+        elif before and not fault:
+            log.info("SSO: oidc.config of argocd-cm has no fault any more")
+
+    def _read_provider(self) -> tuple[Provider | None, str]:
+        return self._once(
+            "provider", lambda: read_provider(self.settings, lambda each: secret_value(each, self._find_secret))
+        )
+
+    def _find_secret(self, name: str) -> Manifest | None:
+        return self._get(ResourceKey("", "Secret", self.namespace, name))
 
     @property
     def revoked(self) -> Mapping[str, str]:
@@ -141,15 +154,19 @@ class Standing:
         metadata = manifest.get("metadata") or {}
         if metadata.get("namespace") != self.namespace:
             return
-        kind, name = manifest.get("kind"), metadata.get("name", "")
+        kind, name, is_of_provider = manifest.get("kind"), metadata.get("name", ""), False
         if kind in ("ConfigMap", "Secret") and name in (SETTINGS, SECRET, RBAC_CM, SESSIONS):
             self._newer.pop(ResourceKey("", str(kind), self.namespace, name), None)
             self._made.clear()
+            is_of_provider = name in (SETTINGS, SECRET)
         elif kind == "Secret":  # of `$name:key`
             self._made.pop("provider", None)
+            is_of_provider = True
         elif kind == PROJECT.kind:
             self._newer.pop(ResourceKey(*PROJECT, self.namespace, name), None)
             self._made.pop("enforcer", None)
+        if is_of_provider and self._reported_fault is not None:  # while the first list is read, Secrets may be missing
+            self.report_provider()
 
     def _once(self, name: str, make: Callable[[], T]) -> T:
         if name not in self._made:

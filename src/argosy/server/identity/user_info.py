@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from argosy.desk.accounts.identity_provider import Provider
 from argosy.desk.accounts.tokens import SKEW, Claims
 from argosy.model.errors import TransientError, UserError
 from argosy.runtime.clock import Clock
 from argosy.server.identity.oidc import Conversation, NotVouched, Person, ProviderLogin
-from argosy.server.identity.provider import Provider
 
 log = logging.getLogger(__name__)
 MAX_SESSIONS: Final = 10_000

@@ -43,6 +43,7 @@ async def show(asked: Asked) -> Answer:
         "next": "" if wanted == HOME else veiled(wanted),
         "fault": FAULTS.get(asked.query.text("error"), ""),
         "provider": identities.signing_in.provider_name,
+        "is_provider_unusable": bool(identities.standing.provider_fault),
         "provider_page": f"/auth/login?next={veiled(wanted)}",
         "has_passwords": any(each.can("login") and each.password for each in accounts),
         "is_loopback": asked.site.options.is_loopback,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from argosy.desk.accounts.identity_provider import read_provider
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.oidc import NotVouched, person_of
-from argosy.server.identity.provider import read_provider
 from support.identities import identity_room
 from support.oidc_login import CALLBACK, Scene
 from support.oidc_provider import CLIENT, IdentityProvider, identity_provider

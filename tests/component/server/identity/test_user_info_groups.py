@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from argosy.desk.accounts.identity_provider import read_provider
 from argosy.server.identity.caller import BadLogin
-from argosy.server.identity.provider import read_provider
 from support.identities import identity_room
 from support.oidc_login import Scene
 from support.oidc_provider import IdentityProvider, identity_provider

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from argosy.desk.accounts.reading import SECRET, secret_data
 from argosy.model.application.policies import seconds_of
 from argosy.model.errors import UserError
-from argosy.model.manifest import load
+from argosy.model.manifest import Manifest, load
 
 USUAL_SCOPES: Final = ("openid", "profile", "email", "groups")  # argo
+PLACEHOLDER: Final = "https://known.example"  # stands for a value of a Secret
 WHERE: Final = "argocd-cm: oidc.config"
 
 
@@ -36,6 +38,29 @@ class Provider:
     def title(self) -> str:
         """Tells it from others: another address, or another client, knows other people, or other groups of them."""
         return f"{self.issuer} {self.client} {self.user_info_url}".rstrip()
+
+
+def secret_value(reference: str, find_secret: Callable[[str], Manifest | None]) -> str | None:
+    """argo: `$key` is of argocd-secret, `$name:key` of another Secret that is part of Argo CD."""
+    name, _, key = reference.removeprefix("$").rpartition(":")
+    found = find_secret(name or SECRET) or {}
+    labels = (found.get("metadata") or {}).get("labels") or {}
+    if name and labels.get("app.kubernetes.io/part-of") != "argocd":
+        return None
+    value = secret_data(found).get(key)
+    return value.decode(errors="replace").strip() if value is not None else None
+
+
+def referenced_secrets(settings: Mapping[str, str]) -> frozenset[str]:
+    """Names of the Secrets that `oidc.config` refers to."""
+    found: set[str] = set()
+
+    def note(reference: str) -> str:
+        found.add(reference.removeprefix("$").rpartition(":")[0] or SECRET)
+        return PLACEHOLDER
+
+    read_provider(settings, note)
+    return frozenset(found)
 
 
 def read_provider(settings: Mapping[str, str], secret: Callable[[str], str | None]) -> tuple[Provider | None, str]:
@@ -74,7 +99,7 @@ def _provider(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> 
         _text(found, "rootCA", secret),
         _requested_claims(found),
         _user_info_url(found, issuer, secret),
-        _user_info_seconds(found, secret),
+        _user_info_seconds(found),
     )
 
 
@@ -97,8 +122,8 @@ def _user_info_url(found: Mapping[str, Any], issuer: str, secret: Callable[[str]
     return base + path
 
 
-def _user_info_seconds(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> float:
-    text = _text(found, "userInfoCacheExpiration", secret)
+def _user_info_seconds(found: Mapping[str, Any]) -> float:
+    text = _text(found, "userInfoCacheExpiration", lambda reference: reference)
     try:
         return seconds_of(text) if text else 0.0
     except ValueError as error:

@@ -1,0 +1,74 @@
+"""An oidc.config that cannot be used is reported in the log: at the start, and when it changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.desk.doctor.asking import Asking
+from argosy.desk.doctor.installation import read_installation
+from support.identities import NAMESPACE, Glance, Room
+
+pytestmark = pytest.mark.anyio
+USABLE = "issuer: https://login.example.com\nclientID: argosy\n"
+UNUSABLE = {
+    "issuer: {": "oidc.config",
+    "- a list": "is no mapping",
+    "clientID: argosy": "issuer must begin with https://",
+    "issuer: https://login.example.com": "clientID is missing",
+    USABLE + "clientSecret: $no.such.key": "clientSecret names a key that no Secret has",
+    USABLE + "clientSecret: $another:key": "clientSecret names a key that no Secret has",
+    USABLE + "enableUserInfoGroups: true": "enableUserInfoGroups needs userInfoPath",
+}
+
+
+def _lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.message.startswith("SSO")]
+
+
+@pytest.mark.parametrize("text", UNUSABLE)
+async def test_a_server_that_starts_names_what_is_wrong_once(
+    room: Room, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await room.settings(oidc__config=text)
+    caplog.clear()
+    glance = Glance(room.cluster)
+    await glance.look()
+    identities = room.server(glance)
+    await identities.prepare()
+    (line,) = _lines(caplog)
+    assert line.startswith("SSO is not usable: argocd-cm: oidc.config")
+    assert UNUSABLE[text] in line
+    await room.settings(url="https://argosy.example")  # a change of something else
+    await glance.look()
+    assert _lines(caplog) == [line]
+
+
+async def test_each_change_that_makes_it_unusable_or_usable_is_one_line(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    for text in (USABLE, "issuer: https://login.example.com", USABLE + "clientSecret: $own.key"):
+        await room.settings(oidc__config=text)
+    assert [line.partition(";")[0] for line in _lines(caplog)] == [
+        "SSO is not usable: argocd-cm: oidc.config: clientID is missing",
+        "SSO is not usable: argocd-cm: oidc.config: clientSecret names a key that no Secret has",
+    ]
+    caplog.clear()
+    await room.secrets(own__key="a value that nobody may see")
+    assert _lines(caplog) == ["SSO: oidc.config of argocd-cm has no fault any more"]
+    assert "a value that nobody may see" not in caplog.text
+
+
+@pytest.mark.parametrize("text", UNUSABLE)
+async def test_doctor_names_the_same_fault(room: Room, text: str) -> None:
+    await room.settings(oidc__config=text)
+    settings = await read_installation(Asking(room.cluster), NAMESPACE)
+    assert UNUSABLE[text] in settings.view.sso_fault
+
+
+async def test_doctor_reads_the_secrets_that_the_setting_refers_to(room: Room) -> None:
+    await room.settings(oidc__config=USABLE + "clientSecret: $another:key")
+    metadata = {"name": "another", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/part-of": "argocd"}}
+    await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": "eA=="}})
+    settings = await read_installation(Asking(room.cluster), NAMESPACE)
+    assert settings.view.sso_fault == ""
