@@ -17,10 +17,9 @@ from argosy.confine.backoff import ScriptBackoff
 from argosy.controllers.check_failures import CheckFailureLog
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
-from argosy.health.lua import Confined
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps
-from argosy.language.jq_confined import remove_confined
+from argosy.language.jq_confined import DEFAULT_JQ_SECONDS, Confined, jq_limits, remove_confined
 from argosy.live import CacheReader, read_exclusions, read_tracking
 from argosy.model.application.policies import seconds_of
 from argosy.model.errors import UserError
@@ -29,7 +28,7 @@ from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
-from argosy.pipeline.rules import Rules
+from argosy.pipeline.rules import RemoveAll, Rules
 from argosy.policy.access import RBAC_CM, read_access
 from argosy.policy.clusters import read_clusters
 from argosy.policy.impersonation import read_impersonation
@@ -54,6 +53,7 @@ KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-ce
 ARGOCD_SECRET: Final = "argocd-secret"  # noqa: S105 - its name
 _MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS, RBAC_CM})
 MASS_PRUNE: Final = "sync.massPrune"
+JQ_TIMEOUT: Final = "controller.ignore.normalizer.jq.timeout"
 BUDGET, BUDGET_WINDOW = "fairness.project.budget", "fairness.project.window"  # in argosy-cm: durations
 OBSERVED_KINDS: Final = "sync.observedGeneration"  # in argosy-cm: patterns of kinds whose stale status is not believed
 _TYPE: Final = "argocd.argoproj.io/secret-type"
@@ -84,8 +84,8 @@ class Settings:
         self._assessor = Assessor(Rulebook(), confined)
         self._check_failures = CheckFailureLog()
         self._checks: tuple[dict[str, str], dict[str, str]] | None = None
-        remove_all = partial(remove_confined, pool=confined, backoff=ScriptBackoff())
-        self._rules = Rules(repositories, self.assess, remove_all, control_namespace=control_namespace)
+        self._jq_seconds = DEFAULT_JQ_SECONDS
+        self._rules = Rules(repositories, self.assess, self._remover(), control_namespace=control_namespace)
         self._is_stale = True
 
     def concerns(self, manifest: Manifest) -> bool:
@@ -119,6 +119,9 @@ class Settings:
                 faults.append(f"settings: {error}")
                 return last
 
+        jq_seconds = good(partial(_jq_seconds, parameters), self._jq_seconds)
+        remove_all = before.remove_all if jq_seconds == self._jq_seconds else self._remover(jq_seconds)
+        self._jq_seconds = jq_seconds
         repositories = before.repositories
         repositories.settings = good(partial(read_settings, ours, self.control_namespace), repositories.settings)
         repositories.credentials = tuple(read_credentials(self._secrets()))
@@ -134,6 +137,7 @@ class Settings:
         access = read_access(self._data(RBAC_CM))
         return replace(
             before,
+            remove_all=remove_all,
             access=before.access if access.faults else access,
             build=good(partial(read_build_settings, theirs, ours), before.build),
             tracking=tracking,
@@ -156,6 +160,10 @@ class Settings:
             shows_health=parameters.get("controller.resource.health.persist", "").lower() == "true",
             faults=(*faults, *wrong, *access.faults),
         )
+
+    def _remover(self, jq_seconds: float = DEFAULT_JQ_SECONDS) -> RemoveAll:
+        """With a backoff of its own: an expression that took too long before has more time now, or less."""
+        return partial(remove_confined, pool=self._confined, backoff=ScriptBackoff(), limits=jq_limits(jq_seconds))
 
     def _config_map(self, name: str) -> Manifest | None:
         return self._cache.get(ResourceKey("", "ConfigMap", self.control_namespace, name))
@@ -271,3 +279,11 @@ def _seconds(data: Mapping[str, str], name: str, usual: float) -> float:
         return seconds_of(text) if text else usual
     except ValueError as error:
         raise UserError(str(error), where=name) from None
+
+
+def _jq_seconds(parameters: Mapping[str, str]) -> float:
+    """argo: a duration with a unit; 0 is the default, and so is a number without a unit, which Go does not read."""
+    text = parameters.get(JQ_TIMEOUT, "").strip()
+    if text.isdecimal() and text.strip("0"):
+        raise UserError(f"{text!r} has no unit; write {text}s", where=JQ_TIMEOUT)
+    return _seconds(parameters, JQ_TIMEOUT, DEFAULT_JQ_SECONDS) or DEFAULT_JQ_SECONDS

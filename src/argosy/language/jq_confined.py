@@ -1,37 +1,50 @@
 """Asks the real jq, in workers that can be killed.
 
 In: documents as JSON text, each with expressions to remove from it. Out: the documents without them, and sentences.
-Never: waits longer than a second of CPU for one expression; raises for what an expression does.
+Never: gives one call more CPU than its limit, a second unless told otherwise; raises for what an expression does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 import orjson
 
 from argosy.confine.backoff import ScriptBackoff
+from argosy.confine.limits import Limits
 from argosy.language.jq import TOO_EXPENSIVE, fault_sentence, too_expensive_sentence
 from argosy.model.errors import ArgosyError, TransientError
 
 REMOVE: Final = "argosy.language.jq_worker:remove"
 Asked = tuple[bytes, tuple[str, ...]]
+DEFAULT_JQ_SECONDS: Final = 1.0  # argo
+WALL_FACTOR: Final = 10.0
 MAX_FAILURES: Final = 8  # documents that are asked about at once: so many can go over a limit before that is known
 
 
 class Confined(Protocol):
-    """A pool of workers, with a second for each call. argo: its limit too."""
+    """A pool of workers."""
 
-    async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]: ...
+    async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: Limits | None = None) -> list[Any]: ...
+
+
+def jq_limits(seconds: float) -> Limits:
+    """Limits of one call. argo: by its time on the clock; here by its CPU, so that a busy machine refuses nothing."""
+    usual = Limits()
+    return replace(usual, cpu=seconds, wall=max(usual.wall, seconds * WALL_FACTOR))
 
 
 async def remove_confined(
-    questions: Iterable[Asked], pool: Confined, backoff: ScriptBackoff | None = None
+    questions: Iterable[Asked],
+    pool: Confined,
+    backoff: ScriptBackoff | None = None,
+    limits: Limits | None = None,
 ) -> tuple[Mapping[Any, Any], tuple[str, ...]]:
     """Answers by question, and what was wrong. An expression that goes over a limit removes nothing: it is told, and
     not tried on the documents that come later, so that one Application cannot hold a worker for long."""
-    work = _Removal(pool, backoff or ScriptBackoff())
+    work = _Removal(pool, backoff or ScriptBackoff(), limits or jq_limits(DEFAULT_JQ_SECONDS))
     by_expressions: dict[tuple[str, ...], list[Asked]] = {}
     for question in dict.fromkeys(questions):
         by_expressions.setdefault(question[1], []).append(question)
@@ -46,8 +59,8 @@ async def remove_confined(
 class _Removal:
     """One run over many documents."""
 
-    def __init__(self, pool: Confined, backoff: ScriptBackoff) -> None:
-        self._pool, self._backoff = pool, backoff
+    def __init__(self, pool: Confined, backoff: ScriptBackoff, limits: Limits) -> None:
+        self._pool, self._backoff, self._limits = pool, backoff, limits
         self._left_out: set[str] = set()  # these failed before, and are not tried now
         self._run: set[str] = set()
         self._too_expensive: set[str] = set()
@@ -74,7 +87,7 @@ class _Removal:
         for question, payload in zip(questions, payloads, strict=True):
             self.answers[question] = payload["document"]
         asked = [place for place, payload in enumerate(payloads) if payload["expressions"]]
-        answers = await self._pool.run_batch(REMOVE, [payloads[place] for place in asked]) if asked else []
+        answers = await self._run_batch([payloads[place] for place in asked]) if asked else []
         for place, answer in zip(asked, answers, strict=True):
             question, payload = questions[place], payloads[place]
             self._run.update(payload["expressions"])
@@ -89,13 +102,16 @@ class _Removal:
             if expression in self._too_expensive:
                 continue
             if len(expressions) > 1:
-                [answer] = await self._pool.run_batch(REMOVE, [self._payload(document, (expression,))])
+                [answer] = await self._run_batch([self._payload(document, (expression,))])
                 if self._is_done(answer):
                     document = answer["document"]
                     continue
             self._too_expensive.add(expression)
             self.faults[too_expensive_sentence(expression)] = None
         return document
+
+    async def _run_batch(self, payloads: Sequence[Any]) -> list[Any]:
+        return await self._pool.run_batch(REMOVE, payloads, limits=self._limits)
 
     def _payload(self, document: Any, expressions: Iterable[str]) -> dict[str, Any]:
         left_out = self._too_expensive | self._left_out

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from argosy.confine import Pool
-from argosy.language.jq_confined import remove_confined
+from argosy.confine.limits import Limits
+from argosy.language.jq_confined import jq_limits, remove_confined
 
 pytest.importorskip("jq", reason="the real jq is not installed")
 DOCUMENT = {"spec": {"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}, "x": 1}
@@ -85,9 +86,9 @@ class Counted:
     pool: Pool
     asked: list[list[str]] = field(default_factory=list)
 
-    async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]:
+    async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: Limits | None = None) -> list[Any]:
         self.asked += [payload["expressions"] for payload in payloads]
-        return await self.pool.run_batch(function, payloads)
+        return await self.pool.run_batch(function, payloads, limits=limits)
 
 
 @pytest.mark.anyio
@@ -139,3 +140,14 @@ async def test_jq_sees_no_environment(monkeypatch: pytest.MonkeyPatch, name: str
             assert await removed(pool, expression) == ({"found": {}}, ())
     finally:
         await pool.close()
+
+
+@pytest.mark.anyio
+async def test_the_limit_of_a_call_is_the_one_that_is_set(pool: Pool) -> None:
+    expression = "select([range(3000000)] | length > 0) | .x"
+    question = (TEXT, (expression,))
+    answers, faults = await remove_confined([question], pool, limits=jq_limits(0.01))
+    assert (answers[question], len(faults)) == (DOCUMENT, 1)
+    assert "takes too much time" in faults[0]
+    answers, faults = await remove_confined([question], pool, limits=jq_limits(60.0))
+    assert (answers[question], faults) == ({"spec": DOCUMENT["spec"]}, ())

@@ -23,7 +23,7 @@ class Bench:
         self.asked, self.time = 0, 0.0
         self.backoff = ScriptBackoff(lambda: self.time)
 
-    async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]:
+    async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: Any = None) -> list[Any]:
         self.asked += len(payloads)
         return [
             OverLimit("cpu", "too long") if payload["document"]["loops"] else {"document": {}, "faults": {}}

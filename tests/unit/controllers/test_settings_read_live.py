@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,31 @@ def test_times_are_read_and_keep_their_last_good_value(desk: Desk) -> None:
     rules = desk.settings.rules()
     assert (rules.reconciliation, rules.jitter, rules.hard_reconciliation) == (600, 5, 0)
     assert len(rules.faults) == 1 and "timeout.reconciliation" in rules.faults[0]
+
+
+def test_the_timeout_of_jq_is_read_as_argo_cd_reads_it(desk: Desk) -> None:
+    def seconds() -> float:
+        remove_all = desk.settings.rules().remove_all
+        assert isinstance(remove_all, partial)
+        return float(remove_all.keywords["limits"].cpu)
+
+    def set_timeout(text: str) -> None:
+        desk.write(config("argocd-cmd-params-cm", controller__ignore__normalizer__jq__timeout=text))
+
+    assert seconds() == 1
+    set_timeout("2m30s")
+    assert seconds() == 150
+    remove_all = desk.settings.rules().remove_all
+    desk.write(config())
+    assert desk.settings.rules().remove_all is remove_all  # what it remembers of expressions is kept
+    for wrong in ("5", "soon", "-1s"):
+        set_timeout(wrong)
+        assert seconds() == 150
+        (fault,) = desk.settings.rules().faults
+        assert "controller.ignore.normalizer.jq.timeout" in fault
+    for default in ("0", "0s", ""):
+        set_timeout(default)
+        assert (seconds(), desk.settings.rules().faults) == (1, ())
 
 
 def test_the_budget_of_a_project_is_read_and_keeps_its_last_good_value(desk: Desk) -> None:
