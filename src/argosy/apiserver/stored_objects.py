@@ -6,6 +6,7 @@ In: a manifest in the version that is stored. Out: bytes without kind and apiVer
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import orjson
 
@@ -20,13 +21,23 @@ from argosy.schema import proto
 MAX_STORED_BYTES = 3 << 19  # k8s: 1.5 MiB, etcd's --max-request-bytes
 
 
+def to_json(manifest: Any) -> bytes:
+    """Raises ClusterError for what is nested deeper than JSON can be written. Many small patches can nest so deeply."""
+    try:
+        return orjson.dumps(manifest)
+    except TypeError as error:
+        if "Recursion" not in str(error):
+            raise
+        raise refusals.bad_request("the object is nested more than 250 levels deep: flatten the data") from None
+
+
 def without_kind(manifest: Manifest) -> Manifest:
     return {name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")}
 
 
 def check_size(served: Served, manifest: Manifest) -> None:
     """k8s: what etcd would refuse is refused. Built-in kinds are stored as protobuf, custom ones as JSON."""
-    size = len(orjson.dumps(manifest))
+    size = len(to_json(manifest))
     if size > MAX_STORED_BYTES and not served.resource.custom:
         size = len(proto.encode(manifest))
     if size > MAX_STORED_BYTES:
@@ -52,12 +63,12 @@ def check_owned_fields(served: Served, manifest: Manifest, old: Manifest | None 
 
     Owners are stored as JSON by every kind. For a list with keys they take twice the bytes of its entries.
     """
-    if old is not None and len(orjson.dumps(old)) > MAX_STORED_BYTES:
+    if old is not None and len(to_json(old)) > MAX_STORED_BYTES:
         return  # `check_changed_size` decides: the same configuration may be applied again
     owned_fields = owned({name: value for name, value in manifest.items() if name != "status"}, served.shape)
-    size = len(orjson.dumps(owned_fields))
+    size = len(to_json(owned_fields))
     if served.resource.custom:
-        size += len(orjson.dumps(manifest))
+        size += len(to_json(manifest))
     if size > MAX_STORED_BYTES:
         raise refusals.too_large_to_store()
 
@@ -67,7 +78,7 @@ def encoder(manifest: Manifest) -> Callable[[int], bytes]:
         stored = without_kind(manifest)
         stored["metadata"] = {**manifest["metadata"], "resourceVersion": str(revision)}
         # A copy: what orjson returns keeps the whole buffer it was written to, 4 KB for a small object.
-        return bytes(memoryview(orjson.dumps(stored)))
+        return bytes(memoryview(to_json(stored)))
 
     return encode
 

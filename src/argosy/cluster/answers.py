@@ -7,18 +7,20 @@ that cannot be part of a path or a line of a log; JSON that takes more memory th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from argosy.cluster.deep_json import CUT_LEVEL, can_be_deep, cut_objects, load_cut
 from argosy.cluster.refusals import Unavailable, answered_without_json, plain_text
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey, split_api_version
 
+log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES: Final = 64 * 2**20  # of one answer or one watch event, unpacked
 MAX_ANSWER_MEMORY: Final = 512 * 2**20  # that its values may take once they are read
-MIN_NESTED: Final = 200  # fewer brackets cannot be nested too deeply
 # Group and kind that are created, and the kind of the object that is answered.
 ANSWERED_AS: Final = frozenset({
     ("project.openshift.io", "ProjectRequest", "Project"),
@@ -50,24 +52,26 @@ def estimate_memory(content: bytes) -> int:
 
 
 def load_json(content: bytes, host: str) -> Any:
-    """Raises Unavailable for what is no JSON, is nested too deeply or would take too much memory."""
+    """Raises Unavailable for what is no JSON or would take too much memory."""
     if estimate_memory(content) > MAX_ANSWER_MEMORY:
         raise too_large(host)
     try:
-        value = orjson.loads(content)
+        value = load_cut(content)
     except orjson.JSONDecodeError as error:
         raise answered_without_json(host, content) from error
-    if content.count(b"{") + content.count(b"[") >= MIN_NESTED:
-        check_depth(value, host)
+    if can_be_deep(content):
+        cut_and_log(value, host)
     return value
 
 
-def check_depth(value: Any, host: str) -> None:
-    """What cannot be written as JSON again (254 levels) would also end functions that walk through it."""
-    try:
-        orjson.dumps(value)
-    except TypeError as error:
-        raise Unavailable(f"{host}: answered JSON that is nested too deeply") from error
+def cut_and_log(value: Any, host: str) -> None:
+    """One object that is nested too deeply must not make others unreadable: it loses what is too deep, and is named."""
+    names = cut_objects(value)
+    if names:
+        log.warning(
+            "objects nested more than %d levels deep, deeper fields are ignored: cluster=%s count=%d example=%s",
+            CUT_LEVEL, host, len(names), plain_text(repr(names[0]))[:100],
+        )  # fmt: skip
 
 
 def too_large(host: str) -> Unavailable:
@@ -119,7 +123,7 @@ def read_event(
     if estimate_memory(line) > MAX_ANSWER_MEMORY:
         raise too_large(host)
     try:
-        event = orjson.loads(line)
+        event = load_cut(line)
     except orjson.JSONDecodeError:
         return None
     event = _mapping(event, host, f"a watch of {kind}")
@@ -130,7 +134,8 @@ def read_event(
         if not isinstance((_mapping(manifest.get("metadata"), host, "a bookmark")).get("resourceVersion") or "", str):
             raise _no_object(host, "a bookmark")
     elif event_type != "ERROR":
-        check_depth(manifest, host)
+        if can_be_deep(line):
+            cut_and_log(manifest, host)
         check_metadata(manifest, host, is_namespaced=is_namespaced)
         _check_namespace(manifest, namespace, kind, host)
     return event_type, manifest

@@ -1,0 +1,104 @@
+"""Cuts off what is nested too deeply in JSON, so that one object does not make the list of its kind unreadable.
+
+In: JSON values and texts from an API server. Out: values without the content of containers below a level, and names of
+the objects that were cut. Never: recursion; a cut above that level, below which no manifest in Git reaches. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+CUT_LEVEL: Final = 200  # a manifest in Git has at most 100 levels: nothing that it asks for is cut
+TEXT_CUT_LEVEL: Final = 260  # more than can be written again, so that `cut_objects` finds and names the object
+MIN_NESTED: Final = CUT_LEVEL  # fewer brackets cannot be nested deeper
+MAX_CUT_BYTES: Final = 8 * 2**20  # of a text that orjson cannot read: it is cut token by token
+MAX_TOKENS: Final = 1_000_000
+TOO_DEEP: Final = "depth limit exceeded"  # orjson reads 1024 levels
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+
+
+def load_cut(content: bytes) -> Any:
+    """The value of a text that may be nested deeper than orjson reads. Raises orjson.JSONDecodeError."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        text = _cut_text(content) if error.msg.startswith(TOO_DEEP) and len(content) <= MAX_CUT_BYTES else None
+        if text is None:
+            raise
+        return orjson.loads(text)
+
+
+def can_be_deep(content: bytes) -> bool:
+    return content.count(b"{") + content.count(b"[") >= MIN_NESTED
+
+
+def cut_objects(value: Any) -> list[str]:
+    """Cuts the objects of a list, or the one object of an answer, in place. Names of those that were cut."""
+    if not _is_too_deep(value):
+        return []
+    items = value.get("items") if isinstance(value, dict) else None
+    objects = items if isinstance(items, list) else [value]
+    names = [_name_of(found) for found in objects if isinstance(found, dict | list) and _cut(found)]
+    if _is_too_deep(value):  # beside its objects
+        names += [_name_of(value)] if _cut(value) else []
+    return names
+
+
+def _is_too_deep(value: Any) -> bool:
+    """What cannot be written as JSON again (254 levels) would also end functions that walk through it."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return True
+    return False
+
+
+def _cut(value: dict[str, Any] | list[Any]) -> bool:
+    """Empties containers at the level; their type stays. True if there were some."""
+    was_cut, level, containers = False, 1, [value]
+    while containers:
+        below: list[dict[str, Any] | list[Any]] = []
+        for container in containers:
+            for place, child in _children(container):
+                if level < CUT_LEVEL:
+                    below.append(child)
+                elif child:
+                    container[place] = type(child)()
+                    was_cut = True
+        containers, level = below, level + 1
+    return was_cut
+
+
+def _children(container: Any) -> Iterator[tuple[Any, Any]]:
+    pairs = container.items() if isinstance(container, dict) else enumerate(container)
+    return iter([(place, child) for place, child in pairs if isinstance(child, dict | list)])
+
+
+def _name_of(found: Any) -> str:
+    metadata = found.get("metadata") if isinstance(found, dict) else None
+    parts = [metadata.get(field) for field in ("namespace", "name")] if isinstance(metadata, dict) else []
+    return "/".join(part for part in parts if isinstance(part, str) and part)
+
+
+def _cut_text(content: bytes) -> bytes | None:
+    """The text without its deepest levels. None if it has too many tokens, or no end."""
+    limit = TEXT_CUT_LEVEL
+    pieces: list[bytes] = []
+    depth = start = 0
+    for count, token in enumerate(_TOKEN.finditer(content)):
+        if count > MAX_TOKENS:
+            return None
+        sign = token[0]
+        if sign in (b"{", b"["):
+            depth += 1
+            if depth == limit + 1:
+                pieces += [content[start : token.start()], b'[""]' if sign == b"[" else b'{"":0}']
+        elif sign in (b"}", b"]"):
+            depth -= 1
+            if depth == limit:
+                start = token.end()
+    return b"".join([*pieces, content[start:]]) if depth == 0 else None
