@@ -37,6 +37,7 @@ USUAL: Final[Mapping[str, Remedy]] = {
     "AGY118": Remedy("correct the pattern"),
     "AGY405": Remedy("use the CR"),
     "AGY406": Remedy("correct the key"),
+    "AGY410": Remedy("correct the value"),
     "AGY501": Remedy("ignore rule", False),
     "AGY502": Remedy("look at it"),
     "AGY503": Remedy("storage class"),

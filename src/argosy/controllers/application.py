@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from argosy.cluster import Cluster, PatchKind
 from argosy.controllers.claiming import Claims
+from argosy.controllers.setting_faults import SettingFaultLog
 from argosy.controllers.settings import Settings
 from argosy.controllers.takeover import Takeover
 from argosy.controllers.turns import Turns
@@ -52,6 +53,7 @@ class ApplicationController:
         self.passed: Callable[[Application, Passed, float], None] = lambda app, passed, seconds: None
         self.claims: Claims | None = None  # of one among several controllers
         self.takeover: Takeover | None = None  # the same's: claims go first
+        self._fault_log = SettingFaultLog()
         self._asked: dict[ResourceKey, float] = {}  # when a refresh or an operation was, last
         self._afresh: dict[ResourceKey, float] = {}  # since when what was rendered is trusted
         self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
@@ -195,6 +197,7 @@ class ApplicationController:
             self.pipeline.take(key)
             return None if turn is None else Passed(wait=turn)
         rules = self.settings.rules()
+        self._fault_log.log_new(rules.faults)
         try:
             app = self.application(manifest)
         except ManifestError as error:

@@ -15,6 +15,7 @@ from argosy.cluster.fleet import max_memory_of, programs_of
 from argosy.compare import read_compare_settings
 from argosy.confine.backoff import ScriptBackoff
 from argosy.controllers.check_failures import CheckFailureLog
+from argosy.controllers.setting_faults import find_unread_values, name_setting
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
 from argosy.health.rulebook import Rulebook
@@ -116,7 +117,7 @@ class Settings:
             try:
                 return read()
             except (UserError, ValueError) as error:
-                faults.append(f"settings: {error}")
+                faults.append(str(error))
                 return last
 
         jq_seconds = good(partial(_jq_seconds, parameters), self._jq_seconds)
@@ -135,7 +136,8 @@ class Settings:
         exclusions = before.exclusions if exclusions.faults else exclusions
         projects, wrong = self._projects()
         access = read_access(self._data(RBAC_CM))
-        return replace(
+        maps = {ARGOSY_CM: ours, ARGOCD_CM: theirs, PARAMETERS: parameters}
+        rules = replace(
             before,
             remove_all=remove_all,
             access=before.access if access.faults else access,
@@ -158,8 +160,9 @@ class Settings:
             budget=good(partial(_budget, ours), before.budget),
             asks_before_mass_prune=good(partial(_asks, ours), before.asks_before_mass_prune),
             shows_health=parameters.get("controller.resource.health.persist", "").lower() == "true",
-            faults=(*faults, *wrong, *access.faults),
         )
+        faults = [name_setting(each, maps) for each in (*faults, *find_unread_values(maps))]
+        return replace(rules, faults=tuple(dict.fromkeys((*faults, *wrong, *access.faults))))
 
     def _remover(self, jq_seconds: float = DEFAULT_JQ_SECONDS) -> RemoveAll:
         """With a backoff of its own: an expression that took too long before has more time now, or less."""

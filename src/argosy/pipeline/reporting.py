@@ -20,7 +20,7 @@ from argosy.pipeline.ground import Ground
 from argosy.pipeline.looking import Look
 from argosy.pipeline.rules import Rules
 from argosy.pipeline.standing import looked_for, standing
-from argosy.report.conditions import Condition, ConditionType
+from argosy.report.conditions import Condition
 from argosy.report.history import with_deployment
 from argosy.report.operations import request_wire
 from argosy.report.status import Report, changes, status
@@ -110,7 +110,6 @@ class Reporter:
         history = app.status.get("history") or []
         if operation.is_over and operation.state is not None:
             history = with_deployment(history, operation.state, app.history_limit)
-        settings = (Condition(ConditionType.UNKNOWN_ERROR, text) for text in rules.faults)
         return Report(
             app=app,
             now=written(self._now()),
@@ -122,7 +121,7 @@ class Reporter:
             resources=look.resources,
             shows_health=rules.shows_health,
             health=look.health,
-            conditions=(*look.conditions, *operation.conditions, *settings),
+            conditions=(*look.conditions, *operation.conditions),
             looked_for=looked_for(look, is_decided=operation.is_decided),
             is_compared=not look.is_invalid,
             is_lost=look.resources is None and not look.is_invalid,

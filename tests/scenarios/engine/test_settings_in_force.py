@@ -6,6 +6,11 @@ import base64
 
 import pytest
 
+from argosy.advise.finding import Finding
+from argosy.advise.rules.told import UNREADABLE_SETTING
+from argosy.desk.applications.desk import Desk
+from argosy.desk.applications.reader import open_reader
+from argosy.desk.doctor.examining import Wanted, examine
 from argosy.model.names import ResourceKey
 from support.engine import CONTROL, Room, conditions, config_map
 from support.sync_operations import job
@@ -18,48 +23,44 @@ BROKEN_CHECK = {"resource.customizations.health.ConfigMap": "this is no Lua"}
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("timeout.reconciliation", "soon"),
-        pytest.param("application.resourceTrackingMethod", "magic", marks=IN_TEST_ALL),
-        pytest.param("resource.exclusions", "{no: list}", marks=IN_TEST_ALL),
-        pytest.param("resource.compareoptions", "[1", marks=IN_TEST_ALL),
-    ],
-)
-async def test_a_setting_that_cannot_be_read_is_a_condition_and_stops_nothing(
-    room: Room, name: str, value: str
-) -> None:
-    room.repository.push(ONE)
-    await room.configure({name: value})
-    await room.deliver(syncPolicy=AUTOMATED)
-    said = await room.until_condition("UnknownError")
-    assert name in said
-    await room.until_synced()
-    await room.configure({name: None})
-    await room.until(lambda status: not conditions(status, "UnknownError"))
-
-
-@pytest.mark.parametrize(
     ("place", "name", "value"),
     [
+        ("argosy-cm", "fairness.project.budget", "abc"),
+        pytest.param("argosy-cm", "sync.massPrune", "never", marks=IN_TEST_ALL),
+        pytest.param("argocd-cm", "timeout.reconciliation", "soon", marks=IN_TEST_ALL),
+        pytest.param("argocd-cm", "application.resourceTrackingMethod", "magic", marks=IN_TEST_ALL),
+        pytest.param("argocd-cm", "resource.exclusions", "{no: list}", marks=IN_TEST_ALL),
+        pytest.param("argocd-cm", "resource.compareoptions", "[1", marks=IN_TEST_ALL),
         pytest.param("argocd-rbac-cm", "policy.csv", "p, role:developer, applications", marks=IN_TEST_ALL),
-        ("argosy-cm", "sync.massPrune", "never"),
     ],
 )
-async def test_a_setting_elsewhere_that_cannot_be_read_is_a_condition_too(
-    room: Room, place: str, name: str, value: str
+async def test_a_setting_that_cannot_be_read_is_one_finding_and_one_log_line_and_no_condition(
+    room: Room, caplog: pytest.LogCaptureFixture, place: str, name: str, value: str
 ) -> None:
-    room.repository.push(ONE)
+    room.repository.push({**ONE, "other/other.yaml": config_map("other", a="one")})
     kind = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": place, "namespace": CONTROL}}
     if await room.get("ConfigMap", place, CONTROL) is None:
         await room.cluster.create({**kind, "data": {}})
     await room.configure({name: value}, place)
     await room.deliver(syncPolicy=AUTOMATED)
-    said = await room.until_condition("UnknownError")
-    assert place in said and name in said
-    await room.until_synced()
+    await room.deliver("others", "other", syncPolicy=AUTOMATED)
+    for app in ("models", "others"):
+        await room.until_synced(name=app)
+        assert not conditions((await room.settled(app))["status"], "UnknownError")
+    lines = [each.getMessage() for each in caplog.records if each.name == "argosy.controllers.setting_faults"]
+    assert len(lines) == 1 and f"{place}: {name}" in lines[0], lines
+    [finding] = await unreadable_settings(room)
+    assert finding.place.file == f"ConfigMap/{place}" and name in finding.sight.message
+    assert f"argosy kubectl edit configmap/{place} -n {CONTROL}" in finding.sight.fix
     await room.configure({name: None}, place)
-    await room.until(lambda status: not conditions(status, "UnknownError"))
+    assert await unreadable_settings(room) == []
+
+
+async def unreadable_settings(room: Room) -> list[Finding]:
+    desk = Desk(room.cluster, "a test", CONTROL, CONTROL)
+    async with open_reader(desk) as reader:
+        found = await examine(desk, reader, Wanted(is_quick=True))
+    return [finding for finding in found.findings if finding.rule.id == UNREADABLE_SETTING]
 
 
 async def test_where_a_cluster_is_limited_to_namespaces_nothing_else_is_managed(room: Room) -> None:
@@ -97,7 +98,7 @@ async def test_the_last_good_value_of_a_setting_holds(room: Room) -> None:
     await room.deliver()
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
     await room.configure({"application.resourceTrackingMethod": "magic"})
-    await room.until_condition("UnknownError")
+    assert await unreadable_settings(room)
     await room.sync()
     await room.until_synced()
     metadata = (await room.get("ConfigMap", "settings") or {})["metadata"]

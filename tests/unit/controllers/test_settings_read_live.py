@@ -93,7 +93,7 @@ def test_the_budget_of_a_project_is_read_and_keeps_its_last_good_value(desk: Des
     rules = desk.settings.rules()
     assert rules.budget == Budget(120, 600)
     assert rules.faults == (
-        "settings: argosy-cm: fairness.project.window: the duration must be longer than zero, such as 60s",
+        "argosy-cm: fairness.project.window: '0s': the duration must be longer than zero, such as 60s",
     )
 
 

@@ -20,13 +20,14 @@ from argosy.advise.rules import diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_ready
 from argosy.advise.rules.projects import SHALLOW, find_live_denials
+from argosy.advise.rules.told import UNREADABLE_SETTING
 from argosy.advise.waves import Wait, wait_of
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.applications.reader import Reader, open_reader
 from argosy.desk.doctor.applications import Seen, first_sight, is_at_rest, look_at, urgency
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.head import HeadCheck, Mark, head_checks
-from argosy.desk.doctor.installation import Settings, controller_errors, read_installation
+from argosy.desk.doctor.installation import Settings, controller_errors, read_installation, setting_sights
 from argosy.desk.doctor.treating import Treatment, treat
 from argosy.desk.models import ModelDesk
 from argosy.model.application import Application, read_application
@@ -121,7 +122,8 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     if not shown.is_engine and any(each.health == "Progressing" for each in live if each.name in seen):
         shown = replace(shown, errors=await controller_errors(asking, shown.namespace))
     projects, clusters = reader.rules.projects, reader.rules.clusters
-    told = {**settings.told, SHALLOW: find_live_denials(projects, live)}
+    unreadable = setting_sights(reader.rules.faults, settings.told, desk.control)
+    told = {**settings.told, SHALLOW: find_live_denials(projects, live), UNREADABLE_SETTING: unreadable}
     unread = frozenset(asking.unread)
     view = LiveView(now, live, objects, unread, shown, secrets, models, told, projects, clusters)
     mine = tuple(each for each in live if each.name in chosen)

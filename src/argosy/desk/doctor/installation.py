@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
@@ -244,6 +244,24 @@ def _linted(manifest: Manifest) -> list[tuple[str, Sight]]:
     ]  # fmt: skip
 
 
+def setting_sights(
+    faults: Iterable[str], told: Mapping[str, tuple[Sight, ...]], namespace: str
+) -> tuple[Sight, ...]:
+    """One sight for each setting that cannot be read; those that a rule of health checks tells of are left out."""
+    known = {sight.field for sights in told.values() for sight in sights if sight.field}
+    sights = []
+    for fault in faults:
+        owner, _, rest = fault.partition(": ")
+        key = rest.partition(": ")[0]
+        if key in known or fault.endswith(tuple(f"({rule})" for rule in told)):
+            continue
+        subject = owner.replace(" ", "/", 1) if owner.startswith("AppProject ") else f"ConfigMap/{owner}"
+        until = "the project allows nothing" if owner.startswith("AppProject ") else "the default is used"
+        fix = f"correct it: argosy kubectl edit {subject.lower()} -n {namespace}; until then {until}"
+        sights.append(Sight(Place(subject), fault, fix, subject, key))
+    return tuple(sights)
+
+
 def _undone(view: SettingsView, config: Manifest | None) -> list[str]:
     """What kubectl noted that it applied, and is not there any more."""
     if not view.owner or config is None:
@@ -255,4 +273,4 @@ def _undone(view: SettingsView, config: Manifest | None) -> list[str]:
     return sorted(key for key in applied if key.startswith(KEY_PREFIX) and key not in (view.data or {}))
 
 
-__all__ = ["Settings", "read_installation"]
+__all__ = ["Settings", "read_installation", "setting_sights"]

@@ -1,0 +1,78 @@
+"""Settings of an installation that cannot be read: which ConfigMap, which key, which value, and what is expected.
+
+In: the data of ConfigMaps, sentences of those that read them. Out: sentences that begin with ConfigMap and key.
+Never: a value of many lines; decides which value holds meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from argosy.cluster.fleet import MAX_MEMORY
+from argosy.model.errors import ArgosyError
+from argosy.schema.quantity import parse
+
+log = logging.getLogger(__name__)
+ConfigMaps = Mapping[str, Mapping[str, str]]  # data by name of the ConfigMap
+MAX_VALUE_LENGTH: Final = 60
+# Keys whose value is a boolean, by the ConfigMap that they are in.
+SWITCHES: Final[Mapping[str, tuple[str, ...]]] = {
+    "argocd-cm": (
+        "helm.enable",
+        "kustomize.enable",
+        "jsonnet.enable",
+        "cluster.inClusterEnabled",
+        "resource.ignoreResourceUpdatesEnabled",
+        "application.sync.impersonation.enabled",
+        "application.sync.impersonation.enforced",
+    ),
+    "argocd-cmd-params-cm": ("controller.resource.health.persist", "controller.diff.server.side"),
+}
+
+
+def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
+    """Name values that their readers pass over in silence: booleans and quantities that are none."""
+    for name, keys in SWITCHES.items():
+        for key in keys:
+            value = config_maps.get(name, {}).get(key, "").strip()
+            if value and value.lower() not in ("true", "false"):
+                yield f"{name}: {key}: {_shorten(value)} is no boolean; write true or false"
+    value = config_maps.get("argosy-cm", {}).get(MAX_MEMORY, "").strip()
+    try:
+        parse(value or "1")
+    except (ArgosyError, ValueError):
+        yield f"argosy-cm: {MAX_MEMORY}: {_shorten(value)} is no quantity; write one such as 4Gi"
+
+
+def name_setting(fault: str, config_maps: ConfigMaps) -> str:
+    """Return the sentence with the ConfigMap before the key that it begins with, and the key's value after it."""
+    for name, data in config_maps.items():
+        text = fault.removeprefix(f"{name}: ")
+        key = max((key for key in data if text.startswith(f"{key}: ")), key=len, default=None)
+        if key is None:
+            continue
+        rest, value = text.removeprefix(f"{key}: "), data[key].strip()
+        if repr(value) not in rest and "\n" not in value and len(value) <= MAX_VALUE_LENGTH:
+            rest = f"{value!r} {rest}" if rest.startswith("is ") else f"{value!r}: {rest}"
+        return f"{name}: {key}: {rest}"
+    return fault
+
+
+def _shorten(value: str) -> str:
+    return repr(value if len(value) <= MAX_VALUE_LENGTH else f"{value[: MAX_VALUE_LENGTH - 1]}…")
+
+
+class SettingFaultLog:
+    """Logs each fault once, when it appears."""
+
+    def __init__(self) -> None:
+        self._logged: frozenset[str] = frozenset()
+
+    def log_new(self, faults: Iterable[str]) -> None:
+        current = dict.fromkeys(faults)
+        for fault in current:
+            if fault not in self._logged:
+                log.warning("setting cannot be read, the last good value or the default is used: %s", fault)
+        self._logged = frozenset(current)

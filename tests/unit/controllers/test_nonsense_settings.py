@@ -1,0 +1,84 @@
+"""A setting that cannot be read is named with its ConfigMap, key and value, and its default holds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from argosy.confine import Pool
+from argosy.controllers.settings import Settings
+from argosy.runtime import Cache
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+from support.paths import ROOT
+
+NONSENSE = "ab c"
+OURS, THEIRS, PARAMETERS = "argosy-cm", "argocd-cm", "argocd-cmd-params-cm"
+KEYS = {
+    OURS: (
+        "fairness.project.budget", "fairness.project.window", "sync.waveDelay", "sync.massPrune", "cluster.maxMemory",
+        "source.local.roots", "source.mirrors", "source.protocols", "source.limit.list.seconds",
+        "source.limit.fetch.seconds", "source.limit.fetch.bytes", "source.limit.file.bytes",
+        "render.limit.manifests", "render.limit.bytes", "render.plugin.cue",
+    ),
+    THEIRS: (
+        "timeout.reconciliation", "timeout.reconciliation.jitter", "timeout.hard.reconciliation",
+        "cluster.inClusterEnabled", "globalProjects", "helm.enable", "kustomize.enable", "jsonnet.enable",
+        "application.resourceTrackingMethod", "resource.exclusions", "resource.inclusions", "resource.compareoptions",
+        "resource.ignoreResourceUpdatesEnabled", "resource.customizations",
+        "application.sync.impersonation.enabled", "application.sync.impersonation.enforced",
+    ),
+    PARAMETERS: (
+        "controller.sync.timeout.seconds", "controller.sync.wave.delay.seconds",
+        "controller.self.heal.backoff.timeout.seconds", "controller.self.heal.backoff.factor",
+        "controller.self.heal.backoff.cap.seconds", "controller.self.heal.timeout.seconds",
+        "controller.resource.health.persist", "controller.diff.server.side",
+    ),
+}  # fmt: skip
+# Settings that any text is a valid value of: names, programs and patterns.
+TEXTS = {
+    "triggers.namespaces", "cluster.execPrograms", "sync.observedGeneration", "kustomize.buildOptions",
+    "kustomize.path.<version>", "kustomize.binary.<version>", "helm.valuesFileSchemes",
+}  # fmt: skip
+KEY = r"`[a-z][\w.<>]+\.[\w.<>]+`"
+ROW = re.compile(rf"^\| (?:arg[a-z-]+-cm \| )?({KEY}(?:, {KEY})*) \|", re.MULTILINE)
+DOCUMENTED = ("engine.md", "rendering.md", "sources.md")
+
+
+def settings_with(folder: Path, config_map: str, key: str, value: str) -> Settings:
+    cache = Cache()
+    metadata = {"name": config_map, "namespace": "argocd"}
+    cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: value}})
+    return Settings(cache, Repositories(folder, SourceSettings()), Pool(), control_namespace="argocd")
+
+
+@pytest.mark.parametrize(("config_map", "key"), [(name, key) for name, keys in KEYS.items() for key in keys])
+def test_a_value_that_cannot_be_read_is_one_fault_that_names_config_map_and_key(
+    tmp_path: Path, config_map: str, key: str
+) -> None:
+    rules = settings_with(tmp_path, config_map, key, NONSENSE).rules()
+    faults = [fault for fault in rules.faults if not fault.endswith("(AGY406)")]  # that is what health checks lack
+    assert len(faults) == 1, faults
+    assert faults[0].startswith(f"{config_map}: {key}: "), faults
+
+
+def test_the_sentence_names_the_value_and_what_is_expected_and_the_default_holds(tmp_path: Path) -> None:
+    rules = settings_with(tmp_path, OURS, "fairness.project.budget", "abc").rules()
+    expected = "argosy-cm: fairness.project.budget: 'abc' is no duration; write it as 30s, 5m or 1h30m"
+    assert (rules.budget.seconds, rules.faults) == (60, (expected,))
+
+
+@pytest.mark.parametrize("word", ["true", "false", "True", " FALSE "])
+def test_a_boolean_in_any_case_is_no_fault(tmp_path: Path, word: str) -> None:
+    assert settings_with(tmp_path, THEIRS, "helm.enable", word).rules().faults == ()
+
+
+def test_every_documented_key_is_tested_with_nonsense() -> None:
+    tested = {key for keys in KEYS.values() for key in keys} | {"render.plugin.<name>"} | TEXTS
+    for page in DOCUMENTED:
+        text = (ROOT / "docs/reference" / page).read_text(encoding="utf-8")
+        documented = {key for row in ROW.findall(text) for key in re.findall(r"`([^`]+)`", row)}
+        documented = {key for key in documented if not key.startswith("webhook.")}  # in a Secret
+        assert documented and documented <= tested, (page, documented - tested)
