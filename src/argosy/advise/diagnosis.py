@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from argosy.advise.finding import Finding, Severity
 from argosy.advise.live_view import LiveApp
 from argosy.advise.rules.live.drifting import has_failed
+from argosy.advise.rules.live.sources import JQ_FIELD, RENDER_FIELD
 from argosy.advise.waves import Wait
 
 WELL: Final = ("Healthy", "Suspended")
@@ -146,8 +147,12 @@ def _order(finding: Finding) -> tuple[int, int, str]:
 
 def _line(app: str, state: str, finding: Finding, remedies: Mapping[tuple[str, str], Remedy]) -> Line:
     rule = finding.rule.id
-    usual = INVALID if (rule, state) == ("AGY509", "InvalidSpecError") else USUAL.get(rule)
-    remedy = remedies.get((app, rule)) or usual or Remedy("see --explain")
+    field = finding.sight.field if rule == "AGY509" else ""
+    if field.startswith(JQ_FIELD) or field == RENDER_FIELD:  # no other branch helps
+        remedy = Remedy("jq expression" if field.startswith(JQ_FIELD) else "smaller source")
+    else:
+        usual = INVALID if (rule, state) == ("AGY509", "InvalidSpecError") else USUAL.get(rule)
+        remedy = remedies.get((app, rule)) or usual or Remedy("see --explain")
     return Line(app, state, finding.sight.message, finding.sight.fix, remedy, finding)
 
 

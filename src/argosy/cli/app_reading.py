@@ -227,6 +227,7 @@ async def print_app(
             why = [*await stuck_pods(desk, app, frozenset({UNSCHEDULED})), *why]
     if facts.retrying(app) or (not why and (facts.sync_word(app) == "Unknown" or facts.is_busy(app))):
         why = [facts.why(app), *why]
+    why = list(dict.fromkeys((*why[:1], *facts.comparison_errors(app), *why)))
     engines = await seen_engines(desk.cluster, desk.control)
     told = app.annotations, app.namespace
     delivered = "" if engines.is_usual(*told) else engines.told(*told)

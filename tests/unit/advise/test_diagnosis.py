@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from argosy.advise.cause import CauseKind
 from argosy.advise.checklist import checklist
 from argosy.advise.diagnosis import Remedy, lines, percent, score, state_of
 from argosy.advise.finding import Severity
+from argosy.advise.live_view import SettingsView
 from argosy.advise.rules import diagnose
 from argosy.advise.waves import wait_of
 from argosy.report.holds import Hold, hold_text, told
@@ -187,3 +190,45 @@ def test_secrets_that_nobody_looked_for_are_not_called_absent() -> None:
 
 def test_a_development_application_may_follow_a_feature_branch() -> None:
     assert checklist([app("models-dev", default_branch="main")])[3].holds is True
+
+
+BAD_JQ = "jq does not understand it, syntax error, unexpected end of file; correct it"
+TIMED_OUT = (
+    "Failed to load target state: chart: rendering the chart took longer than 50 s (limit wall); make it smaller; "
+    "render timed out (3rd time); next try 14:03:20 UTC; retry now: argosy app get models --hard-refresh"
+)
+OUT_OF_MEMORY = (
+    "Failed to load target state: chart: rendering the chart used more than 512 MiB of memory; make it smaller; "
+    "render ran out of memory (1st time); next try 14:03:20 UTC; retry now: argosy app get models --hard-refresh"
+)
+
+
+def test_each_bad_jq_expression_is_named_with_its_place_and_no_branch_is_blamed() -> None:
+    rules = [{"kind": "Deployment", "jqPathExpressions": [".spec.good", ".spec["]}, {"jqPathExpressions": [".a |"]}]
+    settings = {"resource.customizations.ignoreDifferences.all": "jqPathExpressions:\n- .metadata[\n"}
+    said = [("ComparisonError", f"jqPathExpressions: {text!r}: {BAD_JQ}") for text in (".spec[", ".a |", ".metadata[")]
+    ill = app(sync="OutOfSync", conditions=said, spec={"ignoreDifferences": rules})
+    seen = view(ill, settings=SettingsView(data=settings))
+    found = [each for each in lines([ill], diagnose(seen), {}, {}) if each.finding and each.finding.rule.id == "AGY509"]
+    assert [each.cause.partition(": ")[0] for each in found] == [
+        "the jq expression '.spec[' in spec.ignoreDifferences[0].jqPathExpressions[1] cannot be used",
+        "the jq expression '.a |' in spec.ignoreDifferences[1].jqPathExpressions[0] cannot be used",
+        "the jq expression '.metadata[' in resource.customizations.ignoreDifferences.all of argocd-cm cannot be used",
+    ]
+    assert all("syntax error" in each.cause for each in found)
+    assert {each.remedy.word for each in found} == {"jq expression"}
+    assert "argosy app edit models" in found[0].fix and "argosy kubectl edit configmap/argocd-cm" in found[2].fix
+
+
+@pytest.mark.parametrize(
+    ("said", "limit", "word"),
+    [(TIMED_OUT, "longer than 50 s", "timed out"), (OUT_OF_MEMORY, "512 MiB", "ran out of memory")],
+)
+def test_a_render_that_used_up_its_worker_is_told_with_the_limit_and_no_branch_is_blamed(
+    said: str, limit: str, word: str
+) -> None:
+    ill = app(sync="Unknown", conditions=[("ComparisonError", said)])
+    first, *_ = lines([ill], diagnose(view(ill)), {}, {})
+    assert first.cause.startswith(f"its render {word}") and limit in first.cause and "14:03:20 UTC" in first.cause
+    assert "argosy app get models --hard-refresh" in first.fix and "targetRevision" not in first.cause + first.fix
+    assert first.remedy.word == "smaller source"

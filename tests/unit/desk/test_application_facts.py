@@ -154,3 +154,10 @@ def test_ages_and_times_are_told_as_kubectl_and_argo_cd_tell_them() -> None:
     assert [facts.age(text, now) for text in times] == ["60s", "60m", "32d"]
     assert facts.age("", now) == "" == facts.age("nonsense", now)
     assert facts.go_time("2026-01-02T03:04:05+01:00") == "2026-01-02 02:04:05 +0000 UTC"
+
+
+def test_all_comparison_errors_are_reasons_and_not_only_the_first() -> None:
+    said = [f"jqPathExpressions: {text!r}: jq does not understand it,\nsyntax error" for text in (".a[", ".b |")]
+    conditions = [{"type": "ComparisonError", "message": text} for text in said]
+    app = application({**OUT, "conditions": [*conditions, {"type": "SharedResourceWarning", "message": "no reason"}]})
+    assert facts.comparison_errors(app) == [f"ComparisonError: {text}".replace("\n", " ") for text in said]

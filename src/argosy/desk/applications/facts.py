@@ -152,6 +152,13 @@ def _why(app: Application, found: str) -> str:
     return f"{conditions[0].get('type')}: {conditions[0].get('message')}" if conditions else ""
 
 
+def comparison_errors(app: Application) -> list[str]:
+    """Why it cannot be rendered or compared: all of its ComparisonErrors, each on one line."""
+    found = [each for each in _conditions(app) if each.get("type") == ConditionType.COMPARISON_ERROR]
+    texts = (f"{each.get('type')}: {each.get('message')}".replace("\n", " ") for each in found)
+    return [_LOADING.sub(lambda at: f"ComparisonError: {at['name']}: ", text) for text in texts]
+
+
 def has_error(app: Application) -> bool:
     """True if it has an error condition, or its last sync failed and it is not Synced since."""
     return any(map(_is_error, _conditions(app))) or _last_sync_failed(app)

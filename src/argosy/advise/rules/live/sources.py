@@ -39,6 +39,14 @@ _REF: Final = re.compile(
 )
 
 
+_JQ: Final = re.compile(r"jqPathExpressions: (?P<shown>.*?): (?P<why>jq |it takes )", re.DOTALL)
+_EXHAUSTED: Final = re.compile(
+    r"^(?P<what>.*?); render (?P<how>timed out|ran out of memory) \((?P<times>\w+) time\); next try (?P<at>[\d:]+) UTC",
+    re.DOTALL,
+)
+JQ_FIELD, RENDER_FIELD = "spec.ignoreDifferences", "spec.source"  # where the trouble is, if no branch is to blame
+
+
 def source_trouble(message: str) -> str:
     """`refused`, `away`, or empty where the repository is not the trouble."""
     if _REFUSED.search(message):
@@ -48,7 +56,8 @@ def source_trouble(message: str) -> str:
 
 def _broken(view: LiveView) -> Iterator[tuple[LiveApp, str]]:
     for app in view.apps:
-        said = app.said("ComparisonError") or app.said("InvalidSpecError")
+        errors = [message for kind, message in app.conditions if kind == "ComparisonError" and not _JQ.match(message)]
+        said = next(iter(errors), "") or app.said("InvalidSpecError")
         if said and not cluster_trouble(app):
             yield app, said
 
@@ -92,10 +101,47 @@ def _short(said: str) -> str:
     return text if len(text) <= 240 else f"{text[:239]}…"
 
 
+def _bad_expressions(view: LiveView, app: LiveApp) -> Iterator[Sight]:
+    """One sight for each jq expression that cannot be used: which one, and where it is written."""
+    for message in (message for kind, message in app.conditions if kind == "ComparisonError"):
+        if (match := _JQ.match(message)) is None:
+            continue
+        shown, why = match["shown"], message[match.start("why") :]
+        field, place, edit = _find_expression(view, app, shown)
+        text = f"the jq expression {shown}{place} cannot be used: {_short(why)}"
+        yield app.sight(text, f"correct the expression: {edit}; try it before: argosy app diff {app.name}", field=field)
+
+
+def _find_expression(view: LiveView, app: LiveApp, shown: str) -> tuple[str, str, str]:
+    """The field, the words for people, and the command to edit it. `shown` is the expression in quotes, perhaps cut."""
+    for number, rule in enumerate(app.app.ignored):
+        for place, expression in enumerate(rule.jq_paths):
+            if repr(expression).startswith(shown):
+                field = f"{JQ_FIELD}[{number}].jqPathExpressions[{place}]"
+                return field, f" in {field}", f"argosy app edit {app.name}, or in Git if another Application makes it"
+    text = shown.strip("'\"")
+    edit = f"argosy kubectl edit configmap/argocd-cm -n {view.settings.namespace or 'argocd'}"
+    for key, value in (view.settings.data or {}).items():
+        if key.startswith("resource.customizations") and text in value:
+            return JQ_FIELD, f" in {key} of argocd-cm", edit
+    return JQ_FIELD, "", f"argosy app edit {app.name}; or for all Applications: {edit}"
+
+
+def _exhausted(app: LiveApp, match: re.Match[str]) -> Sight:
+    text = f"its render {match['how']} ({match['times']} time): {_short(match['what'])}; next try {match['at']} UTC"
+    fix = f"make the source smaller or simpler, push it, and try at once: argosy app get {app.name} --hard-refresh"
+    return app.sight(text, fix, field=RENDER_FIELD)
+
+
 def _unmade(view: LiveView) -> Iterator[Sight]:
     """argo: ComparisonError means that manifests could not be made; the ref and the path are looked at first."""
+    for app in view.apps:
+        yield from _bad_expressions(view, app)
     for app, said in _broken(view):
         if source_trouble(said):
+            continue
+        if exhausted := _EXHAUSTED.match(said):
+            yield _exhausted(app, exhausted)
             continue
         source = app.app.sources[0] if app.app.sources else None
         ref, path = (source.ref, source.path) if source else ("", "")
@@ -180,8 +226,8 @@ RULES: Final = (
         "Manifests cannot be made",
         "Argo CD shows a ComparisonError: nothing is compared or synced.",
         "Argo CD says so in a condition; where another branch is advised, it was rendered here and can be.",
-        "Look at targetRevision and path first: a branch that was merged and deleted, or lacks the folder, is the"
-        " usual cause.",
+        "Do what the finding says: correct a jq expression of ignoreDifferences, make a source smaller whose render"
+        " timed out, or look at targetRevision and path: a branch that was merged and deleted, or lacks the folder.",
         _unmade,
     ),
     live_rule(
