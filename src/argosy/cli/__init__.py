@@ -243,10 +243,20 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
         print(OVERVIEW, end="")
         return DONE
     try:
-        if arguments[0].startswith("-") and not is_compat:
-            from argosy.cli.leading_flags import move_leading_flags  # late: most commands begin with their name
+        if os.environ.get("ARGOSY_CONFINE"):
+            from argosy.confine.requirement import find_invalid_mode
 
-            arguments = move_leading_flags(arguments)
+            if refusal := find_invalid_mode():
+                raise UserError(refusal)
+        if arguments[0].startswith("-") and not is_compat:
+            # late: most commands begin with their name
+            from argosy.cli.leading_flags import drop_flags_without_cluster, move_leading_flags
+
+            command, *verbs = move_leading_flags(arguments)
+            if command in GROUPS and command not in PASSED_ON:
+                arguments = drop_flags_without_cluster(arguments, command_line(command, typed="".join(verbs[:1])))
+            if arguments[0].startswith("-"):
+                arguments = move_leading_flags(arguments)
         if arguments[0] in PASSED_ON and not is_compat and arguments[1:2] not in (["--help"], ["-h"]):
             from argosy.cli import kubectl  # late: it is for those who type it
 
@@ -294,6 +304,10 @@ def _run(arguments: list[str], *, is_compat: bool, server: NamedServer | None = 
         from argosy.cli.argocd_server import check_server  # late: it is for those who type argocd --server
 
         check_server(chosen, server)
+    if not is_compat:
+        from argosy.cli.target_flags import remember_target
+
+        remember_target(chosen)
     answer: int = chosen.run(chosen)
     return answer
 
@@ -345,7 +359,9 @@ def say(what: str, why: str | Sequence[str], advice: str) -> None:
     for cause in filter(None, causes):
         lines.append(f"{lead}{cause}")
         lead = "     "
-    print("\n".join([*lines, f"next: {advice}"]), file=sys.stderr, flush=True)
+    from argosy.cli.target_flags import with_target  # late: it is for mistakes
+
+    print(with_target("\n".join([*lines, f"next: {advice}"])), file=sys.stderr, flush=True)
 
 
 @contextmanager

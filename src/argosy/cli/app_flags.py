@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from argosy.cli import failed
 from argosy.cli.asking import asked as asked
-from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.cli.target_flags import add_target_flags, target_options, with_target
 from argosy.model.errors import ArgosyError
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def form(chosen: argparse.Namespace, usual: str = "table", theirs: str = "wide")
 
 
 def talk(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(with_target(text), file=sys.stderr, flush=True)
 
 
 async def record(desk: Desk, event: Manifest) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.app_flags import Commands, at_desk, form, is_compat, print_data, talk, verb
 from argosy.cli.screen import Screen
+from argosy.cli.target_flags import with_target
 
 if TYPE_CHECKING:
     from argosy.desk.applications import facts
@@ -239,7 +240,7 @@ async def print_app(
 
         lines += parameters(app, *parameters_of)[1:]
     objects = app_screen.object_lines(facts.rows(app, health))
-    print("\n".join([*lines, *(["", *objects] if objects else [])]))
+    print(with_target("\n".join([*lines, *(["", *objects] if objects else [])])))
 
 
 def run_resources(chosen: argparse.Namespace) -> int:

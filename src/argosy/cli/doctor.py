@@ -13,7 +13,7 @@ from argosy.cli import DONE, NO, REFUSED, answering, failed
 from argosy.cli.app_flags import asked, can_ask, print_data, talk
 from argosy.cli.durations import seconds
 from argosy.cli.screen import plain
-from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.cli.target_flags import add_target_flags, target_options, with_target
 from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _show(report: Report, chosen: argparse.Namespace) -> None:
     if chosen.output == "status":
         print("\n".join(doctor_screen.status_lines(report)))
         return
-    print("\n".join(doctor_screen.shown(report, screen, is_whole=chosen.explain)))
+    print(with_target("\n".join(doctor_screen.shown(report, screen, is_whole=chosen.explain))))
     if chosen.checklist:
         print("\n".join(doctor_screen.checklist_lines(report, screen)))
     sys.stdout.flush()

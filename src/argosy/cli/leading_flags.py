@@ -6,6 +6,7 @@ something else behind the command.
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from collections.abc import Sequence
 from typing import Final
@@ -14,6 +15,8 @@ from argosy.model.errors import UserError
 
 WITH_VALUE: Final = frozenset({"--context", "--kubeconfig", "--data-dir", "-n", "--namespace"})
 WRITES_KUBECONFIG: Final = ("sandbox", "demo")  # where --kubeconfig is a file to write, not the one that chooses
+LOCAL: Final = (*WRITES_KUBECONFIG, "open")  # these act on this machine: a cluster that is named would not be meant
+CHOOSES_CLUSTER: Final = frozenset({"--context", "--kubeconfig", "--data-dir"})
 PASSED_ON: Final = ("kubectl", "oc")
 OWN: Final = ("-h", "--help", "--version")
 
@@ -34,6 +37,32 @@ def move_leading_flags(words: Sequence[str]) -> list[str]:
         return [command, *flags, *rest[1:]]
     end = rest.index("--") if "--" in rest else len(rest)
     return [*rest[:end], *flags, *rest[end:]]
+
+
+def drop_flags_without_cluster(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """Leave out leading flags that a command which asks no cluster does not have: there they make no difference."""
+    flags, rest = _split(words)
+    known = _options_of(parser, rest)
+    if not flags or not rest or rest[0] in (*LOCAL, *PASSED_ON) or known & CHOOSES_CLUSTER:
+        return list(words)
+    kept: list[str] = []
+    place = 0
+    while place < len(flags):
+        size = 2 if flags[place] in WITH_VALUE else 1
+        if flags[place].partition("=")[0] in known:
+            kept += flags[place : place + size]
+        place += size
+    return [*kept, *rest]
+
+
+def _options_of(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[str]:
+    """The flags of the command that the words name."""
+    for word in words:
+        groups = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+        if not groups:
+            break
+        parser = groups[0].choices.get(word, parser)
+    return set(parser._option_string_actions)
 
 
 def drop_overridden(flags: Sequence[str], rest: Sequence[str]) -> list[str]:

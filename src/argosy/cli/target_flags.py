@@ -6,11 +6,35 @@ In: a parser, or parsed flags. Out: the flags, or TargetOptions. Never: opens an
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from argosy.app.target import TargetOptions
+
+
+# Commands of ours within a sentence; `argosy controller` only where it is typed, not where prose names the program.
+_COMMAND: Final = re.compile(
+    r"\bargosy (?=(?:app|proj|doctor|explain|align|account|cluster|model|notebook|preview|promote|trace|kubectl|oc) \S)"
+    r"|(?<=: )argosy (?=(?:doctor|controller)\b)"
+)
+_typed_flags: str = ""  # those that chose the cluster of this command, as they are typed
+
+
+def remember_target(chosen: argparse.Namespace) -> None:
+    """Keep the context or folder that chose the cluster, so that commands which are printed go to the same one."""
+    global _typed_flags
+    values = {"--context": "context", "--data-dir": "data_dir"}
+    given = {flag: getattr(chosen, name, None) for flag, name in values.items()}
+    is_ours = getattr(chosen, "command", "") not in ("sandbox", "demo", "open")  # there a kubeconfig is written
+    _typed_flags = "".join(f"{flag} {shlex.quote(str(value))} " for flag, value in given.items() if value and is_ours)
+
+
+def with_target(text: str) -> str:
+    """Return the text with the flags that chose the cluster in each command of argosy that it tells to type."""
+    return _COMMAND.sub(lambda match: f"{match[0]}{_typed_flags}", text) if _typed_flags else text
 
 
 def named(text: str) -> str:

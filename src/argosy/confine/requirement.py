@@ -36,6 +36,15 @@ def read_mode(environment: Mapping[str, str] | None = None) -> str:
     return REQUIRED if values.get(POD_VARIABLE) else BEST_EFFORT
 
 
+def find_invalid_mode(environment: Mapping[str, str] | None = None) -> str:
+    """Return the sentence that refuses a mode that does not exist; empty where the variable is right or not set."""
+    values = os.environ if environment is None else environment
+    given = values.get(VARIABLE, "").strip()
+    if not given or given.lower() in MODES:
+        return ""
+    return f"{VARIABLE}={given[:40]} is no mode; set {VARIABLE} to {' or '.join(MODES)}, or unset it for the default"
+
+
 def is_required() -> bool:
     return read_mode() == REQUIRED
 

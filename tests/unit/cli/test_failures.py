@@ -114,3 +114,20 @@ def test_a_group_alone_shows_its_verbs_and_is_no_success(group: str, capsys: pyt
 def test_argocds_groups_alone_end_as_its_own_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["app"], program="argocd") == 1
     assert "sync" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [["version"], ["app", "list"], ["controller"], ["sandbox", "status"]])
+def test_a_mode_of_confinement_that_does_not_exist_is_refused_with_those_that_do(
+    line: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARGOSY_CONFINE", "require")
+    assert main(line) == 2
+    said = capsys.readouterr().err
+    assert "ARGOSY_CONFINE=require is no mode" in said
+    assert "next: set ARGOSY_CONFINE to required or best-effort, or unset it for the default" in said
+
+
+@pytest.mark.parametrize("mode", ["required", "best-effort", " Best-Effort ", ""])
+def test_a_mode_of_confinement_that_exists_is_no_mistake(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARGOSY_CONFINE", mode)
+    assert main(["version"]) == 0

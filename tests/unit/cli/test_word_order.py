@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import command_line, main
+from argosy.cli import GROUPS, command_line, main, say
 from argosy.cli.compat import understood
-from argosy.cli.leading_flags import move_leading_flags
+from argosy.cli.leading_flags import CHOOSES_CLUSTER, LOCAL, PASSED_ON, drop_flags_without_cluster, move_leading_flags
+from argosy.cli.target_flags import remember_target, with_target
 from argosy.model.errors import UserError
 
 
@@ -112,6 +113,43 @@ def test_a_flag_that_may_not_stand_before_the_command_is_told(typed: str, why: s
     assert str(raised.value).startswith(why)
 
 
+@pytest.mark.parametrize("flag", ["--kubeconfig", "--context", "--data-dir", "-n"])
+@pytest.mark.parametrize("command", ["version", "health list"])
+def test_a_flag_before_a_command_that_asks_no_cluster_makes_no_difference(
+    flag: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command.split()) == 0
+    without = capsys.readouterr().out
+    assert main([flag, "gone", *command.split()]) == 0
+    assert capsys.readouterr().out == without
+
+
+def test_a_folder_is_rendered_whatever_cluster_is_chosen_before() -> None:
+    typed = ["--kubeconfig", "gone", "--context=prod", "render", "folder"]
+    assert drop_flags_without_cluster(typed, command_line("render")) == ["render", "folder"]
+
+
+@pytest.mark.parametrize("typed", ["--context prod sandbox reset", "--context prod demo stop", "--context prod open"])
+def test_a_cluster_that_is_chosen_for_a_command_of_this_machine_is_not_passed_over(typed: str) -> None:
+    words = typed.split()
+    parser = command_line(words[2], typed="".join(words[3:4]))
+    assert drop_flags_without_cluster(words, parser) == words
+
+
+def test_every_command_takes_flags_before_it_or_needs_no_cluster() -> None:
+    """Either a command has all three flags that choose a cluster, or none of them and they are left out."""
+    for group in GROUPS:
+        if group in (*PASSED_ON, *LOCAL):
+            continue
+        todo: list[tuple[list[str], argparse.ArgumentParser]] = [([], command_line(group))]
+        while todo:
+            words, parser = todo.pop()
+            below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+            todo += [([*words, name], child) for each in below for name, child in each.choices.items()]
+            has = {flag for flag in CHOOSES_CLUSTER if flag in parser._option_string_actions}
+            assert below or has in (set(), CHOOSES_CLUSTER), words
+
+
 def test_a_cluster_that_is_chosen_before_the_command_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,3 +188,32 @@ def test_a_flag_behind_the_command_holds_against_the_same_flag_before_it(line: s
 def test_in_the_words_of_argocd_the_flag_behind_the_command_holds_too() -> None:
     words = ["--kubeconfig", "a", "--kube-context", "c", "app", "list", "--kubeconfig", "b"]
     assert understood(words) == ["app", "list", "--kubeconfig", "b", "--context", "c"]
+
+
+@pytest.mark.parametrize(
+    ("line", "hint", "printed"),
+    [
+        ("app list --data-dir k1", "next: argosy app get models", "next: argosy --data-dir k1 app get models"),
+        ("app list --context prod", "see: argosy doctor", "see: argosy --context prod doctor"),
+        ("app list --data-dir k1", "no argosy controller runs", "no argosy controller runs"),
+        ("app list", "next: argosy app get models", "next: argosy app get models"),
+        ("sandbox status --data-dir k1", "next: argosy app list -A", "next: argosy app list -A"),
+    ],
+)
+def test_a_command_that_is_printed_goes_to_the_cluster_that_was_chosen(line: str, hint: str, printed: str) -> None:
+    try:
+        remember_target(chosen(line))
+        assert with_target(hint) == printed
+    finally:
+        remember_target(argparse.Namespace())
+
+
+def test_the_hint_below_a_failure_names_the_folder_that_was_typed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        remember_target(chosen(f"app list --data-dir {tmp_path}"))
+        say("app get failed", "it is not there", "see which there are: argosy app list -A")
+        assert capsys.readouterr().err.endswith(f"argosy --data-dir {tmp_path} app list -A\n")
+    finally:
+        remember_target(argparse.Namespace())
