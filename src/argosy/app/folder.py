@@ -69,21 +69,49 @@ class DataFolder:
         if foreign := self._foreign():
             message = f"holds files that are not a sandbox's ({foreign}); choose an empty folder with --data-dir"
             raise UserError(message, where=str(self.root))
-        try:
-            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            message = f"cannot be used as a data folder ({error.strerror}); choose another with --data-dir"
-            raise UserError(message, where=str(self.root)) from error
-        if not _locked(handle):
-            os.close(handle)
-            raise self._in_use()
+        handle = self._lock_folder()
         try:
             self.forget_run()  # a run that was killed left its pid, which may be another program's by now
             yield
         finally:
             self.forget_run()
             os.close(handle)
+
+    def _lock_folder(self) -> int:
+        """Make the folder and lock it. A lock file that `remove_if_empty` unlinked meanwhile locks nothing."""
+        while True:
+            try:
+                self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+                handle = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                message = f"cannot be used as a data folder ({error.strerror}); choose another with --data-dir"
+                raise UserError(message, where=str(self.root)) from error
+            if not _locked(handle):
+                os.close(handle)
+                raise self._in_use()
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(handle), os.stat(self.lock)):
+                    return handle
+            os.close(handle)
+
+    def remove_if_empty(self) -> None:
+        """Remove the folder, if a sandbox left nothing in it but empty folders and its lock."""
+        if not self.lock.exists() or self._holds_files():
+            return
+        with contextlib.suppress(OSError, UserError), self.owned():
+            if self._holds_files():
+                return
+            for folder, _, _ in os.walk(self.root, topdown=False):
+                if folder != str(self.root):
+                    os.rmdir(folder)
+            self.lock.unlink()
+            self.root.rmdir()
+            if self.root.parent == state_home():
+                state_home().rmdir()  # fails, and stays, while it holds something
+
+    def _holds_files(self) -> bool:
+        names = (Path(folder, name) for folder, _, files in os.walk(self.root) for name in files)
+        return any(name != self.lock for name in names)
 
     def _in_use(self) -> UserError:
         run = self.running()

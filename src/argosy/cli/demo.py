@@ -183,13 +183,19 @@ def _start_command(chosen: argparse.Namespace) -> str:
 
 def status(chosen: argparse.Namespace) -> int:
     """Exit code 1 when none runs: the answer is no."""
-    found = _folder(chosen).status()
+    from argosy.cli.sandbox_readiness import find_storage_problem  # late: HTTP and TLS are needed here only
+
+    folder = _folder(chosen)
+    found = folder.status()
+    problem = find_storage_problem(folder, found["api"]) if found["ready"] else ""
     if chosen.output == "json":
-        print(json.dumps(found, indent=2))
+        print(json.dumps({**found, "readOnly": problem or None}, indent=2))
     elif found["ready"]:
         print(f"running  pid {found['pid']}  {found['api']}")
         print(f"page {found['url']}   (argosy open)")
         print(f"repository {found['repository']}\nkubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
+        if problem:
+            print(f"read-only  {problem}")
         _print_accidents(_running(chosen))
     else:
         print(f"not running\nstart it with: {_start_command(chosen)}")
@@ -222,4 +228,5 @@ def fix(chosen: argparse.Namespace) -> int:
 def stop(chosen: argparse.Namespace) -> int:
     folder = _folder(chosen)
     print("demo stopped" if folder.stop() else "no demo runs", file=sys.stderr)
+    folder.remove_if_empty()
     return 0

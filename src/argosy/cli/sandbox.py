@@ -154,6 +154,7 @@ def stop(chosen: argparse.Namespace) -> int:
     if run is not None and run.name == DEMO_NAME:
         raise UserError("a demo runs there, and no sandbox; end it with: argosy demo stop", where=str(folder.root))
     print("sandbox stopped" if folder.stop() else f"no sandbox runs in {folder.root}", file=sys.stderr)
+    folder.remove_if_empty()
     return 0
 
 

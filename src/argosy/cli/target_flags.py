@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,21 +21,22 @@ _COMMAND: Final = re.compile(
     r"\bargosy (?=(?:app|proj|doctor|explain|align|account|cluster|model|notebook|preview|promote|trace|kubectl|oc) \S)"
     r"|(?<=: )argosy (?=(?:doctor|controller)\b)"
 )
-_typed_flags: str = ""  # those that chose the cluster of this command, as they are typed
+_typed_flags: ContextVar[str] = ContextVar("typed_flags", default="")  # those that chose the cluster, as typed
 
 
 def remember_target(chosen: argparse.Namespace) -> None:
     """Keep the context or folder that chose the cluster, so that commands which are printed go to the same one."""
-    global _typed_flags
     values = {"--context": "context", "--data-dir": "data_dir"}
     given = {flag: getattr(chosen, name, None) for flag, name in values.items()}
     is_ours = getattr(chosen, "command", "") not in ("sandbox", "demo", "open")  # there a kubeconfig is written
-    _typed_flags = "".join(f"{flag} {shlex.quote(str(value))} " for flag, value in given.items() if value and is_ours)
+    typed = (f"{flag} {shlex.quote(str(value))} " for flag, value in given.items() if value and is_ours)
+    _typed_flags.set("".join(typed))
 
 
 def with_target(text: str) -> str:
     """Return the text with the flags that chose the cluster in each command of argosy that it tells to type."""
-    return _COMMAND.sub(lambda match: f"{match[0]}{_typed_flags}", text) if _typed_flags else text
+    flags = _typed_flags.get()
+    return _COMMAND.sub(lambda match: f"{match[0]}{flags}", text) if flags else text
 
 
 def named(text: str) -> str:

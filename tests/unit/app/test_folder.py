@@ -108,3 +108,47 @@ def test_a_run_file_that_is_no_object_is_no_run(tmp_path: Path) -> None:
     with folder.owned():
         folder.run_file.write_text("[1]")
         assert folder.running() is None
+
+
+def test_a_stop_removes_a_folder_in_which_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = DataFolder(tmp_path / "state" / "argosy" / "demo")
+    with folder.owned():
+        (folder.root / "logs" / "parts").mkdir(parents=True)
+    folder.remove_if_empty()
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+def test_a_stop_keeps_a_folder_that_holds_anything(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "cluster")
+    with folder.owned():
+        (folder.root / "logs").mkdir()
+        (folder.root / "logs" / "audit.log").write_text("kept")
+        folder.remove_if_empty()
+    folder.remove_if_empty()
+    assert (folder.root / "logs" / "audit.log").read_text() == "kept" and folder.lock.exists()
+
+
+def test_a_folder_in_use_is_not_removed_and_one_that_was_never_used_neither(tmp_path: Path) -> None:
+    folder, unused = DataFolder(tmp_path / "cluster"), DataFolder(tmp_path / "unused")
+    unused.root.mkdir()
+    with folder.owned():
+        folder.remove_if_empty()
+        assert folder.lock.exists()
+    unused.remove_if_empty()
+    assert unused.root.is_dir()
+
+
+def test_a_lock_that_was_removed_meanwhile_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start that opened the lock before a stop removed it must not hold a file that nobody sees."""
+    folder = DataFolder(tmp_path / "cluster")
+    first = [True]
+
+    def locked_after_removal(handle: int) -> bool:
+        if first.pop() if first else False:
+            folder.lock.unlink()
+        return True
+
+    monkeypatch.setattr("argosy.app.folder._locked", locked_after_removal)
+    with folder.owned():
+        assert folder.lock.exists()
