@@ -11,11 +11,13 @@ import json
 import random
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
+from argosy.model.manifest import dump
 from argosy.model.names import ResourceKey
 from argosy.server.doors import provenance
 from argosy.server.doors.echo import NO_ECHO
@@ -25,6 +27,7 @@ from argosy.server.doors.provenance import SecretScope, build_scope
 from argosy.server.routes import Route
 from argosy.server.table import TABLE
 from support.deadlines import wait_until_async
+from support.engine import Repository
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
 from support.tenants import CONTROL, World, application, ask, declared, guarded_world, secret
 
@@ -41,6 +44,7 @@ WORDS = {
 OWN_WORDS = {"commit": OWN_COMMIT, "path": "teams/a/training", "option": "ApplyOutOfSyncOnly=true"}
 TELLING_APPS = ["syncing-1", "syncing-2"]
 TELLING_APPS += [f"telling-{number}-{which}" for number in range(3) for which in ("wrong", "right")]
+IN_GIT = "green-harbour"  # the value of a Secret, and of a ConfigMap that stands in Git
 SECRETS = {CONTROL: "of-argocd-4c2e27", "team-a": "of-team-a-0f5d4c", "team-b": "of-team-b-b9d0c1"}
 
 
@@ -95,6 +99,17 @@ def hostile() -> Iterator[dict[str, Any]]:
     yield stray
 
 
+def in_git(folder: Path) -> dict[str, Any]:
+    """An Application with a ConfigMap in Git that differs from the live one, which says a Secret's value, too."""
+    repository = Repository(folder)
+    told = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stage"}, "data": {"stage": IN_GIT}}
+    repository.push({"app/stage.yaml": dump(told)})
+    made = deployed("team-a", "in-git", repository.head, f"{IN_GIT} refuses {SECRETS['team-a']}")
+    made["spec"]["source"] |= {"repoURL": repository.url, "targetRevision": "main"}
+    made["status"]["resources"][0]["name"] = "stage"
+    return made
+
+
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
@@ -118,9 +133,20 @@ async def world(
     manifests.append(deployed("team-b", "theirs", COMMIT, told, WORDS["path"], WORDS["option"]))
     manifests.append(deployed("team-a", "plain", OWN_COMMIT, "told", OWN_WORDS["path"], OWN_WORDS["option"]))
     manifests.append(deployed("team-a", "telling", "0" * 40, f"cannot log in with {SECRETS['team-a']}"))
+    manifests.append(deployed("team-a", "hears", "3" * 40, f"of {IN_GIT}"))
     for name in TELLING_APPS:
         manifests.append(deployed("team-a", name, "2" * 40, f"cannot log in with {SECRETS['team-a']}"))
     manifests.append(deployed("team-a", "printing", "1" * 40, f"tried {', '.join(SECRETS.values())}"))
+    manifests.append(placed("team-a", secret("stage", {}, stage=IN_GIT)))
+    tracked = {"argocd.argoproj.io/tracking-id": "in-git:/ConfigMap:team-a/stage"}
+    live = {"stage": "before", "password": SECRETS["team-a"]}
+    metadata = {"name": "stage", "namespace": "team-a", "annotations": tracked}
+    manifests.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": live})
+    roots = tmp_path_factory.mktemp("git")
+    settings = {"name": "argosy-cm", "namespace": CONTROL}
+    data = {"source.local.roots": str(roots)}
+    manifests.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": data})
+    manifests.append(in_git(roots / "repository"))
     async with guarded_world(tmp_path_factory.mktemp("provenance"), manifests) as made:
         last = ResourceKey("argoproj.io", "Application", CONTROL, "telling")
         await wait_until_async(lambda: made.site.lookout.cache.get(last))
@@ -320,6 +346,26 @@ async def test_an_applications_own_commits_paths_and_options_are_shown_though_it
 ) -> None:
     got = await ask(world.entry(TABLE), "GET", path, dict(world.callers["viewer-a"].headers))
     assert [word for word, text in OWN_WORDS.items() if text.encode() not in got.body] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/apps/{CONTROL}/in-git/diff", f"/apps/{CONTROL}/in-git/r/-/ConfigMap/team-a/stage?tab=desired",
+        "/api/v1/applications/in-git/managed-resources", "/api/v1/applications/in-git/manifests",
+    ],
+)  # fmt: skip
+async def test_a_word_in_git_is_shown_in_the_application_that_it_belongs_to(world: World, path: str) -> None:
+    """Also in what it says besides, once the server has compared it; and its other Secrets stay hidden."""
+    entry, headers = world.entry(TABLE), dict(world.callers["viewer-a"].headers)
+    got = await ask(entry, "GET", path, headers)
+    assert got.code == 200 and IN_GIT.encode() in got.body, got.body[:300]
+    assert SECRETS["team-a"].encode() not in got.body
+    for told in ("/api/v1/applications/in-git", "/api/v1/applications", "/apps?q=in-git", "/activity?kind=sync"):
+        got = await ask(entry, "GET", told, headers)
+        assert f"{IN_GIT} refuses {MARK.decode()}".encode() in got.body, told
+    got = await ask(entry, "GET", "/api/v1/applications/hears", headers)
+    assert got.code == 200 and IN_GIT.encode() not in got.body, "of another Application's Git"
 
 
 # -- and no leak -----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import AsOf
 from argosy.model.manifest import Manifest
+from argosy.pipeline.rendering import Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.rbac import Subjects
 from argosy.runtime.cache import Cache
@@ -37,7 +38,8 @@ class StillLookout:
 
     has_ended = False
     as_of = AsOf(datetime.now(UTC), is_up=True)
-    rules = Rules(repositories=cast(Any, None), assess_all=cast(Any, None))  # nothing is rendered or judged
+    rules = Rules(repositories=cast(Any, None), assess_all=cast(Any, None))  # nothing is judged
+    renders = Renders(cast(Any, None))  # and nothing is rendered
 
     def __init__(self, manifests: Iterable[Manifest] = ()) -> None:
         self.cache = Cache()

@@ -32,6 +32,7 @@ from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.looking import DEFINITION
+from argosy.pipeline.rendering import Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.engines import Engines, engines_of, is_controller
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock
@@ -120,6 +121,11 @@ class Lookout:
     @property
     def rules(self) -> Rules:
         return self.settings.rules()
+
+    @property
+    def renders(self) -> Renders:
+        """What was rendered for comparisons, and is still remembered."""
+        return self.reader.assembler.renders
 
     def knows(self, kind: GroupKind) -> bool:
         """Whether silence of the cache about a kind means that there is nothing, or was, where the server is away."""

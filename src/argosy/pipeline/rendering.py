@@ -11,7 +11,7 @@ import hashlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -80,14 +80,21 @@ class Asked:
 
     @property
     def about(self) -> tuple[Any, ...]:
-        app = self.app
-        return (app.name, app.project, tuple(app.destination), app.annotations.get(MANIFEST_GENERATE_PATHS, ""))
+        return _about(self.app)
 
     def digest(self) -> str:
-        """Of all that decides besides files: equal digests and equal files give equal manifests."""
-        words = orjson.dumps((*self.about, dict(self.source.wire)), option=orjson.OPT_SORT_KEYS)
-        words += repr(self.settings).encode()
-        return hashlib.sha256(words).hexdigest()
+        return digest_source(self.app, self.source, self.settings)
+
+
+def _about(app: Application) -> tuple[Any, ...]:
+    return (app.name, app.project, tuple(app.destination), app.annotations.get(MANIFEST_GENERATE_PATHS, ""))
+
+
+def digest_source(app: Application, source: Source, settings: BuildSettings) -> str:
+    """Of all that decides besides files: equal digests and equal files give equal manifests."""
+    words = orjson.dumps((*_about(app), dict(source.wire)), option=orjson.OPT_SORT_KEYS)
+    words += repr(settings).encode()
+    return hashlib.sha256(words).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +214,29 @@ class Renders:
         trees |= {f"${alias}": each.tree for alias, each in asked.refs.items()}
         environment = build_environment(asked.app, asked.source, asked.checkout.revision, asked.settings)
         return not are_current(known.rendered.inputs, trees, environment)
+
+    def peek(self, app: ResourceKey, sources: int) -> tuple[object, ...]:
+        """Return what is remembered of that many sources. The same values as long as nothing else is remembered."""
+        return tuple(self._known.get((app, number)) for number in range(sources))
+
+    def find_rendered(
+        self, app: Application, settings: BuildSettings, revisions: Sequence[str]
+    ) -> tuple[Rendered, ...] | None:
+        """Return what is remembered of all sources at these revisions. None if a part is missing. Renders nothing."""
+        if len(revisions) != len(app.sources):
+            return None
+        found = []
+        for number, source in enumerate(app.sources):
+            if source.alias and not source.path and not source.chart:
+                continue
+            known = self._known.get((app.key, number))
+            if known is None or known.rendered is None or known.digest != digest_source(app, source, settings):
+                return None
+            own, *others = known.revisions
+            if revisions[number] not in (own, *known.carried) or not set(others) <= set(revisions):
+                return None
+            found.append(known.rendered)
+        return tuple(found)
 
     def is_carried(self, app: ResourceKey, number: int, revision: str) -> bool:
         """Whether this revision gave what the newest gives, and none between them gave anything else."""

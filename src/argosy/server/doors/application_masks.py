@@ -24,10 +24,12 @@ from argosy.runtime.about import fields as fields_of_line
 from argosy.runtime.cache import Cache
 from argosy.server.asked import Asked
 from argosy.server.doors.echo import sent_texts
+from argosy.server.doors.git_words import GitText, GitWords
 from argosy.server.doors.hiding import MARK, Mask, mask_of
 from argosy.server.doors.provenance import INSTALLATION, SecretScope
 from argosy.server.doors.scope_cache import ScopeCache
 from argosy.server.doors.secret_values import in_address
+from argosy.server.site import Site
 
 PROJECT: Final = ("argoproj.io", "AppProject")
 MAX_REMEMBERED: Final = 20_000  # objects
@@ -52,9 +54,12 @@ class _Masked(NamedTuple):
 class ApplicationMasks:
     """May be used by one loop."""
 
-    def __init__(self, mask: Mask, cache: Cache, control: str) -> None:
-        self._mask, self._cache, self._control = mask, cache, control
-        self._scopes = ScopeCache()
+    def __init__(
+        self, mask: Mask, cache: Cache, control: str, find_git: Callable[[Manifest], GitText | None] = lambda _: None
+    ) -> None:
+        """`find_git` returns the words in an Application's manifests in Git, as far as they are in memory."""
+        self._mask, self._cache, self._control, self._find_git = mask, cache, control, find_git
+        self._scopes = ScopeCache(control=control)
         self._manifests: OrderedDict[ResourceKey, _Masked] = OrderedDict()  # the least recently used one first
         self._rows: tuple[Sequence[AppRow], int, Sequence[AppRow]] = ((), -1, ())
         self._row: dict[int, tuple[AppRow, SecretScope, int, AppRow]] = {}
@@ -67,10 +72,10 @@ class ApplicationMasks:
         `quotes_sent`: what it masks quotes what was sent with a change, such as the text of an error.
         """
         asked = asked.kept.get(PAGE, asked)
-        scope = asked.kept.get(SCOPE)
-        if scope is None:
-            scope = asked.kept[SCOPE] = self._scope_of_request(asked)
-        return self._mask.within(scope, (lambda: sent_texts(asked)) if quotes_sent else None)
+        # the scope is that of what was asked first, without stand-ins, as it is now: Secrets, projects and what is
+        # rendered change while a stream is open
+        find_scope = asked.kept.setdefault(SCOPE, partial(self._scope_of_request, asked))
+        return self._mask.within(find_scope(), (lambda: sent_texts(asked)) if quotes_sent else None)
 
     def _scope_of_request(self, asked: Asked) -> SecretScope:
         project, _, place = asked.thing.partition("/")
@@ -117,7 +122,8 @@ class ApplicationMasks:
         spec = application.get("spec")
         project = str(spec.get("project") or "default") if isinstance(spec, dict) else "default"
         rules = self._cache.get(ResourceKey(*PROJECT, self._control, project))
-        return self._scopes.get(application, rules, partial(self._has_objects, application))
+        git = self._find_git(application)
+        return self._scopes.get(application, rules, partial(self._has_objects, application), git)
 
     def _has_objects(self, application: Manifest, namespace: str) -> bool:
         """True if the Application tracks live objects in a namespace. Asked only if its project forbids it."""
@@ -201,6 +207,13 @@ class ApplicationMasks:
         return replace(row, why=why, health_message=health, repo=hide(row.repo), searched=hide(searched))
 
 
+def build_masks(site: Site, mask: Mask) -> ApplicationMasks:
+    """Return the masks of a site, with what its lookout has rendered."""
+    lookout = site.lookout
+    words = GitWords(lookout.renders, lambda: lookout.rules.build)
+    return ApplicationMasks(mask, lookout.cache, site.desk.control, words.find)
+
+
 def masks_of(asked: Asked) -> ApplicationMasks:
     """Return the masks of the server that was asked."""
     if asked.entry is not None:
@@ -208,8 +221,7 @@ def masks_of(asked: Asked) -> ApplicationMasks:
         return found
     site = asked.site  # asked by a program, and not through the doors
     if ApplicationMasks not in site.kept:
-        mask = mask_of(site.lookout, site.desk.control)
-        site.kept[ApplicationMasks] = ApplicationMasks(mask, site.lookout.cache, site.desk.control)
+        site.kept[ApplicationMasks] = build_masks(site, mask_of(site.lookout, site.desk.control))
     kept: ApplicationMasks = site.kept[ApplicationMasks]
     return kept
 

@@ -36,7 +36,7 @@ from argosy.server.doors import (
     permission,
     streams,
 )
-from argosy.server.doors.application_masks import ApplicationMasks
+from argosy.server.doors.application_masks import build_masks
 from argosy.server.doors.echo import NO_ECHO, Echo, conceal, conceal_fields, restore_written
 from argosy.server.doors.frame import frame_values
 from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
@@ -65,7 +65,7 @@ class Entry:
         self.write_rate = limits.WriteRate()
         self.tally = Tally()
         self.mask: Mask = mask_of(site.lookout, site.desk.control)
-        self.masks = ApplicationMasks(self.mask, site.lookout.cache, site.desk.control)
+        self.masks = build_masks(site, self.mask)
         self.mask.find_line_scope = self.masks.line_scope
         self._closing = asyncio.Event()
 

@@ -137,19 +137,20 @@ class Mask:
         return self.hide(line)
 
     def _found(self, data: bytes) -> list[bytes]:
-        found = [each for each in self.needles.near(data) if self._is_covered(each) and not self._is_public(each)]
+        found = [each for each in self.needles.near(data) if self._is_hidden(each)]
         if found and self._sent is not None:
             own = _quoted_needles(found, self._sent(), data)
             found = [each for each in found if each not in own]
         return found
 
-    def _is_covered(self, needle: bytes) -> bool:
-        """True if one of those whose value it is may be quoted here."""
+    def _is_hidden(self, needle: bytes) -> bool:
+        """True if one of those whose value it is may be quoted here, and the value is not public here."""
         scope = self.scope
         if scope is None:
-            return True
+            return not self._is_public(needle)
         origins = self.needles.list_origins(needle, scope.namespaces)
-        return any(origin is None or scope.covers(origin, needle) for origin in origins)
+        quotable = [origin for origin in origins if origin is None or scope.covers(origin, needle)]
+        return bool(quotable) and not self._is_public(needle) and not scope.shows_in_git(quotable, needle)
 
     def _is_public(self, needle: bytes) -> bool:
         text = needle.decode("utf-8", "replace")

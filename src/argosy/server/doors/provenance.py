@@ -11,19 +11,19 @@ import binascii
 import html
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from argosy.language.globs import matches
-from argosy.model.application import IN_CLUSTER, Destination, read_destination
+from argosy.model.application import IN_CLUSTER, Destination, read_application, read_destination
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
-from argosy.policy.projects import permits_destination
+from argosy.policy.projects import permits_destination, permits_kind, violations
 from argosy.report.wire import mapping, mappings
 from argosy.runtime.cache import Cache
 from argosy.server.doors.secret_values import LABEL
@@ -37,6 +37,12 @@ ESCAPE: Final = re.compile(r"\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}
 MAX_CUT_BYTES: Final = 3  # of a character at either end
 UNGUESSABLE_CHARACTERS: Final = 10  # different ones
 REVISION_FIELDS: Final = ("revision", "revisions")
+# Who may deliver one of these to a namespace can read each Secret of it: a Pod may mount them.
+POD_KINDS: Final = (
+    GroupKind("", "Pod"), GroupKind("", "ReplicationController"), GroupKind("apps", "Deployment"),
+    GroupKind("apps", "StatefulSet"), GroupKind("apps", "DaemonSet"), GroupKind("apps", "ReplicaSet"),
+    GroupKind("batch", "Job"), GroupKind("batch", "CronJob"),
+)  # fmt: skip
 
 
 class SecretOrigin(NamedTuple):
@@ -60,6 +66,8 @@ class SecretScope:
     words: str = field(default="", repr=False)  # of the Application, public: commits, paths, options, names
 
     has_guessable: bool = False  # of the installation: in what no tenant writes
+    git: Container[str] | None = field(default=None, repr=False)  # words in the Application's manifests in Git
+    readable: frozenset[str] = frozenset()  # namespaces whose Secrets the writers of that Git can read anyway
 
     def covers(self, origin: SecretOrigin, form: bytes) -> bool:
         """True if a value of that origin is hidden; `form` is how it is spelled."""
@@ -68,6 +76,20 @@ class SecretScope:
         if origin.project:
             return origin.project == self.project or (not self.project and self.has_guessable)
         return origin.is_installation and (self.has_guessable or not is_guessable(form))
+
+    def shows_in_git(self, origins: Iterable[SecretOrigin | None], form: bytes) -> bool:
+        """True if a value is public because it stands in the Application's Git.
+
+        All origins of the value must be Secrets that the writers of that Git can read anyway. Otherwise somebody could
+        write guesses there, and would learn from a mask that disappears which one is right.
+        """
+        if self.git is None or not self.readable:
+            return False
+        for origin in origins:
+            if origin is None or origin.project or origin.is_installation or origin.namespace not in self.readable:
+                return False
+        text = form.decode("utf-8", "replace")
+        return any(spelling in self.git for spelling in dict.fromkeys((text, _unescaped(text))))
 
 
 INSTALLATION: Final = SecretScope()
@@ -79,12 +101,15 @@ def build_scope(
     *,
     has_remote_secrets: bool = False,
     is_delivered: Callable[[str], bool] = lambda namespace: False,
+    git: Container[str] | None = None,
+    control: str = "",
 ) -> SecretScope:
     """Return the scope of an Application: its project, and the namespaces that its project lets it deliver to.
 
     A namespace that the project no longer permits stays in the scope if the Application delivered to it: by its
     status, or if `is_delivered` finds its objects there. If the project cannot be read, all namespaces stay.
-    Namespaces of another cluster count only if Secrets of other clusters are known, too.
+    Namespaces of another cluster count only if Secrets of other clusters are known, too. `git`: words in the
+    manifests of the Application; `control`: the control namespace.
     """
     spec, status = mapping(application.get("spec")), mapping(application.get("status"))
     place = mapping(spec.get("destination"))
@@ -94,6 +119,7 @@ def build_scope(
     namespaces = {destination.namespace, *(str(row.get("namespace") or "") for row in rows)} - {""}
     if not destination.is_here and not has_remote_secrets:
         namespaces = set()
+    readable: frozenset[str] = frozenset()
     if project is not None:
         delivered = {str(row.get("namespace") or "") for row in rows if row.get("status") in DELIVERED_STATUSES}
         with suppress(ArgosyError):
@@ -103,8 +129,24 @@ def build_scope(
                 for name in namespaces
                 if name in delivered or _may_deliver(rules, destination._replace(namespace=name)) or is_delivered(name)
             }
+            if git is not None and destination.is_here:
+                readable = _readable_namespaces(application, rules, namespaces, control)
     words = "\n".join(dict.fromkeys(_public_words(application)))
-    return SecretScope(str(spec.get("project") or "default"), frozenset(namespaces), words)
+    name = str(spec.get("project") or "default")
+    return SecretScope(name, frozenset(namespaces), words, git=git if readable else None, readable=readable)
+
+
+def _readable_namespaces(
+    application: Manifest, project: Project, namespaces: Iterable[str], control: str
+) -> frozenset[str]:
+    """Return the namespaces that the Application may deliver Pods to now. None if syncs act as a service account,
+    whose rights are not known here. Raises ArgosyError."""
+    app = read_application(application)
+    if project.service_accounts or violations(project, app, control_namespace=control):
+        return frozenset()
+    if not any(permits_kind(project, kind, is_namespaced=True) for kind in POD_KINDS):
+        return frozenset()
+    return frozenset(name for name in namespaces if permits_destination(project, Destination(*IN_CLUSTER, name)))
 
 
 def _may_deliver(project: Project, destination: Destination) -> bool:

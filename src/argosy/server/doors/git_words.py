@@ -1,0 +1,202 @@
+"""Words of an Application that stand in Git outside of Secret manifests, from renders that are already in memory.
+
+In: Applications as the cache of informers holds them, renders that the server remembers. Out: GitText values. Never:
+renders anything; takes a commit that was neither delivered nor will be delivered automatically; takes a word of a
+Secret manifest, of a plug-in's output, or of a value that only the Application's spec has.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from argosy.model.application import read_application
+from argosy.model.errors import ArgosyError
+from argosy.model.flow import Rendered
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.pipeline.rendering import Renders, digest_source
+from argosy.render import BuildSettings
+from argosy.report.wire import mapping, mappings
+from argosy.server.doors.masking import without_secrets
+from argosy.server.doors.provenance import PUBLIC_SOURCE_FIELDS, is_guessable
+from argosy.server.doors.secret_values import in_address
+
+MAX_APPLICATIONS: Final = 1_000  # whose words are remembered
+MAX_CHARACTERS: Final = 4 << 20  # of one Application; words behind them stay hidden
+MIN_INLINE_CHARACTERS: Final = 4  # of a value in the spec that keeps a longer text hidden
+SEPARATOR: Final = "\0"  # between texts: no word spans two of them
+HELM, PLUGIN, CHART_FILE = "Helm", "Plugin", "Chart.yaml"
+SECRET_MANIFEST: Final = re.compile(r"""\bkind\\*["']?\s*:\s*\\*["']?Secret(?:List)?\b""")
+INLINE_VALUE: Final = re.compile(r"""[^\s\0"':,=\[\]{}]+""")
+
+
+class GitText:
+    """The texts of an Application's manifests. Built when the first word is looked up; equal only to itself."""
+
+    def __init__(self, rendered: tuple[Rendered, ...], inline: str) -> None:
+        self._rendered, self._inline = rendered, inline
+        self._texts: tuple[str, str] | None = None  # of files, and of charts
+
+    def __contains__(self, word: str) -> bool:
+        if self._texts is None:
+            self._texts = _join_texts(self._rendered)
+        files, charts = self._texts
+        # a chart can generate a random password: that does not stand in Git, and nobody can guess it
+        if word not in files and not (word in charts and is_guessable(word.encode("utf-8", "replace"))):
+            return False
+        return not self._is_inline(word)
+
+    def is_of(self, rendered: tuple[Rendered, ...], inline: str) -> bool:
+        same = len(rendered) == len(self._rendered) and all(map(_is_same, rendered, self._rendered))
+        return same and inline == self._inline
+
+    def _is_inline(self, word: str) -> bool:
+        """True if the word may come from values in the Application's spec, which are in the cluster and not in Git."""
+        if word in self._inline:
+            return True
+        values = (match[0] for match in INLINE_VALUE.finditer(self._inline))
+        return any(len(value) >= MIN_INLINE_CHARACTERS and value in word for value in values)
+
+
+class _Entry(NamedTuple):
+    application: Manifest
+    remembered: tuple[object, ...]  # by the renders
+    digests: tuple[str, ...]
+    revisions: tuple[str, ...]
+    text: GitText | None
+
+
+class GitWords:
+    """May be used by several threads: each line of a log needs a scope."""
+
+    def __init__(self, renders: Renders, settings: Callable[[], BuildSettings]) -> None:
+        self._renders, self._settings = renders, settings
+        self._entries: OrderedDict[ResourceKey, _Entry] = OrderedDict()  # the least recently used one first
+        self._lock = threading.Lock()
+
+    def find(self, application: Manifest) -> GitText | None:
+        """Return the words of an Application, the same value as long as nothing changed; None if none are known."""
+        key = key_of(application)
+        remembered = self._renders.peek(key, _count_sources(application))
+        with self._lock:
+            entry = self._entries.get(key)
+        if entry is None and not any(remembered):
+            return None
+        if entry is None or entry.application is not application or not _are_same(entry.remembered, remembered):
+            entry = self._build(application, remembered, entry)
+            with self._lock:
+                self._entries[key] = entry
+                self._entries.move_to_end(key)
+                while len(self._entries) > MAX_APPLICATIONS:
+                    self._entries.popitem(last=False)
+        return entry.text
+
+    def _build(self, application: Manifest, remembered: tuple[object, ...], last: _Entry | None) -> _Entry:
+        try:
+            app = read_application(application)
+        except ArgosyError:
+            return _Entry(application, remembered, (), (), None)
+        settings, revisions = self._settings(), _compared_revisions(application)
+        digests = tuple(digest_source(app, source, settings) for source in app.sources)
+        if is_delivered(application, revisions):
+            rendered = self._renders.find_rendered(app, settings, revisions)
+            if rendered is not None:
+                inline = SEPARATOR.join(_inline_texts(mapping(application.get("spec"))))
+                is_known = last is not None and last.text is not None and last.text.is_of(rendered, inline)
+                text = last.text if last is not None and is_known else GitText(rendered, inline)
+                return _Entry(application, remembered, digests, revisions, text)
+        # a preview of another revision took the place of the render; or a new commit waits to be delivered
+        if last is not None and last.digests == digests and is_delivered(application, last.revisions):
+            return _Entry(application, remembered, digests, last.revisions, last.text)
+        return _Entry(application, remembered, digests, revisions, None)
+
+
+def is_delivered(application: Manifest, revisions: tuple[str, ...]) -> bool:
+    """True if the revisions were delivered, or if whatever the source has is delivered without anybody's consent."""
+    if not revisions:
+        return False
+    automated = mapping(mapping(application.get("spec")).get("syncPolicy")).get("automated")
+    is_automated = isinstance(automated, Mapping) and automated.get("enabled") is not False
+    if is_automated and revisions == _compared_revisions(application):
+        return True
+    history = mappings(mapping(application.get("status")).get("history"))
+    return any(_revisions_in(deployed) == revisions for deployed in history)
+
+
+def _compared_revisions(application: Manifest) -> tuple[str, ...]:
+    return _revisions_in(mapping(mapping(application.get("status")).get("sync")))
+
+
+def _revisions_in(place: Mapping[str, Any]) -> tuple[str, ...]:
+    several = place.get("revisions")
+    if isinstance(several, list) and several:
+        return tuple(map(str, several))
+    return (str(place["revision"]),) if place.get("revision") else ()
+
+
+def _count_sources(application: Manifest) -> int:
+    sources = mapping(application.get("spec")).get("sources")
+    return max(1, len(sources)) if isinstance(sources, list) else 1
+
+
+def _inline_texts(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values in the sources of a spec: parameters, patches, values of charts."""
+    for source in (mapping(spec.get("source")), *mappings(spec.get("sources"))):
+        for name, value in source.items():
+            if name not in PUBLIC_SOURCE_FIELDS:
+                yield from _texts(value, has_names=False)
+
+
+def _join_texts(rendered: Sequence[Rendered]) -> tuple[str, str]:
+    files: list[str] = []
+    charts: list[str] = []
+    left = MAX_CHARACTERS
+    for part in rendered:
+        if part.tool == PLUGIN:
+            continue  # it may have put Secrets from elsewhere in place of placeholders
+        has_chart = part.tool == HELM or any(read.path.rpartition("/")[2] == CHART_FILE for read in part.inputs)
+        for text in (text for manifest in part.manifests for text in manifest_texts(manifest)):
+            left -= len(text) + 1
+            if left < 0:
+                break
+            (charts if has_chart else files).append(text)
+    return SEPARATOR.join(files), SEPARATOR.join(charts)
+
+
+def manifest_texts(manifest: Manifest) -> Iterator[str]:
+    """Yield names and values of a manifest that is no Secret, without Secrets inside of it and without passwords."""
+    if manifest.get("kind") in ("Secret", "SecretList"):
+        return
+    for text in _texts(without_secrets(manifest)):
+        if SECRET_MANIFEST.search(text):
+            continue
+        for password in in_address(text) if "://" in text and "@" in text else ():
+            text = text.replace(password, "")
+        yield text
+
+
+def _texts(value: Any, *, has_names: bool = True) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if has_names:
+                yield str(name)
+            yield from _texts(inner, has_names=has_names)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner, has_names=has_names)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other
+
+
+def _are_same(one: Sequence[object], other: Sequence[object]) -> bool:
+    return len(one) == len(other) and all(map(_is_same, one, other))
