@@ -7,6 +7,7 @@ there is none; moves a process that is not ours; leaves a cgroup behind, also of
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import time
 
@@ -21,6 +22,7 @@ _PREFIX = "argosy-run-"
 _LEAF = "argosy-processes"  # where this process goes: a cgroup that limits others must hold no process itself
 _KERNEL_MEMORY = 16 << 20  # page tables and the like, beside what a run is given
 _REMOVE_SECONDS = 1.0
+_ATTEMPTS = 5
 
 
 def find_parent(mounts: str = "/proc/self/mountinfo", membership: str = "/proc/self/cgroup") -> str:
@@ -30,15 +32,26 @@ def find_parent(mounts: str = "/proc/self/mountinfo", membership: str = "/proc/s
         return ""
     for parent in (os.path.dirname(own), own) if os.path.basename(own) == _LEAF else (own,):
         if _is_delegated(parent) and _enable(parent):
-            _remove_stale(parent)
+            _remove_stale(parent, _REMOVE_SECONDS)
             return parent
     return ""
 
 
-def make(parent: str, needs: Mapping[str, int], scratch: int) -> str:
-    """Make a cgroup for one run; `scratch` is the size of its tmpfs, which counts as memory. Raises OSError."""
-    path = os.path.join(parent, f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}")
-    os.mkdir(path)
+def make(parent: str, needs: Mapping[str, int], scratch: int) -> tuple[str, int]:
+    """Make a cgroup for one run; `scratch` is the size of its tmpfs, which counts as memory. Raises OSError.
+
+    Returns its path, and a descriptor whose lock says that the run is still watched: others remove it without one.
+    Also removes what a killed launcher left.
+    """
+    _remove_stale(parent, 0)
+    for _ in range(_ATTEMPTS):
+        path = os.path.join(parent, f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}")
+        os.mkdir(path)
+        lock = _lock(path)
+        if lock is not None:
+            break
+    else:
+        raise FileNotFoundError(errno.ENOENT, "each new cgroup was removed by another process", parent)
     try:
         _write(path, "memory.max", str(needs["memory"] + scratch + _KERNEL_MEMORY))
         _write(path, "pids.max", str(needs["processes"] + 2))  # the first process of a numbering, and one of ours
@@ -47,8 +60,9 @@ def make(parent: str, needs: Mapping[str, int], scratch: int) -> str:
                 _write(path, name, value)
     except OSError:
         os.rmdir(path)
+        os.close(lock)
         raise
-    return path
+    return path, lock
 
 
 def enter(path: str) -> None:
@@ -57,17 +71,20 @@ def enter(path: str) -> None:
 
 
 def was_out_of_memory(path: str) -> bool:
-    """True if the kernel ended a process of the run because the run used too much memory."""
+    """True if the kernel ended a process of the run because the run used too much memory.
+
+    `oom_kill` alone also counts processes that ended because the machine, or a cgroup above, was out of memory.
+    """
     try:
         events = dict(line.split() for line in _read(path, "memory.events").splitlines())
-        return int(events.get("oom_kill", "0")) > 0
+        return all(int(events.get(name, "0")) > 0 for name in ("oom", "oom_kill"))
     except (OSError, ValueError):
         return False
 
 
-def remove(path: str) -> None:
+def remove(path: str, seconds: float = _REMOVE_SECONDS) -> None:
     """End what is left in the cgroup, and remove it; that takes a moment after its last process ended."""
-    end = time.monotonic() + _REMOVE_SECONDS
+    end = time.monotonic() + seconds
     while True:
         try:
             os.rmdir(path)
@@ -75,9 +92,11 @@ def remove(path: str) -> None:
         except FileNotFoundError:
             return
         except OSError as problem:
-            if problem.errno != errno.EBUSY or time.monotonic() > end:
+            if problem.errno != errno.EBUSY:
                 return
         _kill(path)
+        if time.monotonic() > end:
+            return
         time.sleep(0.001)
 
 
@@ -94,8 +113,9 @@ def _find_own(mounts: str, membership: str) -> str:
         # number, parent, device, root, mount point, options, optional fields, "-", type, ...
         if "-" in words and words[words.index("-") + 1] == "cgroup2" and inside:
             root = words[3].rstrip("/")
-            below = inside[len(root) :] if f"{inside}/".startswith(f"{root}/") else inside
-            return os.path.normpath(words[4] + below)
+            # Names with ".." are outside this process's cgroup namespace: what is mounted there is not its own.
+            if f"{inside}/".startswith(f"{root}/") and ".." not in f"{root}{inside}".split("/"):
+                return os.path.normpath(words[4] + inside[len(root) :])
     return ""
 
 
@@ -113,15 +133,16 @@ def _enable(path: str) -> bool:
     try:
         if set(_read(path, "cgroup.subtree_control").split()) >= _CONTROLLERS:
             return True
-        try:
-            _write(path, "cgroup.subtree_control", "+memory +pids")
-        except OSError as problem:
-            if problem.errno != errno.EBUSY or not _make_way(path):
-                return False
-            _write(path, "cgroup.subtree_control", "+memory +pids")
-        return True
+        for _ in range(_ATTEMPTS):  # a process may be started between two steps
+            try:
+                _write(path, "cgroup.subtree_control", "+memory +pids")
+                return True
+            except OSError as problem:
+                if problem.errno != errno.EBUSY or not _make_way(path):
+                    return False
     except OSError:
-        return False
+        pass
+    return False
 
 
 def _make_way(path: str) -> bool:
@@ -132,16 +153,42 @@ def _make_way(path: str) -> bool:
     leaf = os.path.join(path, _LEAF)
     os.makedirs(leaf, exist_ok=True)
     for pid in pids:
-        _write(leaf, "cgroup.procs", str(pid))
+        try:
+            _write(leaf, "cgroup.procs", str(pid))
+        except ProcessLookupError:
+            continue  # it ended meanwhile
     return True
 
 
-def _remove_stale(parent: str) -> None:
-    """Remove the cgroups of launchers that were killed."""
-    for name in os.listdir(parent):
-        pid = name.removeprefix(_PREFIX).partition("-")[0]
-        if name.startswith(_PREFIX) and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-            remove(os.path.join(parent, name))
+def _remove_stale(parent: str, seconds: float) -> None:
+    """Remove the cgroups of launchers that were killed. Their numbers say nothing: they may be of another namespace."""
+    try:
+        names = os.listdir(parent)
+    except OSError:
+        return
+    for name in names:
+        path = os.path.join(parent, name)
+        if name.startswith(_PREFIX) and name.removeprefix(_PREFIX).partition("-")[0].isdigit():
+            lock = _lock(path)
+            if lock is not None:
+                remove(path, seconds)
+                os.close(lock)
+
+
+def _lock(path: str) -> int | None:
+    """Lock a cgroup until the descriptor is closed; None if another process has locked or removed it."""
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.isdir(path):
+            return lock
+    except OSError:
+        pass
+    os.close(lock)
+    return None
 
 
 def _kill(path: str) -> None:

@@ -42,13 +42,17 @@ def main(control: int) -> NoReturn:
     descendants.adopt_orphans()
     _make_cgroup(order)
     alone = order["alone"] = _leave_processes(order)
+    entered, entering = os.pipe()
     child = os.fork()
     if child == 0:
-        _enter_cgroup(order)
+        _enter_cgroup(order, entering)
+        os.close(entered)
         os.close(control)
         os.close(ours)
         _be_first(order, theirs) if alone else _become_program(order, theirs)
     os.close(theirs)
+    os.close(entering)
+    order["is_in_cgroup"] = bool(os.read(entered, 1))
     for number in range(3):
         os.close(number)  # or the program's end would not be the end of its output
     limit = _watch(order, control, child)
@@ -93,27 +97,32 @@ def _remove(folders: list[str]) -> None:
 
 def _make_cgroup(order: dict[str, Any]) -> None:
     """Before this process leaves its users: another user may not write there."""
-    order["cgroup"] = ""
+    order["cgroup"], order["cgroup_lock"] = "", -1
     if order.get("cgroup_parent"):
         try:
-            order["cgroup"] = cgroup.make(order["cgroup_parent"], order["needs"], order.get("memory_folder") or 0)
+            made = cgroup.make(order["cgroup_parent"], order["needs"], order.get("memory_folder") or 0)
+            order["cgroup"], order["cgroup_lock"] = made
         except OSError:
             pass  # rlimits hold; the report says that it has none
 
 
-def _enter_cgroup(order: dict[str, Any]) -> None:
+def _enter_cgroup(order: dict[str, Any], entering: int) -> None:
+    """Let the parent know by a byte: without a cgroup it counts more itself."""
     order["is_in_cgroup"] = False
     if order["cgroup"]:
         try:
             cgroup.enter(order["cgroup"])
             order["is_in_cgroup"] = True
+            os.write(entering, b"1")
         except OSError:
             pass
+        os.close(order["cgroup_lock"])  # the parent's alone: it says that the parent lives
+    os.close(entering)
 
 
 def _find_late_excess(order: dict[str, Any]) -> str:
     """What a program did between the last look and its end."""
-    if order["cgroup"] and cgroup.was_out_of_memory(order["cgroup"]):
+    if order["is_in_cgroup"] and cgroup.was_out_of_memory(order["cgroup"]):
         return "memory"
     return "scratch" if _written_by(order) > order["needs"]["scratch"] else ""
 
@@ -150,6 +159,8 @@ def _receive(control: int, length: int) -> bytes:
 def _be_first(order: dict[str, Any], report: int) -> NoReturn:
     """The first process of a numbering of its own: when it ends, the kernel ends all others of it."""
     jail.die_with(0)  # whose number cannot be seen from here
+    if not _has_reader(report):
+        os._exit(1)  # the launcher ended before the line above
     child = os.fork()
     if child == 0:
         _become_program(order, report)
@@ -160,6 +171,12 @@ def _be_first(order: dict[str, Any], report: int) -> NoReturn:
     for name, value in _wait_for(child).items():
         _say(report, name, value)
     os._exit(0)
+
+
+def _has_reader(pipe: int) -> bool:
+    poller = select.poll()
+    poller.register(pipe, 0)
+    return not any(event & select.POLLERR for _, event in poller.poll(0))
 
 
 def _become_program(order: dict[str, Any], report: int) -> NoReturn:
@@ -312,7 +329,7 @@ def _ask_to_end(child: int, alone: bool) -> None:
 def _excess(order: dict[str, Any]) -> str:
     ours = descendants.of(os.getpid())
     loose = descendants.detached() if order["apart"] else 0  # root has closed it: see jail.close_shared_memory
-    if not order["cgroup"]:
+    if not order["is_in_cgroup"]:
         loose += descendants.socket_buffers(ours)
     if descendants.memory(ours) + loose > order["needs"]["memory"]:
         return "memory"

@@ -1,6 +1,7 @@
 """A cgroup for each run: where one can be made, what it limits, and that it goes. The kernel's files are stood in for.
 
-A folder stands for a cgroup, as on a kernel where this process owns one; the last test uses a real one where there is.
+A folder stands for a cgroup, as on a kernel where this process owns one; tests/component/confine/test_real_cgroup.py
+uses real ones.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from argosy.confine import cgroup
-from argosy.confine.limits import ProgramLimits
-from argosy.confine.program import run
+from argosy.confine import cgroup, launcher
 
 GONE = 4_000_000_000  # no process has this number
 FILES = (
@@ -42,7 +41,11 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             raise OSError(errno.EBUSY, "Device or resource busy", str(path))
         shutil.rmtree(path)
 
-    kernel = {**vars(os), "mkdir": mkdir, "rmdir": rmdir, "makedirs": lambda path, exist_ok: mkdir(path)}
+    def makedirs(path, exist_ok):
+        if not os.path.isdir(path):
+            mkdir(path)
+
+    kernel = {**vars(os), "mkdir": mkdir, "rmdir": rmdir, "makedirs": makedirs}
     monkeypatch.setattr(cgroup, "os", SimpleNamespace(**kernel))
     place = tmp_path / "system.slice" / "argosy.service"
     place.parent.mkdir()
@@ -59,6 +62,12 @@ def find(own: Path, *, kind: str = "cgroup2", root: str = "/") -> str:
     return cgroup.find_parent(str(mounts), str(membership))
 
 
+def make(own: Path, scratch: int = 0) -> str:
+    path, lock = cgroup.make(str(own), NEEDS, scratch)
+    os.close(lock)  # as if its launcher had been killed
+    return path
+
+
 def test_our_own_cgroup_is_found_and_its_children_get_controllers(own):
     assert find(own) == str(own)
     assert (own / "cgroup.subtree_control").read_text() == "+memory +pids"
@@ -66,6 +75,25 @@ def test_our_own_cgroup_is_found_and_its_children_get_controllers(own):
 
 def test_a_part_of_the_tree_that_is_mounted_alone_is_found(own):
     assert find(own, root="/kubepods/pod1") == str(own)
+
+
+@pytest.mark.parametrize("root", ["/../..", "/kubepods/pod2"])
+def test_there_is_none_where_our_own_is_not_mounted(own, root):
+    """As in a container that shows the host's cgroups: those are not its own, and have other limits."""
+    mounts, membership = own.parents[1] / "mountinfo", own.parents[1] / "membership"
+    mounts.write_text(f"30 23 0:26 {root} {own} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")
+    membership.write_text("0::/\n")
+    assert cgroup.find_parent(str(mounts), str(membership)) == ""
+    mine = f"31 23 0:26 / {own} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
+    mounts.write_text(mounts.read_text().replace(str(own), "/elsewhere") + mine)
+    assert cgroup.find_parent(str(mounts), str(membership)) == str(own)
+
+
+def test_there_is_none_above_our_own_namespace(own):
+    mounts, membership = own.parents[1] / "mountinfo", own.parents[1] / "membership"
+    mounts.write_text(f"30 23 0:26 / {own / 'x'} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n")
+    membership.write_text("0::/..\n")
+    assert cgroup.find_parent(str(mounts), str(membership)) == ""
 
 
 def test_there_is_none_without_version_2(own):
@@ -113,8 +141,26 @@ def test_processes_of_others_are_not_moved(own, monkeypatch):
     assert not (own / "argosy-processes").exists()
 
 
+def test_a_process_that_ends_or_starts_while_ours_make_way_does_no_harm(own, monkeypatch):
+    refuse_while_occupied(monkeypatch, own)
+    (own / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    write, moves = cgroup._write, []
+
+    def wrapped(path, name, value):
+        write(path, name, value)
+        if name == "cgroup.procs":
+            moves.append(value)
+            if len(moves) == 1:
+                (own / name).write_text(f"{os.getpid()}\n")  # one more was started meanwhile
+                raise ProcessLookupError(errno.ESRCH, "No such process")
+
+    monkeypatch.setattr(cgroup, "_write", wrapped)
+    assert find(own) == str(own)
+    assert len(moves) == 2
+
+
 def test_a_run_is_limited_in_memory_with_its_scratch_and_in_processes_and_has_no_swap(own):
-    made = Path(cgroup.make(str(own), NEEDS, 50 << 20))
+    made = Path(make(own, 50 << 20))
     assert made.parent == own
     assert int((made / "memory.max").read_text()) == (100 + 50 + 16) << 20
     assert int((made / "pids.max").read_text()) == 10
@@ -124,36 +170,71 @@ def test_a_run_is_limited_in_memory_with_its_scratch_and_in_processes_and_has_no
 
 
 def test_it_is_known_whether_the_kernel_ended_a_run_for_its_memory(own):
-    made = Path(cgroup.make(str(own), NEEDS, 0))
+    made = Path(make(own))
     assert not cgroup.was_out_of_memory(str(made))
     (made / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 0\n")
     assert not cgroup.was_out_of_memory(str(made))
     (made / "memory.events").write_text("low 0\nhigh 0\nmax 9\noom 1\noom_kill 2\n")
     assert cgroup.was_out_of_memory(str(made))
+    (made / "memory.events").write_text("low 0\nhigh 0\nmax 0\noom 0\noom_kill 2\n")
+    assert not cgroup.was_out_of_memory(str(made)), "the machine was out of memory, not the run"
 
 
 def test_a_run_leaves_none_behind_whatever_still_runs_in_it(own):
-    made = Path(cgroup.make(str(own), NEEDS, 0))
+    made = Path(make(own))
     (made / "cgroup.procs").write_text("123\n")
     cgroup.remove(str(made))
     assert not made.exists()
     cgroup.remove(str(made))  # nothing to do
 
 
-def test_those_of_killed_launchers_are_removed_at_the_start_and_others_stay(own):
+@pytest.mark.parametrize("sweep", [find, make], ids=["at the start", "before a run"])
+def test_those_of_killed_launchers_are_removed_and_others_stay(own, sweep):
+    """The lock says whether its launcher lives; the number may be of another namespace, or of a new process."""
+    living, lock = cgroup.make(str(own), NEEDS, 0)
+    elsewhere = own / f"argosy-run-{GONE}-2"
+    os.rename(living, elsewhere)
     for name in (f"argosy-run-{GONE}-1", f"argosy-run-{os.getpid()}-2", "argosy-run-x", "of-somebody-else"):
         cgroup.os.mkdir(own / name)
-    (own / f"argosy-run-{GONE}-1" / "cgroup.procs").write_text("123\n")
+    before = {path for path in own.iterdir() if path.is_dir()}
+    sweep(own)
+    assert {path.name for path in before if path.exists()} == {elsewhere.name, "argosy-run-x", "of-somebody-else"}
+    os.close(lock)
+
+
+def test_what_a_killed_launcher_left_running_is_ended_and_removed(own):
+    left = own / f"argosy-run-{GONE}-1"
+    cgroup.os.mkdir(left)
+    (left / "cgroup.procs").write_text("123\n")
     find(own)
-    left = {path.name for path in own.iterdir() if path.is_dir()}
-    assert left == {f"argosy-run-{os.getpid()}-2", "argosy-run-x", "of-somebody-else"}
+    assert not left.exists()
 
 
-def test_a_real_run_is_in_a_real_cgroup_and_leaves_none(tmp_path):
-    parent = cgroup.find_parent()
-    if not parent:
-        pytest.skip("no cgroup (version 2, with memory and pids) is delegated to this process")
-    tmp_path.chmod(0o755)
-    done = run(("true",), folder=Path("/usr/share"), limits=ProgramLimits())
-    assert done.confinement.cgroup
-    assert not [name for name in os.listdir(parent) if name.startswith("argosy-run-")]
+def test_a_new_cgroup_that_another_process_removes_at_once_is_made_again(own, monkeypatch):
+    mkdir, made = cgroup.os.mkdir, []
+
+    def mkdir_and_lose_the_first(path):
+        mkdir(path)
+        made.append(path)
+        if len(made) == 1:
+            shutil.rmtree(path)
+
+    monkeypatch.setattr(cgroup.os, "mkdir", mkdir_and_lose_the_first)
+    assert os.path.isdir(make(own))
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("can_enter", [True, False])
+def test_sockets_are_counted_if_the_run_could_not_enter_its_cgroup(own, can_enter, monkeypatch):
+    path, lock = cgroup.make(str(own), NEEDS, 0)
+    if not can_enter:
+        Path(path, "cgroup.procs").unlink()
+    order = {"cgroup": path, "cgroup_lock": lock, "apart": False, "before": 0, "scratch": str(own / "none")}
+    order["needs"] = {"memory": 1 << 20, "scratch": 1}
+    entered, entering = os.pipe()
+    launcher._enter_cgroup(order, entering)
+    assert os.read(entered, 1) == (b"1" if can_enter else b"")
+    monkeypatch.setattr(launcher.descendants, "of", lambda pid: [])
+    monkeypatch.setattr(launcher.descendants, "socket_buffers", lambda pids: 2 << 20)
+    assert launcher._excess(order) == ("" if can_enter else "memory")
+    os.close(entered)
