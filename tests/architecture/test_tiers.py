@@ -17,7 +17,7 @@ import pytest
 
 from support.deadlines import HANG_SECONDS, PATIENCE_FACTOR, TEST_HANG_SECONDS
 from support.paths import ROOT, TESTS
-from support.tiers import TIERS
+from support.tiers import TIERS, in_test_all
 
 MARKED = '''"""Some stories."""
 import pytest
@@ -92,14 +92,16 @@ def test_a_tier_runs_the_tests_that_are_marked_for_it(pytest_here: Callable[...,
     assert set(re.findall(r"::test_(\S+)", done.out)) == EXPECTED[tier]
 
 
-@pytest.mark.parametrize("marker", ["tier('nightly')", "tier('test', 'nightly')", "tier()", "tier(name='all')"])
+@pytest.mark.parametrize(
+    "marker", ["tier('nightly')", "tier()", in_test_all("tier('test', 'nightly')"), in_test_all("tier(name='all')")]
+)
 def test_a_tier_that_nobody_runs_is_refused(pytest_here: Callable[..., Run], marker: str) -> None:
     done = pytest_here(f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass\n", "--tier", "test")
     assert done.code == pytest.ExitCode.INTERRUPTED
     assert f"test_some.py::test_it: no make target runs {marker}; use test, all, prove or realcluster" in done.out
 
 
-@pytest.mark.parametrize("processes", ["0", "1"])
+@pytest.mark.parametrize("processes", [in_test_all("0"), "1"])
 @pytest.mark.parametrize(
     ("text", "said"),
     [

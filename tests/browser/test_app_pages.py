@@ -112,6 +112,7 @@ def test_the_head_says_how_it_is_at_which_commit_and_why(page: Any) -> None:
     assert page.title().startswith("▲ fraud")
 
 
+@pytest.mark.tier("all")
 def test_the_tree_shows_what_came_of_an_object_below_it(page: Any) -> None:
     page.goto(WEB)
     pod = page.locator("#r--Pod-ml-web-1")
@@ -248,6 +249,7 @@ def test_manifests_hide_what_is_secret(page: Any) -> None:
         assert "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5" not in text
 
 
+@pytest.mark.tier("all")
 def test_an_object_says_who_set_which_field_and_which_rule_judged_it(page: Any) -> None:
     page.goto(f"{OBJECT}?tab=fields")
     line = page.locator("tr", has_text=".spec.replicas").first
@@ -349,6 +351,7 @@ def _told_of_the_rollback(page: Any) -> None:
     assert "Rolled back" in page.inner_text("main")
 
 
+@pytest.mark.tier("all")
 def test_a_policy_is_saved(page: Any, site: World) -> None:
     page.goto("/apps/argocd/ranker/settings")
     page.get_by_role("checkbox", name="Automatic sync").check()
@@ -367,6 +370,7 @@ def test_an_action_of_an_object_runs(page: Any, site: World) -> None:
     site.do(lambda room: well(room, "web", 2))
 
 
+@pytest.mark.tier("all")
 def test_an_object_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
     page.expected = ["400"]
     page.goto(f"{WEB}/r/-/Pod/ml/web-old/delete")

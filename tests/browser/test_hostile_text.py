@@ -275,6 +275,7 @@ def until(holds: Callable[[], bool], trap: Trap) -> None:
         trap.page.wait_for_timeout(50)
 
 
+@pytest.mark.tier("all")
 def test_what_comes_later_runs_as_little(trap: Trap, served: Served) -> None:
     before = served.do(served.cluster.get(APPLICATION_KEY))["status"]
     trap.page.goto(f"/apps/{CONTROL}/{APP}")

@@ -86,6 +86,7 @@ async def test_a_key_that_was_added_by_hand_and_taken_back_is_explained_with_the
     )
 
 
+@pytest.mark.tier("all")
 async def test_a_changed_text_and_another_key_are_explained_as_well(operated: EmbeddedCluster) -> None:
     await install(operated)
     await edit(operated, {MODEL_KEY: "return {}", "url": "https://elsewhere.example.com"})
@@ -94,6 +95,7 @@ async def test_a_changed_text_and_another_key_are_explained_as_well(operated: Em
     assert f"expected behaviour, use the CR: spec.extraConfig of ArgoCD {GITOPS}" in found.values()
 
 
+@pytest.mark.tier("all")
 async def test_an_edit_of_the_access_policy_is_explained_too(operated: EmbeddedCluster) -> None:
     await edit(operated, {"policy.default": "role:admin"}, POLICY)
     [(cause, way)] = await told(operated)
@@ -125,6 +127,7 @@ async def test_a_check_of_argosy_that_somebody_changed_is_warned_about(operated:
     assert "AGY402" in await examine(operated)
 
 
+@pytest.mark.tier("all")
 async def test_checks_that_argosy_wrote_into_a_plain_argocd_cm_are_not_warned_about(cluster: EmbeddedCluster) -> None:
     async with running([make_operator("plain")], cluster, on_failure=lambda: None):
         await install(cluster, "lenient")
