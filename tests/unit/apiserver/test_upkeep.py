@@ -12,7 +12,7 @@ import pytest
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.store import Event
 from argosy.apiserver.upkeep import events, keeper
-from argosy.apiserver.upkeep.events import expire_once, last_seen
+from argosy.apiserver.upkeep.events import EventAges, expire_once, last_seen
 from argosy.apiserver.upkeep.keeper import Keeper
 from argosy.model.errors import ClusterError, TransientError
 from support.api_client import (
@@ -173,6 +173,36 @@ async def test_events_go_an_hour_after_they_last_happened() -> None:
         assert (await api.get(f"{CONFIGS}/kept")).code == 200
 
 
+@pytest.mark.parametrize("jump", [timedelta(hours=-1), timedelta(hours=1), timedelta(days=-30), timedelta(days=30)])
+async def test_events_live_for_an_hour_however_the_clock_is_set(jump: timedelta) -> None:
+    now, passed = datetime(2030, 1, 1, 12, tzinfo=UTC), 0.0
+    async with Plane.open(admin_token=TOKEN, clock=lambda: now) as plane:
+        api, ages = Api(plane), EventAges(lambda: passed)
+
+        async def names() -> list[str]:
+            await expire_once(plane.registry, ages)
+            return [each["metadata"]["name"] for each in (await api.get(EVENTS)).json["items"]]
+
+        async def happen(name: str) -> None:
+            about = {"kind": "Pod", "name": "p", "namespace": "default"}
+            await api.made(EVENTS, named("v1", "Event", name, involvedObject=about))
+
+        assert await names() == []
+        await happen("before")
+        assert await names() == ["before"]
+        now += jump
+        assert await names() == ["before"]
+        await happen("after")
+        passed += 1800
+        now += timedelta(seconds=1800)
+        assert sorted(await names()) == ["after", "before"]
+        passed += 1801
+        now += timedelta(seconds=1801)
+        assert await names() == ["after"]  # it is known since the look after it happened
+        passed += 1800
+        assert await names() == []
+
+
 @pytest.mark.parametrize(
     ("event", "last"),
     [
@@ -191,7 +221,7 @@ def test_an_event_was_last_seen_at_the_latest_of_its_times(event: dict[str, Any]
 async def test_a_failure_does_not_end_the_expiry_of_events(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[int] = []
 
-    async def failing(registry: object) -> None:
+    async def failing(registry: object, ages: object) -> None:
         tries.append(1)
         raise ValueError("a bug")
 

@@ -45,6 +45,10 @@ class ManualClock:
             timer.callback()
         self._time = until
 
+    def set_by(self, seconds: float) -> None:
+        """The time of day alone; durations and timers do not notice."""
+        self._start += timedelta(seconds=seconds)
+
     def waits(self) -> list[float]:
         """How long each timer that is still to come has to go."""
         return sorted(due - self._time for due, _, timer in self._timers if not timer.cancelled)

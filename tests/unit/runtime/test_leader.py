@@ -95,6 +95,24 @@ async def lease(cluster: Cluster, namespace: str) -> dict[str, Any]:
     return dict(found["spec"])
 
 
+@pytest.mark.parametrize("jump", [-30 * 86400, -3600, 3600, 30 * 86400])
+@pytest.mark.parametrize("whose", ["the leader's", "the other's", "both"])
+async def test_a_clock_that_is_set_neither_ends_a_leadership_nor_keeps_the_other_from_taking_over(
+    two: list[Candidate], jump: int, whose: str
+) -> None:
+    await passing(5, *two)
+    leader, waiting = other(two)
+    for candidate in {"the leader's": [leader], "the other's": [waiting], "both": two}[whose]:
+        candidate.clock.set_by(jump)
+    assert set.union(*await passing(40, *two)) == {leader.name}
+    assert leader.lost == 0
+    leader.cut_off()
+    seen = await passing(30, *two)
+    assert seen[-1] == {waiting.name}
+    assert set() in seen  # the first has ended before the second began
+    assert len([each for each in seen if each == {waiting.name}]) >= 10 / 0.25
+
+
 async def test_one_leads_and_keeps_leading_while_it_renews(
     cluster: Cluster, namespace: str, two: list[Candidate]
 ) -> None:
