@@ -118,5 +118,5 @@ class ModelDesk:
         labels = f"serving.kserve.io/inferenceservice={model.name},component=predictor"
         pods = (await self.cluster.list(POD, namespace=model.namespace, labels=labels)).items
         for pod in pods:
-            await self.cluster.delete(key_of(pod))
+            await self.cluster.delete(key_of(pod), uid=pod["metadata"].get("uid"))
         return f"{len(pods)} Pods of {model.name} in {model.namespace} are being replaced"

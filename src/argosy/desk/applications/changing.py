@@ -267,4 +267,4 @@ async def delete(desk: Desk, app: Application, *, cascades: bool, policy: str = 
     fresh = app if app.deleted else await desk.revise(app, make)
     by = await desk.who()
     await desk.record(events.deleted(fresh, at=now(), by=by))
-    await desk.cluster.delete(app.key, propagation=Propagation.BACKGROUND)
+    await desk.cluster.delete(app.key, propagation=Propagation.BACKGROUND, uid=app.uid or None)

@@ -60,8 +60,9 @@ async def end(turn: Turn, service: Manifest) -> None:
 
 
 async def take_away(key: ResourceKey, cluster: Cluster) -> None:
-    if await cluster.get(key) is not None:
-        await cluster.delete(key)
+    found = await cluster.get(key)
+    if found is not None:
+        await cluster.delete(key, uid=found["metadata"].get("uid"))
 
 
 def _is_predictor(pod: Manifest) -> bool:
