@@ -52,15 +52,16 @@ class ControllerOptions:
     stuck: float = STUCK  # seconds without progress, until it is told that it is not well
 
 
-def run(options: ControllerOptions, ready: Callable[[Target, str, str], None]) -> None:
+def run(options: ControllerOptions, ready: Callable[[Target, str, str, str], None]) -> None:
     """In the foreground: returns after SIGTERM or SIGINT, when what has begun is written.
 
-    `ready` is told the target, the namespace, and who leads where that is another: again whenever that changes.
+    `ready` is told the target, the namespace, who leads where that is another, and when that one's Lease ends unless
+    it is renewed: again whenever the leader changes.
     """
     asyncio.run(_run(options, ready))
 
 
-async def _run(options: ControllerOptions, ready: Callable[[Target, str, str], None]) -> None:
+async def _run(options: ControllerOptions, ready: Callable[[Target, str, str, str], None]) -> None:
     if options.listen and not is_address(options.listen):
         raise UserError(f"{options.listen} is no address; give one like 127.0.0.1, or :: for all", where="--listen")
     target = target_here(options.target)
@@ -88,7 +89,7 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str, str], N
             if options.delivers and options.elects and not options.shares:
                 vitals.told = partial(ready, target, namespace)
             else:
-                ready(target, namespace, "")
+                ready(target, namespace, "", "")
             if options.delivers:
                 work.append(asyncio.create_task(_lead(cluster, options, namespace, target, vitals), name="engine"))
             if addons:

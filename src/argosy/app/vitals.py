@@ -33,7 +33,8 @@ class Vitals:
         self._beside: list[Election] = []  # of add-ons
         self._workers, self._stuck, self._clock = workers, stuck, clock
         self._was_filled = self._was_joined = False
-        self.told: Callable[[str], None] = lambda leader: None  # who leads; empty: this one
+        # Who leads (empty: this one), and when the Lease may be taken at the earliest.
+        self.told: Callable[[str, str], None] = lambda leader, until: None
 
     def stands(self, election: Election) -> None:
         """The engine leads, or waits for that."""

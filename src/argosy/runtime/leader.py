@@ -19,7 +19,7 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, timedelta
 from typing import Any
 
 from argosy.cluster import Cluster
@@ -109,8 +109,20 @@ class Election:
         self._heard_at = clock.monotonic()
         self.identity = identity
         self.leads = False
-        self.told: Callable[[str], None] = lambda leader: None  # who leads, when that changes; empty: this one
+        # Who leads, when that changes (empty: this one), and when the Lease may be taken at the earliest.
+        self.told: Callable[[str, str], None] = lambda leader, until: None
         self._leader: str | None = None
+
+    def free_in(self) -> float:
+        """Seconds until another's Lease may be taken, if its holder renews it no more; 0 if nobody else holds it."""
+        if self._seen is None or _holder(self._seen) in ("", self.identity):
+            return 0.0
+        return max(0.0, self._seen_at + self._lease_seconds(self._seen) - self._clock.monotonic())
+
+    def free_at(self) -> str:
+        """The time of day of `free_in`, for people."""
+        at = self._clock.now().astimezone(UTC) + timedelta(seconds=math.ceil(self.free_in()))
+        return f"{at:%H:%M:%S} UTC"
 
     def is_valid(self) -> bool:
         """Whether a call that begins now has its time before our Lease ends."""
@@ -145,9 +157,10 @@ class Election:
     def _tell(self, leader: str) -> None:
         if leader != self._leader:
             self._leader = leader
-            self.told(leader)
+            self.told(leader, self.free_at() if leader else "")
             if leader:
-                log.info("%s: %s leads, and %s waits", self._key, leader, self.identity)
+                waits = "%s: %s leads, and %s waits until %s, when the Lease of the leader ends unless it is renewed"
+                log.info(waits, self._key, leader, self.identity, self.free_at())
 
     async def keep(self) -> None:
         """Returns when the Lease is lost: taken by another, or not renewed in time."""
@@ -206,8 +219,10 @@ class Election:
     def _may_take(self, live: Manifest) -> bool:
         if _holder(live) in ("", self.identity):
             return True
-        seconds = float((live.get("spec") or {}).get("leaseDurationSeconds") or self._terms.lease)
-        return self._clock.monotonic() >= self._seen_at + seconds
+        return self._clock.monotonic() >= self._seen_at + self._lease_seconds(live)
+
+    def _lease_seconds(self, live: Manifest) -> float:
+        return float((live.get("spec") or {}).get("leaseDurationSeconds") or self._terms.lease)
 
     def _observe(self, live: Manifest) -> None:
         if self._seen is None or (self._seen.get("spec") or {}) != (live.get("spec") or {}):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from argosy.cluster import Cluster
 from argosy.cluster.sending import BEFORE_SENDING
 from argosy.model.errors import TransientError
 from argosy.model.names import ResourceKey
-from argosy.runtime.leader import Terms, lead
+from argosy.runtime.leader import Election, Terms, lead
 from argosy.runtime.permit import NotOurs, carried
 from support.faulty_client import Faulty
 from support.loop_clock import turns
@@ -30,10 +30,18 @@ class Candidate:
         self.leads = False
         self.lost = 0
         self.told: list[str] = []
+        self.until = ""
         self.finish = asyncio.Event()
         self.task = asyncio.create_task(lead(self._work, self.line, namespace=namespace, name="argosy",  # type: ignore[arg-type]
                                              identity=name, on_lost=self._lose, clock=clock,
-                                             stands=lambda election: setattr(election, "told", self.told.append)))
+                                             stands=self._stand))
+
+    def _stand(self, election: Election) -> None:
+        election.told = self._hear
+
+    def _hear(self, leader: str, until: str) -> None:
+        self.told.append(leader)
+        self.until = until
 
     async def _work(self) -> None:
         self.leads, self.inside = True, contextvars.copy_context()
@@ -142,6 +150,14 @@ async def test_who_leads_is_told_once_whenever_that_changes(two: list[Candidate]
     await leader.stop()
     await passing(4, *two)
     assert next_one.told == [leader.name, ""]
+
+
+async def test_one_that_waits_is_told_when_the_lease_of_the_leader_ends(two: list[Candidate]) -> None:
+    await passing(2, *two)
+    leader, next_one = other(two)
+    now = next_one.clock.now().astimezone(UTC)
+    ends = [f"{now + timedelta(seconds=seconds):%H:%M:%S} UTC" for seconds in range(10, 17)]
+    assert next_one.until in ends and leader.until == ""
 
 
 async def test_work_that_ends_by_itself_ends_the_lead(cluster: Cluster, namespace: str, two: list[Candidate]) -> None:
