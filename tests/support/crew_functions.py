@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
 from argosy.confine import OverLimit
+from argosy.confine.scratch_folders import scratch_folder
 from argosy.model.errors import Conflict, RenderError, UnknownRef
 from argosy.model.names import ResourceKey
 
@@ -101,3 +103,9 @@ def give_what_cannot_travel():
 
 def surroundings():
     return sys.stdin.read(), os.getsid(0) == os.getpid(), signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
+def hold_scratch_folder() -> None:
+    """Use a temporary folder for ever."""
+    with scratch_folder("argosy-tree-"):
+        threading.Event().wait()

@@ -90,8 +90,9 @@ def _say(chosen: argparse.Namespace, target: Target, namespace: str, leader: str
     if leader:
         lines = [
             f"{leader} delivers the Applications of {target.where}: it has the lead in namespace {namespace}.",
-            f"This controller waits. It takes over when that one stops, or at {until} if that one was killed: a controller"
-            " that was killed keeps the lead until its Lease ends, and one that lives renews it. Ctrl-C ends it.",
+            f"This controller waits. It takes over when that one stops, or at {until} if that one was killed: a"
+            " controller that was killed keeps the lead until its Lease ends, and one that lives renews it.",
+            "Ctrl-C ends it.",
         ]
     elif chosen.no_engine:
         lines = [f"Add-ons work on {target.where}; who leads is decided in namespace {namespace}."]

@@ -21,6 +21,7 @@ import argosy
 from argosy.confine.crew_worker import HEAD, LENGTH, NO_MEMORY, RAISED, READY
 from argosy.confine.fair_slots import RESERVE, FairSlots, Slot
 from argosy.confine.refusals import OUT_OF_MEMORY, TIMED_OUT
+from argosy.confine.scratch_folders import sweep_scratch_folders
 from argosy.model.errors import LimitError, TransientError
 
 T = TypeVar("T")
@@ -309,7 +310,10 @@ class _Worker:
     def wait(self) -> int:
         """For its end, after a word of goodbye or a kill; one that does not go by itself is made to."""
         try:
-            return self._process.wait(_END_SECONDS)
+            code = self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            return self._process.wait()
+            code = self._process.wait()
+        if code < 0:  # it was killed, and could not remove its folders itself
+            sweep_scratch_folders()
+        return code

@@ -19,6 +19,7 @@ from importlib import import_module
 from io import BufferedReader
 
 from argosy.confine.jail import address_space, die_with
+from argosy.confine.scratch_folders import sweep_scratch_folders
 from argosy.model.errors import ArgosyError
 
 LENGTH = struct.Struct("<Q")
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str]) -> None:
         sys.path[:], modules = pickle.loads(_frame(calls))  # noqa: S301  from our parent
         for name in modules:
             import_module(name)
+        sweep_scratch_folders()  # of processes that were killed; here, because a parent must not wait for a disk
         start = address_space()
         _limit(start + memory)
         channel.sendall(HEAD.pack(0, READY, False, 0.0))

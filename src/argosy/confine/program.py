@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from argosy.confine.jail import NOBODY
 from argosy.confine.limits import Confinement, ProgramLimits
 from argosy.confine.refusals import LimitName, NotConfinedError, RefusedError, program_over
 from argosy.confine.requirement import is_required
+from argosy.confine.scratch_folders import scratch_folder
 from argosy.model.errors import TransientError
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -163,7 +163,7 @@ def python_places() -> tuple[Path, ...]:
 @contextmanager
 def workshop(scratch: Path | None) -> Iterator[tuple[str, str]]:
     """The scratch folder, and an empty one for the launcher; what is made here is removed after."""
-    with tempfile.TemporaryDirectory(prefix="argosy-", ignore_cleanup_errors=True) as own:
+    with scratch_folder("argosy-run-") as own:
         os.chmod(own, 0o711)  # noqa: S103  # its own user passes, and sees no name
         place, room = os.path.join(own, "scratch"), os.path.join(own, "room")
         os.mkdir(room, 0o755)

@@ -7,12 +7,12 @@ more files or bytes than the limits allow.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy.confine.scratch_folders import scratch_folder
 from argosy.model.errors import LimitError, RenderError
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render.pointers import refuse_pointer
@@ -42,8 +42,8 @@ def exported(
     `extra` files are added, or take the place of the tree's. A program can change nothing there, unless it is
     `writable`: then the folder that holds it is a program's scratch.
     """
-    with tempfile.TemporaryDirectory(prefix="argosy-tree-", ignore_cleanup_errors=True) as name:
-        folder = Path(name) / "tree"
+    with scratch_folder("argosy-tree-") as scratch:
+        folder = scratch / "tree"
         folder.mkdir()
         export = _Export(tree, folder, limits, extra or {})
         for path in (paths,) if isinstance(paths, str) else paths:
