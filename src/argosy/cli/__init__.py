@@ -206,6 +206,11 @@ def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
             from argosy.cli import compat  # late: it is for those who type argocd
 
             code = compat.answer([word for word in arguments if word != COMPAT], _answer)
+        elif argv is None:
+            from argosy.cli.termination import closed_on_sigterm
+
+            with closed_on_sigterm():
+                code = _answer(arguments)
         else:
             code = _answer(arguments)
         sys.stdout.flush()

@@ -17,7 +17,8 @@ from argosy.confine.crew import Crew
 from argosy.confine.scratch_folders import LOCK, scratch_folder, sweep_scratch_folders
 from argosy.model.errors import LimitError
 from support.crew_functions import hold_scratch_folder
-from support.deadlines import HANG_SECONDS
+from support.deadlines import HANG_SECONDS, wait_until
+from support.paths import TESTS
 
 HOLD = """
 import sys
@@ -102,3 +103,33 @@ def test_the_next_worker_removes_what_a_killed_process_left(temporary: Path) -> 
     script += "    await crew.close()\nasyncio.run(work())"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=HANG_SECONDS)
     assert not left.exists()
+
+
+WORK = """
+import asyncio, sys
+sys.path.insert(0, {tests!r})
+from argosy.cli.termination import closed_on_sigterm
+from argosy.confine.crew import Crew
+from support.crew_functions import hold_scratch_folder
+
+async def work():
+    crew = Crew(workers=1)
+    try:
+        await crew.run(hold_scratch_folder)
+    finally:
+        await crew.close()
+
+with closed_on_sigterm():
+    asyncio.run(work())
+"""
+
+
+def test_a_command_that_gets_sigterm_leaves_no_folder_and_ends_by_the_signal(temporary: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", WORK.format(tests=str(TESTS))]) as process:
+        try:
+            wait_until(lambda: list(temporary.glob("argosy-tree-*")))
+            process.terminate()
+            assert process.wait(HANG_SECONDS) == -signal.SIGTERM
+        finally:
+            process.kill()
+    assert list(temporary.glob("*argosy-tree-*")) == []
