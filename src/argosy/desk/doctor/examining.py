@@ -10,9 +10,9 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from argosy.advise.finding import Finding
 from argosy.advise.live_view import EVENT, Answer, LiveApp, LiveView, ModelView, RepositorySecret
@@ -28,6 +28,7 @@ from argosy.desk.doctor.applications import Seen, first_sight, is_at_rest, look_
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.head import HeadCheck, Mark, head_checks
 from argosy.desk.doctor.installation import Settings, controller_errors, read_installation, setting_sights
+from argosy.desk.doctor.project_places import ProjectPlaces
 from argosy.desk.doctor.treating import Treatment, treat
 from argosy.desk.models import ModelDesk
 from argosy.model.application import Application, read_application
@@ -44,7 +45,8 @@ LOOKS: Final = 0.6  # of that time at most
 LEAST: Final = 2.0  # seconds for proofs, whatever comparisons took
 AT_ONCE: Final = 4  # comparisons
 MOST: Final = 5  # names in a note
-Found = TypeVar("Found")
+LONG: Final = 60.0  # seconds; who gave so many is not advised to give them
+Found, Item = TypeVar("Found"), TypeVar("Item")
 PROBE_SECONDS: Final = 2.0
 SECRET, QUOTA = GroupKind("", "Secret"), GroupKind("", "ResourceQuota")
 OWNERS: Final = tuple(GroupKind("apps", each) for each in ("ReplicaSet", "Deployment", "StatefulSet"))
@@ -60,6 +62,19 @@ class Wanted:
     is_here: bool = False  # those of the desk's namespace only
     is_quick: bool = False  # compare none, and ask no model: what statuses tell is enough
     seconds: float = SECONDS
+
+
+class Limit(NamedTuple):
+    """For how many seconds work of one kind goes on, and what `--timeout` was for all of it."""
+
+    seconds: float
+    timeout: float
+
+    def advice(self, names: Sequence[str]) -> str:
+        """What to type to see those that there was no time for: longer, and once that was long, one of them alone."""
+        if self.timeout < LONG:
+            return f"give it longer: argosy doctor --timeout {LONG:.0f}"
+        return f"look at one alone: argosy doctor {names[0]} --timeout {2 * self.timeout:.0f}"
 
 
 @dataclass(frozen=True)
@@ -106,9 +121,10 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     chosen = {titles[app.key]: app for app in _chosen(apps, wanted)}
     looked = {} if wanted.is_quick else {name: app for name, app in chosen.items() if wanted.is_whole or _is_ill(app)}
     end = time.monotonic() + wanted.seconds
-    first = sorted(looked.items(), key=lambda each: urgency(each[1]))
+    first = in_turn(sorted(looked.items(), key=lambda each: urgency(each[1])), lambda each: each[1].project)
     tasks = {name: look_at(reader, app, asking, name) for name, app in first}
-    seen = await in_time(tasks, wanted.seconds * LOOKS, "compared", asking)
+    limit = Limit(wanted.seconds * LOOKS, wanted.seconds)
+    seen = await in_time(tasks, limit, "compared", asking, {name: app.project for name, app in first})
     live = tuple(seen[name].live if (name := titles[app.key]) in seen else first_sight(app, name) for app in apps)
     heads, objects, secrets = await asyncio.gather(
         head_checks(asking, settings.view, now, apps),
@@ -129,7 +145,8 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     mine = tuple(each for each in live if each.name in chosen)
     waits = tuple(wait for each in mine if (wait := wait_of(each, view)))
     compared = [each for each in mine if each.name in seen]
-    treatments = await _treatments(reader, apps, compared, seen, asking, max(end - time.monotonic(), LEAST))
+    limit = Limit(max(end - time.monotonic(), LEAST), wanted.seconds)
+    treatments = await _treatments(reader, apps, compared, seen, asking, limit)
     findings = tuple(each for each in diagnose(view) if _is_mine(each, chosen, has_names=bool(wanted.names)))
     view = replace(view, notes=tuple(asking.notes))
     return Examination(desk.where, (*heads, check), view, mine, findings, waits, treatments, settings)
@@ -192,29 +209,53 @@ def _chosen(apps: Sequence[Application], wanted: Wanted) -> list[Application]:
     return list({by_name[name].key: by_name[name] for name in wanted.names}.values())
 
 
-async def in_time(
-    work: Mapping[str, Coroutine[Any, Any, Found]], seconds: float, what: str, asking: Asking
-) -> dict[str, Found]:
-    """By name, what was done in time; what was not, or cannot be, is noted."""
-    gate = asyncio.Semaphore(AT_ONCE)
+def in_turn(items: Iterable[Item], project_of: Callable[[Item], str]) -> list[Item]:
+    """One of each project, then the next of each, and so on; within a project the order stays."""
+    rounds: Counter[str] = Counter()
+    numbered = []
+    for item in items:
+        project = project_of(item)
+        numbered.append((rounds[project], item))
+        rounds[project] += 1
+    return [item for _, item in sorted(numbered, key=lambda pair: pair[0])]
 
-    async def do(one: Coroutine[Any, Any, Found]) -> Found:
+
+async def in_time(
+    work: Mapping[str, Coroutine[Any, Any, Found]],
+    limit: Limit,
+    what: str,
+    asking: Asking,
+    projects: Mapping[str, str],
+) -> dict[str, Found]:
+    """By name, what was done in time; what was not, or cannot be, is noted. Projects have as many at work as others.
+
+    `projects` is by name: one with slow work has at most one place while others have work.
+    """
+    places = ProjectPlaces(AT_ONCE)
+    begun: set[str] = set()
+
+    async def do(name: str, one: Coroutine[Any, Any, Found]) -> Found:
         try:
-            async with gate:
+            async with places.hold(projects[name]):
+                begun.add(name)
                 return await one
         finally:
             one.close()  # what has not begun must not be waited for
 
-    tasks = {name: asyncio.create_task(do(one)) for name, one in work.items()}
+    tasks = {name: asyncio.create_task(do(name, one)) for name, one in work.items()}
     if not tasks:
         return {}
-    _, late = await asyncio.wait(tasks.values(), timeout=seconds)
+    _, late = await asyncio.wait(tasks.values(), timeout=limit.seconds)
+    slow = [name for name, task in tasks.items() if task in late and name in begun]
+    waiting = [name for name, task in tasks.items() if task in late and name not in begun]
     for task in late:
         task.cancel()
-    if names := [name for name, task in tasks.items() if task in late]:
-        more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-        shown = ", ".join(names[:MOST])
-        asking.note(f"not {what} within {seconds:.0f} s: {shown}{more}; give it longer: --timeout 60")
+    if slow:
+        lead = f"not {what} within {limit.seconds:.0f} s, rendering or reading takes longer"
+        asking.note(f"{lead}: {_listed(slow)}; {limit.advice(slow)}")
+    if waiting:
+        lead = f"not {what}, the time was up before their turn"
+        asking.note(f"{lead}: {_listed(waiting)}; {limit.advice(waiting)}")
     await asyncio.gather(*tasks.values(), return_exceptions=True)
     found = {}
     for name, task in tasks.items():
@@ -228,19 +269,24 @@ async def in_time(
     return found
 
 
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return f"{', '.join(names[:MOST])}{more}"
+
+
 async def _treatments(
     reader: Reader,
     apps: Sequence[Application],
     mine: Sequence[LiveApp],
     seen: Mapping[str, Seen],
     asking: Asking,
-    seconds: float,
+    limit: Limit,
 ) -> dict[str, Treatment]:
     """What would help those that are not well, proven."""
     ill = [each for each in mine if not is_at_rest(each) and (seen[each.name].look or each.unrendered)]
-    first = sorted(ill, key=lambda each: urgency(each.app))
+    first = in_turn(sorted(ill, key=lambda each: urgency(each.app)), lambda each: each.app.project)
     tasks = {each.name: treat(reader, each.app, seen[each.name].look, apps) for each in first}
-    return await in_time(tasks, seconds, "proven", asking)
+    return await in_time(tasks, limit, "proven", asking, {each.name: each.app.project for each in first})
 
 
 def _is_ill(app: Application) -> bool:
