@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.app_flags import at_desk, form, print_data
+from argosy.cli.app_flags import at_desk, form, print_data, talk
 from argosy.cli.proj_flags import PROJECT, Commands, changed, verb
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def run_list(chosen: argparse.Namespace) -> int:
             print_data(windows if how == "json" else {"syncWindows": windows}, how)
         else:
             print("\n".join(aligned([HEADINGS, *_rows(project)])))
+            for line in _faults(project):
+                talk(line)
         return 0
 
     return at_desk(chosen, work)
@@ -91,13 +93,12 @@ def run_list(chosen: argparse.Namespace) -> int:
 def _rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
     from argosy.desk.applications.desk import clock
     from argosy.model.project import SyncWindow, read_project
-    from argosy.policy.windows import WindowError, is_active
+    from argosy.policy.windows import find_window_fault, is_active
 
     def status(window: SyncWindow) -> str:
-        try:
-            return "Active" if is_active(window, clock()) else "Inactive"
-        except WindowError:
-            return "Inactive"
+        if find_window_fault(window, clock()):
+            return "Malformed"
+        return "Active" if is_active(window, clock()) else "Inactive"
 
     return [
         (
@@ -107,6 +108,23 @@ def _rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
         )
         for number, each in enumerate(read_project(project).windows)
     ]  # fmt: skip
+
+
+def _faults(project: dict[str, Any]) -> list[str]:
+    """What is wrong with each window that cannot be read."""
+    from argosy.desk.applications.desk import clock
+    from argosy.model.project import read_project
+    from argosy.policy.windows import find_window_fault
+
+    name = project["metadata"]["name"]
+    command = f"argosy proj windows update {name}"
+    faults = [find_window_fault(each, clock()) for each in read_project(project).windows]
+    return [
+        f"window {number} is malformed: {fault.partition('; ')[0]}; nothing that it selects can sync; "
+        f"correct it: {command} {number} with --schedule, --duration or --time-zone"
+        for number, fault in enumerate(faults)
+        if fault
+    ]
 
 
 def _listed(found: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from argosy.advise.live_view import (
     RepositorySecret,
     SettingsView,
 )
-from argosy.advise.rules import CATALOGUE
+from argosy.advise.rules import CATALOGUE, diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK, NOTEBOOK_KEY
 from argosy.advise.rules.live.workloads import CLASS, MODEL
 from argosy.model.manifest import Manifest
@@ -631,6 +631,18 @@ LIVE = [number for number, rule in CATALOGUE.items() if rule.is_live]
 def test_every_live_rule_has_cases_that_it_catches_and_leaves_alone() -> None:
     assert list(CASES) == LIVE
     assert all(case.bad and case.good for case in CASES.values())
+
+
+def test_no_sync_is_advised_that_a_window_refuses() -> None:
+    differing = app(sync="OutOfSync", fields=(BY_GIT,))
+    (free,) = [each.sight.fix for each in diagnose(view(differing, projects=projects())) if each.rule.id == "AGY515"]
+    assert "argosy app sync models" in free
+    for windows, is_refused in (([window()], True), ([window(manualSync=True)], False)):
+        found = diagnose(view(differing, projects=projects(*windows)))
+        (fix,) = [each.sight.fix for each in found if each.rule.id == "AGY515"]
+        assert ("argosy app sync" not in fix) is is_refused
+        assert ("a sync is refused now" in fix and "argosy proj windows list default" in fix) is is_refused
+        assert ("13:00" in fix) is is_refused, "the end of the window is named"
 
 
 @pytest.mark.parametrize("rule", LIVE)

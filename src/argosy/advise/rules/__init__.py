@@ -71,7 +71,12 @@ def look_at(repository: Repository, rules: Iterable[Rule] = CATALOGUE.values()) 
 
 def diagnose(view: LiveView) -> list[Finding]:
     """What live rules find, and what others told of the installation; the worst first."""
-    found = [Finding(rule, sight) for rule in CATALOGUE.values() for sight in rule.diagnose(view)]
+    refusals = windows.find_refused_syncs(view)
+    found = [
+        Finding(rule, windows.name_window(sight, refusals))
+        for rule in CATALOGUE.values()
+        for sight in rule.diagnose(view)
+    ]
     found += [Finding(CATALOGUE[rule], sight) for rule, sights in view.told.items() for sight in sights]
     kept = {(each.rule.id, each.place.file, each.sight.message): each for each in found}
     return sorted(kept.values(), key=lambda one: (-one.severity.weight, one.place.file, one.rule.id))

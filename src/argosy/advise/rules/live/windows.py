@@ -5,7 +5,7 @@ In: a live view. Out: sights. Never: says that an Application waits if it has no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from argosy.advise.finding import Place, Severity, Sight
@@ -76,6 +76,27 @@ def _way_out(view: LiveView, project: Project, app: LiveApp, found: Verdict) -> 
     if verdict(project.windows, view.clusters.placed(app.app), view.now, is_manual=True).is_allowed:
         return f"{wait}sync it by hand, which the window allows: argosy app sync {app.name}; {windows}"
     return f"{wait}change the window; {windows}"
+
+
+def find_refused_syncs(view: LiveView) -> dict[str, str]:
+    """By `Application/name`, why a sync by hand is refused now, and what to do instead."""
+    refusals = {}
+    for project in view.projects.values():
+        for app in _apps_of(view, project) if project.windows else ():
+            found = verdict(project.windows, view.clusters.placed(app.app), view.now, is_manual=True)
+            if not found.is_allowed:
+                way = f"{found.reason or 'a sync window denies it'}; see: argosy proj windows list {project.name}"
+                refusals[f"Application/{app.name}"] = f"a sync is refused now: {way}"
+    return refusals
+
+
+def name_window(sight: Sight, refusals: Mapping[str, str]) -> Sight:
+    """Advise no sync that a window refuses: name the window and its end instead."""
+    refusal = refusals.get(sight.place.file, "")
+    if not refusal or "argosy app sync" not in sight.fix:
+        return sight
+    kept = sight.fix.partition("argosy app sync")[0].rpartition("; ")[0]
+    return sight._replace(fix=f"{kept}; {refusal}" if kept else refusal)
 
 
 RULES: Final = (
