@@ -99,6 +99,15 @@ def hostile() -> Iterator[dict[str, Any]]:
     yield stray
 
 
+def nobodys_event() -> dict[str, Any]:
+    """An Event of a Pod that belongs to no Application, and says a Secret's value of its namespace."""
+    metadata = {"name": "nobodys.1", "namespace": "team-b"}
+    about = {"kind": "Pod", "apiVersion": "v1", "namespace": "team-b", "name": "nobodys"}
+    told = {"reason": "Failed", "message": f"nobody logs in with {SECRETS['team-b']}", "lastTimestamp": WHEN}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "type": "Warning"}
+    return {**event, "involvedObject": about, **told}
+
+
 def in_git(folder: Path) -> dict[str, Any]:
     """An Application with a ConfigMap in Git that differs from the live one, which says a Secret's value, too."""
     repository = Repository(folder)
@@ -142,6 +151,7 @@ async def world(
     live = {"stage": "before", "password": SECRETS["team-a"]}
     metadata = {"name": "stage", "namespace": "team-a", "annotations": tracked}
     manifests.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": live})
+    manifests.append(nobodys_event())
     roots = tmp_path_factory.mktemp("git")
     settings = {"name": "argosy-cm", "namespace": CONTROL}
     data = {"source.local.roots": str(roots)}
@@ -388,6 +398,13 @@ async def test_a_secret_of_its_own_is_masked_wherever_an_application_is_told_of(
     assert got.code < 500
     assert SECRETS["team-a"].encode() not in got.body
     assert base64.b64encode(SECRETS["team-a"].encode()) not in got.body
+
+
+@pytest.mark.parametrize("path", ["/activity?kind=event", "/api/argosy/v1/activity?kind=event"])
+async def test_an_event_of_no_application_is_masked_with_the_secrets_of_its_namespace(world: World, path: str) -> None:
+    got = await ask(world.entry(TABLE), "GET", path, dict(world.callers["admin"].headers))
+    assert b"nobody logs in with ++++++++" in got.body
+    assert SECRETS["team-b"].encode() not in got.body
 
 
 @pytest.mark.parametrize("path", ["/apps?view=list&q=", "/activity?q=", "/api/argosy/v1/activity?q="])

@@ -35,6 +35,7 @@ class Happening:
     who: str = ""
     count: int = 1
     revision: str = ""
+    namespace: str = ""  # of the object that an Event is about
 
     @property
     def is_bad(self) -> bool:
@@ -153,7 +154,7 @@ def of_events(events: Iterable[Manifest], whose: Whose) -> Iterator[Happening]:
             "warning" if event.get("type") == "Warning" else "info", f"{event.get('reason') or 'Event'}",
             f"{kind} {name}: {event.get('message') or ''}", app, url,
             str(event.get("reportingComponent") or source.get("component") or ""),
-            count if isinstance(count, int) else 1,
+            count if isinstance(count, int) else 1, namespace=namespace,
         )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ async def logs(asked: Asked) -> Stream:
     if len(found) > MOST:
         raise UserError(f"{len(found)} logs fit, and at most {MOST} are read at once; choose a Pod or a container")
     await _first(reader, found, wanted)
-    hide = masks_of(asked).for_request(asked).hide_text
+    hide = masks_of(asked).hide_for(asked)
     return stream(asked, _frames(reader, found, wanted, hide, events=is_events(asked)))
 
 

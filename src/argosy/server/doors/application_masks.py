@@ -77,6 +77,10 @@ class ApplicationMasks:
         find_scope = asked.kept.setdefault(SCOPE, partial(self._scope_of_request, asked))
         return self._mask.within(find_scope(), (lambda: sent_texts(asked)) if quotes_sent else None)
 
+    def hide_for(self, asked: Asked) -> Callable[[str], str]:
+        """Return what masks the texts of a request that goes on, with the Secrets of the time of each text."""
+        return lambda text: self.for_request(asked).hide_text(text)
+
     def _scope_of_request(self, asked: Asked) -> SecretScope:
         project, _, place = asked.thing.partition("/")
         namespace, _, name = place.rpartition("/")
@@ -106,6 +110,10 @@ class ApplicationMasks:
         parts = path.split("?")[0].split("/")
         known = len(parts) > 3 and parts[1] == "apps"
         return self._mask.within(self.scope(parts[2], parts[3]) if known else INSTALLATION)
+
+    def by_namespace(self, namespace: str) -> Mask:
+        """Of an object that belongs to no Application; without a namespace, that of the installation."""
+        return self._mask.within(SecretScope("", frozenset({namespace} - {""})))
 
     def by_name(self, name: str) -> Mask:
         """By NAMESPACE/NAME, or by a name in the control namespace."""

@@ -345,12 +345,13 @@ class _Visit:
         self.entry.turnstile.check_stream(asked.caller.name)
         may = partial(permission.still_permitted, route, asked)
         is_past = partial(self.site.identities.is_past, asked.caller)
-        entry, mask, echo = self.entry, self._mask, self._echo
+        entry, echo = self.entry, self._echo
+        find_mask = partial(self._mask_with, quotes_sent=self.quotes_sent)
 
         async def chunks() -> Any:
             with entry.turnstile.streaming(asked.caller.name):
-                async for chunk in streams.guarded(answer, may, is_past, mask, entry._closing):
-                    yield echo.restore(chunk) if echo else chunk
+                async for chunk in streams.guarded(answer, may, is_past, find_mask, entry._closing):
+                    yield echo.restore(chunk)
 
         if self.method == "HEAD":
             made: Response = Response(b"")

@@ -23,7 +23,7 @@ async def guarded(
     stream: Stream,
     may: Callable[[], Awaitable[bool]],
     is_past: Callable[[], bool],
-    mask: Mask,
+    find_mask: Callable[[], Mask],
     closing: asyncio.Event,
 ) -> AsyncIterator[bytes]:
     assert stream.chunks is not None
@@ -47,7 +47,7 @@ async def guarded(
                 chunk, coming = coming.result(), None
                 if chunk is None:
                     return
-                yield mask.hide_again(chunk)
+                yield find_mask().hide_again(chunk)  # a Secret or a project may have changed
     finally:
         tasks = [each for each in (ending, coming) if each]
         for task in tasks:

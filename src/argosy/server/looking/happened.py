@@ -36,12 +36,17 @@ GROUPS: Final = {
 
 
 async def happenings(asked: Asked) -> AsyncIterator[Happening]:
-    """Each without the Secrets of the Application that it is about: what is searched is what is shown."""
-    masks: dict[str, Mask] = {}  # by address: an Application has many rows
+    """Each without the Secrets of the Application that it is about: what is searched is what is shown.
+
+    An Event of no Application is without the Secrets of the namespace of its object.
+    """
+    masks: dict[tuple[str, str], Mask] = {}  # an Application has many rows
     async for each in _happenings(asked):
-        if each.url not in masks:
-            masks[each.url] = masks_of(asked).by_path(each.url)
-        hide = masks[each.url].hide_text
+        place = (each.url, "" if each.url else each.namespace)
+        if place not in masks:
+            found = masks_of(asked)
+            masks[place] = found.by_path(each.url) if each.url else found.by_namespace(each.namespace)
+        hide = masks[place].hide_text
         yield replace(each, title=hide(each.title), text=hide(each.text))
 
 

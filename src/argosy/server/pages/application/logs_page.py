@@ -74,7 +74,7 @@ def wish_of(asked: Asked) -> LogWish:
     query = asked.query
     parts = (query.text(each) for each in ("group", "kind", "namespace", "res"))
     return LogWish(
-        masks_of(asked).for_request(asked).hide_text,
+        masks_of(asked).hide_for(asked),
         query.text("pod"),
         query.text("container"),
         query.number("tail", TAILS[1], least=1, most=TAILS[-1]),

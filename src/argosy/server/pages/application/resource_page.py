@@ -138,7 +138,7 @@ async def _content(
     if tab == "events":
         return {"moments": moments(app, await _events(asked, key, nodes), "all")[:200], "has_syncs": False}
     if tab == "logs":
-        hide = masks_of(asked).for_request(asked).hide_text
+        hide = masks_of(asked).hide_for(asked)
         reader, wish = reader_of(asked), LogWish(hide, tail=500, choice=Choice(*key))
         _, wanted = await logs_wanted(reader, asked, wish)
         found = await read(reader, wanted, wish)
