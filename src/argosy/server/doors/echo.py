@@ -7,6 +7,9 @@ somebody sent the same.
 
 A question that holds a secret value is answered as if one that is nobody's had been sent: each letter and digit is
 another one of its class. All that was read is masked in full; then the stand-in becomes what was sent again.
+
+A question without a secret value takes the same steps with a decoy, a piece of what was sent, and their results are
+dropped: how long an answer takes does not tell whether a guess is right.
 """
 
 from __future__ import annotations
@@ -29,6 +32,10 @@ from argosy.server.doors.secret_forms import forms
 MAX_ENCODINGS: Final = 3  # of percent-encoding: an address within an address
 MAX_TRIES: Final = 50  # to find a stand-in that is no secret itself
 MAX_STAND_INS: Final = 1_000  # in one text
+MIN_DECOY, MAX_DECOY = 8, 16  # characters; no secret value is shorter
+PLAIN_PIECE: Final = re.compile(rf"[^%+]{{{MIN_DECOY},{MAX_DECOY}}}")
+EVEN_LENGTH: Final = 64  # characters of which each stand-in costs as much as one of this length
+ABSENT: Final = "\x00"  # a character that no request has
 SHORTEST_PART: Final = 7  # characters: of a commit, pages show as many
 CLASSES: Final = ("0123456789", "abcdef", "ABCDEF", string.ascii_lowercase[6:], string.ascii_uppercase[6:])
 NEVER_SENT: Final = ("status", "operation")  # fields of an answer that a write does not set
@@ -46,43 +53,68 @@ class StandIn(NamedTuple):
 
 
 class Echo:
-    """Stand-ins of one request. Most have none."""
+    """Stand-ins of one request. Most have none, or those of a decoy: they change nothing, with as much work."""
 
-    def __init__(self, stand_ins: tuple[StandIn, ...] = ()) -> None:
-        self._stand_ins = stand_ins
-        self._pairs = [
-            (given, sent)
-            for each in stand_ins
-            for text, original in ((each.text, each.sent), (each.text.lower(), each.sent.lower()))
-            for given, sent in _all_forms(text, original)
-        ]
+    def __init__(self, stand_ins: tuple[StandIn, ...] = (), decoys: tuple[StandIn, ...] = ()) -> None:
+        self._stand_ins, self._decoys = stand_ins, decoys
+        self._pairs = _all_pairs(stand_ins)
+        # what was sent is in the answer, where an answer to a right guess has the stand-in
+        self._decoy_pairs = [(sent, sent) for _, sent in _all_pairs(decoys)]
+
+    @property
+    def is_decoy(self) -> bool:
+        return bool(self._decoys) and not self._stand_ins
 
     def __add__(self, other: Echo) -> Echo:
-        return Echo(self._stand_ins + other._stand_ins) if self and other else self or other
+        if not other._stand_ins and not other._decoys:
+            return self
+        return Echo(self._stand_ins + other._stand_ins, self._decoys + other._decoys)
 
     def __bool__(self) -> bool:
         return bool(self._pairs)
 
     def restore(self, data: bytes) -> bytes:
-        for given, sent in self._pairs:
+        pairs = self._pairs + self._decoy_pairs
+        for given, sent in pairs:
             data = data.replace(given, sent)
+        for _ in range(len(pairs), EVEN_LENGTH if pairs else 0):  # a longer stand-in has more beginnings
+            data.find(ABSENT.encode())
         return data
 
 
-NO_ECHO: Final = Echo()
-
-
 def conceal(asked: Asked, find: Find) -> tuple[Asked, Echo]:
-    """Return the request with stand-ins for the secret values in its path and query. `find` finds secret values."""
-    texts = [asked.path, *asked.values.values(), *(text for name in asked.query for text in asked.query.all(name))]
-    texts += asked.query
-    if not find(_decoded("\n".join(texts))):
+    """Return the request with stand-ins for the secret values in its path and query. `find` finds secret values.
+
+    Without secret values, return the same request, and an echo that changes nothing.
+    """
+    given = [*asked.query, *(text for name in asked.query for text in asked.query.all(name)), *asked.values.values()]
+    everything = _decoded("\n".join([asked.path, *given]))
+    if find(everything):
+        concealed, stand_ins = _conceal(asked, find, everything.decode().lower())
+        return concealed, Echo(stand_ins)
+    decoy = next((_decoy(text) for text in given if len(text) >= MIN_DECOY), b"")
+    if not decoy:
         return asked, NO_ECHO
-    everything = _decoded("\n".join(texts)).decode().lower()
+    _, stand_ins = _conceal(
+        asked, lambda data: find(data) or ([decoy] if decoy in data else []), everything.decode().lower()
+    )
+    return asked, Echo(decoys=stand_ins)
+
+
+def _decoy(text: str) -> bytes:
+    """Return a piece of the text that has one spelling, if there is one."""
+    plain = PLAIN_PIECE.search(text)
+    return (plain[0] if plain else text[:MAX_DECOY]).encode("utf-8", "replace")
+
+
+def _conceal(asked: Asked, find: Find, everything: str) -> tuple[Asked, tuple[StandIn, ...]]:
     stand_ins: dict[str, StandIn] = {}  # by what was sent
     spellings: list[StandIn] = []  # with percent-encodings
 
     def put(known: StandIn, text: str) -> str:
+        if "%" not in text and "+" not in text:  # there is one spelling
+            return text.replace(known.sent, known.text)
+
         def spelled(match: re.Match[str]) -> str:
             made = _respelled(match[0], known)
             spellings.extend(_levels(made, match[0]))
@@ -104,7 +136,7 @@ def conceal(asked: Asked, find: Find) -> tuple[Asked, Echo]:
     pairs = [(stand_in(name), stand_in(text)) for name in asked.query for text in asked.query.all(name)]
     values = {name: stand_in(text) for name, text in asked.values.items()}
     concealed = replace(asked, path=stand_in(asked.path), values=values, query=Query(pairs))
-    return concealed, Echo((*stand_ins.values(), *dict.fromkeys(spellings)))
+    return concealed, (*stand_ins.values(), *dict.fromkeys(spellings))
 
 
 def sent_texts(asked: Asked) -> list[str]:
@@ -192,8 +224,10 @@ def _decoded(text: str) -> bytes:
 
 
 def _spelled(text: str) -> re.Pattern[str]:
-    """A pattern of the text, each of its characters as it is or percent-encoded."""
-    return re.compile("".join(map(_character, text)))
+    """A pattern of the text, each of its characters as it is or percent-encoded. A short text is compiled with a
+    second pattern that matches nothing, so that the work does not tell its length."""
+    padding = ABSENT * (EVEN_LENGTH - len(text))
+    return re.compile("|".join("".join(map(_character, part)) for part in (text, padding) if part))
 
 
 @lru_cache(256)
@@ -237,9 +271,22 @@ def _different(sent: str, find: Find, everything: str) -> StandIn:
     return StandIn("".join(secrets.choice(string.ascii_lowercase) for _ in sent), sent)
 
 
+def _all_pairs(stand_ins: tuple[StandIn, ...]) -> list[tuple[bytes, bytes]]:
+    pairs = [
+        pair
+        for each in stand_ins
+        for text, original in ((each.text, each.sent), (each.text.lower(), each.sent.lower()))
+        for pair in _all_forms(text, original)
+    ]
+    return list(dict.fromkeys(pairs))
+
+
 def _all_forms(text: str, sent: str) -> list[tuple[bytes, bytes]]:
     """The same forms of both, the longest first, and the text with its end cut off, as pages cut it."""
     pairs = dict(zip(forms(text), forms(sent)))
     for end in range(len(text) - 1, SHORTEST_PART - 1, -1):
         pairs.setdefault(text[:end].encode("utf-8", "replace"), sent[:end].encode("utf-8", "replace"))
     return sorted(((given, sent) for given, sent in pairs.items() if given != sent), key=lambda pair: -len(pair[0]))
+
+
+NO_ECHO: Final = Echo()

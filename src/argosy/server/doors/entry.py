@@ -79,9 +79,12 @@ class Entry:
     async def conceal(self, route: Route, asked: Asked) -> Asked:
         """Return a question with stand-ins for secret values in it; the answer puts back what was sent."""
         concealed, echo = conceal(asked, self.masks.for_request(asked).find)
-        if not echo:
+        if not echo and not echo.is_decoy:
             return asked
         asked.kept["echo"] = echo
+        if echo.is_decoy:  # a right guess costs this check, so a wrong one does
+            await permission.permitted(route, replace(asked, subject=None, thing="", kept=dict(asked.kept)))
+            return asked
         return await permission.permitted(route, replace(concealed, subject=None, thing=""))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

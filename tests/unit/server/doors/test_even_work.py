@@ -1,0 +1,122 @@
+"""A question with a right guess at a Secret's value takes the same steps as one with a wrong guess."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from argosy.server.answers import Json
+from argosy.server.asked import Asked, Query
+from argosy.server.doors import echo, permission
+from argosy.server.doors.echo import conceal
+from argosy.server.doors.entry import Entry
+from argosy.server.doors.hiding import Mask
+from argosy.server.identity.caller import NOBODY
+from argosy.server.routes import Route, SignedIn
+from support.page_site import CONTROL, a_site
+from support.tenants import ask
+
+RIGHT, WRONG = "pin-314159", "pin-271828"
+PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "alone": lambda guess: {"query": Query([("q", guess)])},
+    "behind other text": lambda guess: {"query": Query([("q", f"{'x' * 34}{guess}")])},
+    "as a name": lambda guess: {"query": Query([(guess, "1")])},
+    "percent-encoded": lambda guess: {"query": Query([("q", f"%41{'x' * 30}{guess}")])},
+    "in the path": lambda guess: {"values": {"name": guess}, "path": f"/apps/{guess}"},
+    "twice": lambda guess: {"query": Query([("q", guess), ("tab", guess)])},
+}
+STEPS = ("_different", "_spelled", "_respelled", "_all_pairs", "_conceal", "forms")
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each step was taken."""
+    counted: Counter[str] = Counter()
+
+    def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*arguments: Any, **options: Any) -> Any:
+            counted[name] += 1
+            return function(*arguments, **options)
+
+        return count
+
+    for name in STEPS:
+        monkeypatch.setattr(echo, name, counting(name, getattr(echo, name)))
+    monkeypatch.setattr(permission, "permitted", counting("permitted", permission.permitted))
+    monkeypatch.setattr(Mask, "find", counting("find", Mask.find))
+    return counted
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_right_guess_and_a_wrong_one_take_the_same_steps(place: str, steps: Counter[str]) -> None:
+    mask, taken = Mask(lambda: [{"stringData": {"v": RIGHT}}]), list[Counter[str]]()
+    for guess in (RIGHT, WRONG):
+        given: dict[str, Any] = {"path": "/apps", "values": {}, "query": Query([])} | PLACES[place](guess)
+        asked = Asked("GET", headers={}, caller=NOBODY, site=a_site(), **given)
+        steps.clear()
+        concealed, made = conceal(asked, mask.find)
+        assert (concealed is asked, made.is_decoy) == (guess == WRONG, guess == WRONG)
+        taken.append(+steps)
+    assert taken[0] == taken[1]
+    assert taken[0]["_different"] > 0
+
+
+@pytest.mark.parametrize("text", ["", "short", "x" * 7])
+def test_what_is_too_short_for_a_secret_takes_no_further_step(text: str, steps: Counter[str]) -> None:
+    asked = Asked("GET", "/apps", {}, Query([("q", text)]), {}, NOBODY, a_site())
+    conceal(asked, Mask(lambda: [{"stringData": {"v": RIGHT}}]).find)
+    assert steps == {"find": 1}
+
+
+@pytest.mark.parametrize("length", [10, 20, 40])
+def test_an_answer_is_scanned_as_often_for_a_guess_of_any_length(length: int) -> None:
+    class Scanned(bytes):
+        scans = 0
+
+        def replace(self, *arguments: Any) -> Scanned:  # type: ignore[override]
+            Scanned.scans += 1
+            return self
+
+        def find(self, *arguments: Any) -> int:
+            Scanned.scans += 1
+            return -1
+
+    value = "pin-1b3d5f7h9j2l4n6p8r0t2v4x6z1b3d5f7h9j"[:length]
+    asked = Asked("GET", "/apps", {}, Query([("q", f"with {value}")]), {}, NOBODY, a_site())
+    counts = set()
+    for secret in (value, "quite-another-value"):
+        _, made = conceal(asked, Mask(lambda secret=secret: [{"stringData": {"v": secret}}]).find)
+        Scanned.scans = 0
+        made.restore(Scanned(b"an answer"))
+        counts.add(Scanned.scans)
+    assert counts == {echo.EVEN_LENGTH}
+
+
+def test_a_decoy_changes_no_answer() -> None:
+    asked = Asked("GET", "/apps", {}, Query([("q", WRONG)]), {}, NOBODY, a_site())
+    concealed, made = conceal(asked, Mask(lambda: [{"stringData": {"v": RIGHT}}]).find)
+    answer = f"{WRONG} {WRONG.upper()} {WRONG[:8]} {WRONG.encode().hex()} {RIGHT}".encode()
+    assert concealed is asked and made.restore(answer) == answer
+
+
+@pytest.mark.anyio
+async def test_a_question_is_permitted_as_often_with_a_right_guess_as_with_a_wrong_one(steps: Counter[str]) -> None:
+    async def answer(asked: Asked) -> Json:
+        return Json({"q": asked.query["q"]})
+
+    encoded = base64.b64encode(RIGHT.encode()).decode()
+    metadata = {"name": "pin", "namespace": CONTROL}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"v": encoded}}
+    entry = Entry(a_site([secret]), [Route("GET", "/api/v1/x", SignedIn(), answer, "x", query=("q",))])
+    taken = []
+    for guess in (RIGHT, WRONG):
+        steps.clear()
+        got = await ask(entry, "GET", f"/api/v1/x?q={guess}", {"Authorization": "Bearer ann"})
+        assert got.json() == {"q": guess}
+        taken.append(+steps)
+    assert taken[0] == taken[1]
+    assert taken[0]["permitted"] == 2
