@@ -41,7 +41,9 @@ class GitText:
         self._rendered, self._inline = rendered, inline
         self._texts: tuple[str, str] | None = None  # of files, and of charts
 
-    def __contains__(self, word: str) -> bool:
+    def __contains__(self, word: object) -> bool:
+        if not isinstance(word, str):
+            return False
         if self._texts is None:
             self._texts = _join_texts(self._rendered)
         files, charts = self._texts
