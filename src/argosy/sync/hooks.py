@@ -42,15 +42,22 @@ async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
 async def remove(key: ResourceKey, live: Manifest, cluster: Cluster, propagation: Propagation) -> Manifest | None:
     """Deleted; what is still there of it, if anything."""
     await release(key, live, cluster)
+    has_conflict = False
     try:
         if not live["metadata"].get("deletionTimestamp"):
             await cluster.delete(key, propagation=propagation, uid=_uid(live) or None)
-        found = await cluster.get(key)
+    except Conflict:
+        has_conflict = True  # another hook of the same name, or somebody was quicker
     except ClusterError as error:
-        if error.code == 404 or isinstance(error, Conflict):
-            return None  # gone, or another one by now
+        if error.code == 404:
+            return None
         raise
-    return found if found is not None and _uid(found) == _uid(live) else None
+    found = await read_live(key, cluster)
+    if found is None or _uid(found) != _uid(live):
+        return None
+    if has_conflict:
+        raise Conflict("it was changed while it was deleted", key=key)
+    return found
 
 
 def _uid(manifest: Manifest) -> str:

@@ -17,6 +17,7 @@ from argosy.sync.apply import ROUNDS, Wish, apply
 from argosy.sync.options import SyncOptions
 from argosy.sync.prune import prune
 from argosy.sync.terms import How, Terms
+from support.faulty_client import Faulty
 
 KEY = ResourceKey("", "ConfigMap", "default", "a")
 
@@ -219,3 +220,11 @@ async def test_another_hook_of_the_same_name_is_left_alone(cluster: Cluster) -> 
     assert await hooks.remove(KEY, live, cluster, Propagation.BACKGROUND) is None
     found = await there(cluster)
     assert found["metadata"]["finalizers"] == [HOOK_FINALIZER] and "deletionTimestamp" not in found["metadata"]
+
+
+async def test_a_hook_whose_deletion_met_a_conflict_is_not_taken_for_gone(cluster: Cluster) -> None:
+    live = await cluster.create(wanted())
+    faulty = Faulty(cluster, lambda verb: Conflict("somebody was quicker") if verb == "delete" else None)
+    with pytest.raises(Conflict):
+        await hooks.remove(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)
+    assert await cluster.get(KEY) is not None
