@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from argosy.apiserver.store import Retention, Store
+from argosy.apiserver.store import Retention, Store, initialized_mark
 from argosy.apiserver.store import database as database_module
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.model.errors import UserError
@@ -37,7 +37,7 @@ class Lost(AssertionError):
 
 
 class Step(NamedTuple):
-    what: str  # write, truncate, delete, sync, ack, issue
+    what: str  # write, truncate, delete, sync, sync directory, ack, issue
     file: str = ""
     offset: int = 0  # of a write; the size of a truncation; the revision of an ack or issue
     data: bytes = b""
@@ -87,10 +87,20 @@ class RecordingDisk(apsw.VFS):
 @contextmanager
 def recording_disk(steps: list[Step]) -> Iterator[None]:
     disk = RecordingDisk(steps)
-    try:
-        yield
-    finally:
-        disk.unregister()
+
+    create = initialized_mark.create_durable_file
+
+    def create_durable_file(file: Path) -> None:
+        create(file)
+        steps.append(Step("sync directory"))
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (database_module, initialized_mark):  # they sync the directory without SQLite
+            patch.setattr(module, "create_durable_file", create_durable_file)
+        try:
+            yield
+        finally:
+            disk.unregister()
 
 
 def open_store(path: Path) -> Any:
@@ -147,6 +157,9 @@ class Disk:
             self.pending = [s for s in self.pending if s not in settled]
             self.synced.setdefault(step.file, bytearray())
             apply(self.synced, settled)
+        elif step.what == "sync directory":
+            apply(self.synced, [s for s in self.pending if s.what == "delete"])
+            self.pending = [s for s in self.pending if s.what != "delete"]
         else:
             self.pending.append(step)
 

@@ -26,7 +26,7 @@ def test_no_jump_makes_a_delay_longer_than_it_is_and_it_is_over_after_that_wait(
     wait = remaining_delay(BEGAN, delay, now)
     assert 0 <= wait <= delay
     later = now + timedelta(seconds=wait) + CLOCK_SKEW
-    assert remaining_delay(BEGAN, delay, later) <= 1e-3
+    assert wait == 0 or remaining_delay(BEGAN, delay, later) <= 1e-3
 
 
 @settings(max_examples=examples(200), deadline=None)
