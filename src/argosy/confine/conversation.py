@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +16,7 @@ import orjson
 
 from argosy.confine import wire
 from argosy.confine.limits import Limits
+from argosy.confine.priority import LONG_SECONDS
 from argosy.confine.refusals import ConfinedError, NotConfinedError, RefusedError, over_limit
 from argosy.model.errors import UserError
 
@@ -149,8 +150,8 @@ class Worker:
             raise NotConfinedError(report["refused"])
         return report
 
-    async def converse(self, batch: Batch) -> Ending:
-        """Send the calls of the batch and record their answers."""
+    async def converse(self, batch: Batch, on_long_call: Callable[[], None]) -> Ending:
+        """Send the calls of the batch and record their answers. `on_long_call` is called once if a call takes long."""
         calls = batch.more(self._serial)
         if batch.is_complete():
             return Ending.COMPLETE
@@ -160,11 +161,13 @@ class Worker:
         ending = self._begin()
         self._since = self._loop.time()
         self._timer = self._loop.call_later(batch.limits.wall, self._look_at_the_clock)
+        self._long_timer = self._loop.call_later(LONG_SECONDS, self._notice_long_call, on_long_call)
         self._send(calls)
         try:
             return await ending
         finally:
             self._timer.cancel()
+            self._long_timer.cancel()
             if not batch.is_complete():
                 self.usable = False
             self._serial += len(batch.answers)
@@ -201,6 +204,14 @@ class Worker:
             self._end(Ending.LATE)
         else:
             self._timer = self._loop.call_later(left, self._look_at_the_clock)
+
+    def _notice_long_call(self, on_long_call: Callable[[], None]) -> None:
+        left = self._since + LONG_SECONDS - self._loop.time()
+        if left <= 0:
+            self.has_priority = False
+            on_long_call()
+        else:
+            self._long_timer = self._loop.call_later(left, self._notice_long_call, on_long_call)
 
     def _send(self, data: bytes) -> None:
         if self._unsent:

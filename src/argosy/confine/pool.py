@@ -11,12 +11,12 @@ import math
 import re
 import signal
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from argosy.confine.conversation import CPU_LIVES, Batch, Ending, Worker
 from argosy.confine.fair_slots import RESERVE, FairSlots
 from argosy.confine.limits import Confinement, Limits
-from argosy.confine.priority import LONG_SECONDS
 from argosy.confine.refusals import CrashError, RefusedError, death, over_limit
 from argosy.confine.server import Server
 from argosy.model.errors import ArgosyError, TransientError
@@ -107,16 +107,14 @@ class Pool:
     async def _converse(self, module: str, batch: Batch, tenant: str) -> None:
         worker = await self._worker_for(module, batch.limits, tenant)
         ending = None
-        slowness = asyncio.get_running_loop().call_later(LONG_SECONDS, self._lower_priority, worker)
         try:
-            ending = await worker.converse(batch)
+            ending = await worker.converse(batch, partial(self._lower_priority, worker))
             if batch.is_complete():
                 return
             self._refuse_if_closed()
             await self._explain(ending, worker, batch)
             batch.rewind()
         finally:
-            slowness.cancel()
             if ending is Ending.COMPLETE and not self._closed:
                 self._keep(_needs(batch.limits), worker)
             else:
@@ -124,7 +122,6 @@ class Pool:
 
     def _lower_priority(self, worker: Worker) -> None:
         """Quick calls go first from now on. A priority cannot be raised again, so this is the worker's last call."""
-        worker.has_priority = False
         if (server := self._all.get(worker)) is not None:
             server.lower_priority(worker.number)
 
