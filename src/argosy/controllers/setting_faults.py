@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from argosy.cluster.fleet import MAX_MEMORY
-from argosy.model.errors import ArgosyError
+from argosy.model.errors import ArgosyError, UserError
 from argosy.schema.quantity import parse
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,13 @@ def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
         parse(value or "1")
     except (ArgosyError, ValueError):
         yield f"argosy-cm: {MAX_MEMORY}: {_shorten(value)} is no quantity; write one such as 4Gi"
+
+
+def describe_fault(error: Exception) -> str:
+    """Return the sentence of an error that a reader raised; it begins with the key, also where a line is known."""
+    if isinstance(error, UserError) and error.line:
+        return f"{error.where}: line {error.line} of its text: {error.message}"
+    return str(error)
 
 
 def name_setting(fault: str, config_maps: ConfigMaps) -> str:

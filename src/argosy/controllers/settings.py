@@ -15,7 +15,7 @@ from argosy.cluster.fleet import max_memory_of, programs_of
 from argosy.compare import read_compare_settings
 from argosy.confine.backoff import ScriptBackoff
 from argosy.controllers.check_failures import CheckFailureLog
-from argosy.controllers.setting_faults import find_unread_values, name_setting
+from argosy.controllers.setting_faults import describe_fault, find_unread_values, name_setting
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
 from argosy.health.rulebook import Rulebook
@@ -33,7 +33,7 @@ from argosy.pipeline.rules import RemoveAll, Rules
 from argosy.policy.access import RBAC_CM, read_access
 from argosy.policy.clusters import read_clusters
 from argosy.policy.impersonation import read_impersonation
-from argosy.policy.inheritance import inherited
+from argosy.policy.inheritance import GLOBAL, deny_everything, inherited
 from argosy.render import read_build_settings
 from argosy.runtime import Cache
 from argosy.source.credentials import Trust, read_credentials
@@ -87,6 +87,7 @@ class Settings:
         self._checks: tuple[dict[str, str], dict[str, str]] | None = None
         self._jq_seconds = DEFAULT_JQ_SECONDS
         self._rules = Rules(repositories, self.assess, self._remover(), control_namespace=control_namespace)
+        self._global_projects: str | None = None  # the last good value; None: none was read yet
         self._is_stale = True
 
     def concerns(self, manifest: Manifest) -> bool:
@@ -117,7 +118,7 @@ class Settings:
             try:
                 return read()
             except (UserError, ValueError) as error:
-                faults.append(str(error))
+                faults.append(describe_fault(error))
                 return last
 
         jq_seconds = good(partial(_jq_seconds, parameters), self._jq_seconds)
@@ -147,7 +148,7 @@ class Settings:
             compare=compare,
             sync=good(partial(self._sync, ours, parameters), before.sync),
             heal=good(partial(_heal, parameters), before.heal),
-            projects=good(partial(inherited, projects, theirs), projects),
+            projects=self._inheriting(projects, theirs, faults),
             clusters=read_clusters(self._secrets(), theirs),
             # A ConfigMap that is missing for a moment must not give syncs the rights of the engine.
             impersonation=read_impersonation(theirs) if self._config_map(ARGOCD_CM) else before.impersonation,
@@ -195,6 +196,22 @@ class Settings:
                 projects.pop(name, None)  # one that cannot be read allows nothing
                 faults.append(str(error))
         return projects, faults
+
+    def _inheriting(
+        self, projects: Mapping[str, Project], theirs: Mapping[str, str], faults: list[str]
+    ) -> Mapping[str, Project]:
+        """Return the projects with what globalProjects adds; without a good value of it they allow nothing."""
+        if self._config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
+            return inherited(projects, {GLOBAL: self._global_projects or ""})
+        try:
+            inheriting = inherited(projects, theirs)
+        except (UserError, ValueError) as error:
+            faults.append(describe_fault(error))
+            if self._global_projects is None:
+                return {name: deny_everything(project) for name, project in projects.items()}
+            return inherited(projects, {GLOBAL: self._global_projects})
+        self._global_projects = theirs.get(GLOBAL, "")
+        return inheriting
 
     def _sync(self, ours: Mapping[str, str], parameters: Mapping[str, str]) -> SyncSettings:
         delay = _seconds(parameters, "controller.sync.wave.delay.seconds", self._wave_delay)

@@ -17,6 +17,8 @@ from argosy.model.project import KindPattern, Project
 from argosy.schema.selectors.labels import LabelSelector, from_label_selector
 
 GLOBAL: Final = "globalProjects"
+_ENTRY_FIELDS: Final = ("labelSelector", "projectName")
+_SELECTOR_FIELDS: Final = ("matchLabels", "matchExpressions")
 
 
 def inherited(projects: Mapping[str, Project], argocd_cm: Mapping[str, str]) -> dict[str, Project]:
@@ -29,6 +31,19 @@ def inherited(projects: Mapping[str, Project], argocd_cm: Mapping[str, str]) -> 
             if each.name != name and selector.matches(each.labels):
                 made[each.name] = _with(made[each.name], giver)
     return made
+
+
+def deny_everything(project: Project) -> Project:
+    """Return the project without anything that it allows: nobody knows what it inherits."""
+    return replace(
+        project,
+        source_repos=(),
+        source_namespaces=(),
+        destinations=(),
+        service_accounts=(),
+        cluster_allowed=(),
+        namespaced_allowed=(),
+    )
 
 
 def givers(project: Project, argocd_cm: Mapping[str, str]) -> list[str]:
@@ -46,9 +61,18 @@ def _rules(text: str) -> list[tuple[LabelSelector, str]]:
     for place, each in enumerate(given or ()):
         fields = Fields(each, where, f"[{place}]")
         selector = fields.fields("labelSelector")
+        _require_known(fields, _ENTRY_FIELDS, where, f"[{place}]")
+        _require_known(selector, _SELECTOR_FIELDS, where, f"[{place}].labelSelector")
         if selector.values:  # argo: an entry that selects nothing is for nobody, not for all
             found.append((_selector(selector), fields.text("projectName")))
     return found
+
+
+def _require_known(given: Fields, known: tuple[str, ...], where: str, path: str) -> None:
+    """Raise UserError for a field with another name: a misspelt selector would restrict nobody, in silence."""
+    for name in given.values:
+        if name not in known:
+            raise UserError(f"{path} has no field {str(name)[:40]!r}; write {' or '.join(known)}", where=where)
 
 
 def _selector(given: Fields) -> LabelSelector:

@@ -35,6 +35,7 @@ KEYS = {
         "controller.self.heal.backoff.timeout.seconds", "controller.self.heal.backoff.factor",
         "controller.self.heal.backoff.cap.seconds", "controller.self.heal.timeout.seconds",
         "controller.resource.health.persist", "controller.diff.server.side",
+        "controller.ignore.normalizer.jq.timeout",
     ),
 }  # fmt: skip
 # Settings that any text is a valid value of: names, programs and patterns.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from argosy.confine import Pool
 from argosy.controllers.settings import Settings
+from argosy.model.application import Destination
 from argosy.model.errors import AddressRefused
 from argosy.model.fairness import Budget
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.model.repository_url import parse_url
+from argosy.policy.projects import permits_destination, permits_kind, permits_source
 from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
@@ -144,19 +147,78 @@ def test_options_of_tools_are_read(desk: Desk) -> None:
     assert desk.settings.rules().build == before
 
 
+def write_project(desk: Desk, name: str, labels: dict[str, str], **spec: Any) -> None:
+    metadata = {"name": name, "namespace": "argocd", "labels": labels}
+    desk.write({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec})
+
+
+PRODUCTION_INHERITS_HOUSE = "[{labelSelector: {matchLabels: {stage: prod}}, projectName: house}]"
+SECRET = GroupKind("", "Secret")
+
+
 def test_projects_and_what_they_inherit_are_read(desk: Desk) -> None:
     assert "default" in desk.settings.rules().projects
-    for name, labels, repos in (("house", {}, ["https://git.example/house"]), ("shop", {"stage": "prod"}, [])):
-        metadata = {"name": name, "namespace": "argocd", "labels": labels}
-        desk.write(
-            {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata,
-             "spec": {"sourceRepos": repos}}
-        )  # fmt: skip
-    desk.write(config(globalProjects="[{labelSelector: {matchLabels: {stage: prod}}, projectName: house}]"))
+    write_project(desk, "house", {}, sourceRepos=["https://git.example/house"])
+    write_project(desk, "shop", {"stage": "prod"}, sourceRepos=[])
+    desk.write(config(globalProjects=PRODUCTION_INHERITS_HOUSE))
     assert desk.settings.rules().projects["shop"].source_repos == ("https://git.example/house",)
-    desk.write(config(globalProjects="no: list"))
+
+
+MISSPELT_GLOBAL_PROJECTS = [
+    "no: list",
+    "[oh",
+    "[{labelSelectr: {matchLabels: {stage: prod}}, projectName: house}]",
+    "[{labelSelector: {matchLabel: {stage: prod}}, projectName: house}]",
+]
+
+
+@pytest.mark.parametrize("misspelt", MISSPELT_GLOBAL_PROJECTS)
+def test_misspelt_global_projects_keep_the_last_good_rules_for_the_current_projects(desk: Desk, misspelt: str) -> None:
+    write_project(desk, "house", {}, namespaceResourceBlacklist=[{"group": "", "kind": "Secret"}])
+    desk.write(config(globalProjects=PRODUCTION_INHERITS_HOUSE))
+    assert not desk.settings.rules().faults
+    desk.write(config(globalProjects=misspelt))
+    write_project(desk, "shop", {"stage": "prod"}, sourceRepos=["*"])  # created after the setting was broken
     rules = desk.settings.rules()
-    assert rules.projects["shop"].source_repos == () and "globalProjects" in rules.faults[0]
+    assert not permits_kind(rules.projects["shop"], SECRET, is_namespaced=True)
+    assert permits_source(rules.projects["shop"], "https://git.example/shop")
+    (fault,) = rules.faults
+    assert fault.startswith("argocd-cm: globalProjects: ")
+    desk.write(config())
+    rules = desk.settings.rules()
+    assert permits_kind(rules.projects["shop"], SECRET, is_namespaced=True) and not rules.faults
+
+
+@pytest.mark.parametrize("misspelt", MISSPELT_GLOBAL_PROJECTS)
+def test_misspelt_global_projects_close_every_project_until_they_were_read_once(desk: Desk, misspelt: str) -> None:
+    desk.settings.rules()  # before the ConfigMaps are listed: that is no good value
+    write_project(desk, "house", {}, namespaceResourceBlacklist=[{"group": "", "kind": "Secret"}])
+    write_project(desk, "shop", {"stage": "prod"}, sourceRepos=["*"], destinations=[{"server": "*", "namespace": "*"}])
+    desk.write(config(globalProjects=misspelt))
+    rules = desk.settings.rules()
+    for project in rules.projects.values():
+        assert not permits_source(project, "https://git.example/shop")
+        assert not permits_destination(project, Destination(server="https://kubernetes.default.svc", namespace="a"))
+        assert not permits_kind(project, GroupKind("", "ConfigMap"), is_namespaced=True)
+        assert not permits_kind(project, GroupKind("", "Namespace"), is_namespaced=False)
+    assert {"default", "house", "shop"} == set(rules.projects)
+    (fault,) = rules.faults
+    assert fault.startswith("argocd-cm: globalProjects: ")
+    desk.write(config(globalProjects=PRODUCTION_INHERITS_HOUSE))
+    rules = desk.settings.rules()
+    assert permits_source(rules.projects["shop"], "https://git.example/shop") and not rules.faults
+
+
+def test_projects_keep_what_they_inherit_while_the_config_map_is_missing(desk: Desk) -> None:
+    write_project(desk, "house", {}, namespaceResourceBlacklist=[{"group": "", "kind": "Secret"}])
+    write_project(desk, "shop", {"stage": "prod"}, sourceRepos=["*"])
+    written = config(globalProjects=PRODUCTION_INHERITS_HOUSE)
+    desk.write(written)
+    desk.settings.rules()
+    desk.remove(written)
+    assert not permits_kind(desk.settings.rules().projects["shop"], SECRET, is_namespaced=True)
+    desk.write(config())
+    assert permits_kind(desk.settings.rules().projects["shop"], SECRET, is_namespaced=True)
 
 
 def test_a_project_that_cannot_be_read_allows_nothing_and_is_told(desk: Desk) -> None:
