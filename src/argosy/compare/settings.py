@@ -14,6 +14,7 @@ from argosy.compare.rules import PRESETS, CompareSettings, IgnoreStatus, KnownFi
 from argosy.model.application import IgnoreDifference
 from argosy.model.errors import UserError
 from argosy.model.manifest import load
+from argosy.model.switches import read_switch
 
 MAP_KEY: Final = "resource.customizations"
 IGNORE_KEY: Final = f"{MAP_KEY}.ignoreDifferences."
@@ -39,13 +40,13 @@ def read_compare_settings(argocd_cm: Mapping[str, str], parameters: Mapping[str,
     return CompareSettings(
         ignored=reading.rules("ignoreDifferences", overrides),
         ignored_updates=reading.rules("ignoreResourceUpdates", overrides),
-        filters_updates=argocd_cm.get(FILTER_KEY, "true").strip().lower() != "false",
+        filters_updates=read_switch(argocd_cm, FILTER_KEY, default=True),
         ignore_status=status,
         ignore_aggregated_roles=aggregated,
         ignores_on_updates=on_updates,
         known_fields=(*PRESETS, *reading.known(overrides)),
         masked_annotations=frozenset(word for part in masked.split(",") if (word := part.strip())),
-        server_side=parameters.get(SERVER_SIDE_KEY, "").lower() == "true",
+        server_side=read_switch(parameters, SERVER_SIDE_KEY, default=False),
         faults=tuple(reading.faults),
     )
 

@@ -12,6 +12,8 @@ from typing import Final
 
 from argosy.cluster.fleet import MAX_MEMORY
 from argosy.model.errors import ArgosyError, UserError
+from argosy.model.switches import parse_switch
+from argosy.policy.impersonation import find_impersonation_fault
 from argosy.schema.quantity import parse
 
 log = logging.getLogger(__name__)
@@ -25,7 +27,6 @@ SWITCHES: Final[Mapping[str, tuple[str, ...]]] = {
         "jsonnet.enable",
         "cluster.inClusterEnabled",
         "resource.ignoreResourceUpdatesEnabled",
-        "application.sync.impersonation.enabled",
         "application.sync.impersonation.enforced",
     ),
     "argocd-cmd-params-cm": ("controller.resource.health.persist", "controller.diff.server.side"),
@@ -37,8 +38,10 @@ def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
     for name, keys in SWITCHES.items():
         for key in keys:
             value = config_maps.get(name, {}).get(key, "").strip()
-            if value and value.lower() not in ("true", "false"):
+            if value and parse_switch(value) is None:
                 yield f"{name}: {key}: {_shorten(value)} is no boolean; write true or false"
+    if fault := find_impersonation_fault(config_maps.get("argocd-cm", {})):
+        yield f"argocd-cm: {fault}"
     value = config_maps.get("argosy-cm", {}).get(MAX_MEMORY, "").strip()
     try:
         parse(value or "1")
@@ -61,7 +64,8 @@ def name_setting(fault: str, config_maps: ConfigMaps) -> str:
         if key is None:
             continue
         rest, value = text.removeprefix(f"{key}: "), data[key].strip()
-        if repr(value) not in rest and "\n" not in value and len(value) <= MAX_VALUE_LENGTH:
+        is_shown = repr(value) in rest or repr(data[key]) in rest
+        if not is_shown and "\n" not in value and len(value) <= MAX_VALUE_LENGTH:
             rest = f"{value!r} {rest}" if rest.startswith("is ") else f"{value!r}: {rest}"
         return f"{name}: {key}: {rest}"
     return fault

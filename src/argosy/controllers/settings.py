@@ -29,6 +29,7 @@ from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
+from argosy.model.switches import read_switch
 from argosy.pipeline.rules import RemoveAll, Rules
 from argosy.policy.access import RBAC_CM, read_access
 from argosy.policy.clusters import read_clusters
@@ -160,7 +161,7 @@ class Settings:
             jitter=good(partial(_seconds, theirs, "timeout.reconciliation.jitter", 60.0), before.jitter),
             budget=good(partial(_budget, ours), before.budget),
             asks_before_mass_prune=good(partial(_asks, ours), before.asks_before_mass_prune),
-            shows_health=parameters.get("controller.resource.health.persist", "").lower() == "true",
+            shows_health=read_switch(parameters, "controller.resource.health.persist", default=False),
         )
         faults = [name_setting(each, maps) for each in (*faults, *find_unread_values(maps))]
         return replace(rules, faults=tuple(dict.fromkeys((*faults, *wrong, *access.faults))))

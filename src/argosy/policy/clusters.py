@@ -17,6 +17,7 @@ from argosy.model.application import IN_CLUSTER, Application, Destination
 from argosy.model.cluster_address import ClusterAddress, parse_cluster_address
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from argosy.model.switches import read_switch
 
 HERE, HERE_NAME = IN_CLUSTER
 
@@ -96,7 +97,7 @@ class Clusters:
 def read_clusters(secrets: Iterable[Manifest], argocd_cm: Mapping[str, str] = {}) -> Clusters:
     """One without an address is passed over; the others in the order of their names."""
     found = sorted(filter(None, map(_read, secrets)), key=lambda each: each.secret)
-    return Clusters(tuple(found), argocd_cm.get("cluster.inClusterEnabled", "").strip().lower() != "false")
+    return Clusters(tuple(found), read_switch(argocd_cm, "cluster.inClusterEnabled", default=True))
 
 
 def _read(secret: Manifest) -> KnownCluster | None:

@@ -16,10 +16,12 @@ from argosy.model.application import Application
 from argosy.model.cluster_address import ClusterAddress
 from argosy.model.errors import PolicyError, UserError
 from argosy.model.project import Project
+from argosy.model.switches import parse_switch, read_switch
 
 WHERE: Final = "destinationServiceAccounts"
 ENABLED: Final = "application.sync.impersonation.enabled"
 ENFORCED: Final = "application.sync.impersonation.enforced"
+_MAX_SHOWN_LENGTH: Final = 60  # of a value in a sentence
 SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _INVALID_CHARACTERS: Final = frozenset("!*[]{}\\/")  # argo
 
@@ -53,7 +55,22 @@ class Impersonation:
 
 
 def read_impersonation(argocd_cm: Mapping[str, str]) -> Impersonation:
-    return Impersonation(argocd_cm.get(ENABLED) == "true", argocd_cm.get(ENFORCED) != "false")
+    """Read both settings. A value that is neither true nor false restricts: no sync gets the engine's own rights."""
+    text = argocd_cm.get(ENABLED, "")
+    is_disabled = not text.strip() or parse_switch(text) is False
+    return Impersonation(not is_disabled, read_switch(argocd_cm, ENFORCED, default=True))
+
+
+def find_impersonation_fault(argocd_cm: Mapping[str, str]) -> str:
+    """Return what is wrong with the setting that enables impersonation; empty if nothing is.
+
+    argo: only the exact word true enables it there. Another spelling enables it here, and is a fault.
+    """
+    text = argocd_cm.get(ENABLED, "")
+    if text == "true" or not text.strip() or parse_switch(text) is False:
+        return ""
+    shown = text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[: _MAX_SHOWN_LENGTH - 1]}…"
+    return f"{ENABLED}: {shown!r} is neither true nor false, so impersonation is enabled; write exactly true or false"
 
 
 def find_service_account(project: Project, app: Application, server: ClusterAddress) -> str:

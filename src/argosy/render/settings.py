@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from argosy.model.errors import RenderError
+from argosy.model.switches import read_switch
 from argosy.model.tree import Tree
 
 Fetch = Callable[[str, str], Tree]
@@ -77,7 +78,7 @@ def read_build_settings(
     argosy = argosy or {}
     return BuildSettings(
         kube_version=kube_version,
-        disabled_tools=frozenset(tool for key, tool in _SWITCHES.items() if argocd.get(key, "").lower() == "false"),
+        disabled_tools=frozenset(tool for key, tool in _SWITCHES.items() if not read_switch(argocd, key, default=True)),
         kustomize_options=_options(argocd.get("kustomize.buildOptions", "")),
         kustomize_binaries={
             **_with_lead(argocd, "kustomize.version."),

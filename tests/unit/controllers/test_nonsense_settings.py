@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from argosy.confine import Pool
+from argosy.controllers.setting_faults import SWITCHES
 from argosy.controllers.settings import Settings
+from argosy.pipeline.rules import Rules
 from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
@@ -71,9 +74,39 @@ def test_the_sentence_names_the_value_and_what_is_expected_and_the_default_holds
     assert (rules.budget.seconds, rules.faults) == (60, (expected,))
 
 
-@pytest.mark.parametrize("word", ["true", "false", "True", " FALSE "])
-def test_a_boolean_in_any_case_is_no_fault(tmp_path: Path, word: str) -> None:
-    assert settings_with(tmp_path, THEIRS, "helm.enable", word).rules().faults == ()
+EFFECTS: dict[str, tuple[str, Callable[[Rules], bool]]] = {
+    "helm.enable": (THEIRS, lambda rules: "Helm" not in rules.build.disabled_tools),
+    "kustomize.enable": (THEIRS, lambda rules: "Kustomize" not in rules.build.disabled_tools),
+    "jsonnet.enable": (THEIRS, lambda rules: "Jsonnet" not in rules.build.disabled_tools),
+    "cluster.inClusterEnabled": (THEIRS, lambda rules: rules.clusters.has_own),
+    "resource.ignoreResourceUpdatesEnabled": (THEIRS, lambda rules: rules.compare.filters_updates),
+    "application.sync.impersonation.enforced": (THEIRS, lambda rules: rules.impersonation.is_enforced),
+    "controller.resource.health.persist": (PARAMETERS, lambda rules: rules.shows_health),
+    "controller.diff.server.side": (PARAMETERS, lambda rules: rules.compare.server_side),
+}
+
+
+@pytest.mark.parametrize("word", ["true", "false", "True", " FALSE ", "TRUE\n", "\tfalse"])
+@pytest.mark.parametrize("key", EFFECTS)
+def test_a_boolean_in_any_case_is_no_fault_and_has_its_effect(tmp_path: Path, key: str, word: str) -> None:
+    config_map, effect = EFFECTS[key]
+    rules = settings_with(tmp_path, config_map, key, word).rules()
+    assert (effect(rules), rules.faults) == (word.strip().lower() == "true", ())
+
+
+def test_the_effect_of_every_boolean_is_tested() -> None:
+    assert EFFECTS.keys() == {key for keys in SWITCHES.values() for key in keys}
+
+
+@pytest.mark.parametrize("word", ["True", " true", "yes"])
+def test_impersonation_that_cannot_be_read_is_enabled_and_a_fault_that_shows_the_value(
+    tmp_path: Path, word: str
+) -> None:
+    key = "application.sync.impersonation.enabled"
+    rules = settings_with(tmp_path, THEIRS, key, word).rules()
+    assert rules.impersonation.is_enabled
+    (fault,) = rules.faults
+    assert fault.startswith(f"argocd-cm: {key}: {word!r} is ")
 
 
 def test_every_documented_key_is_tested_with_nonsense() -> None:

@@ -8,7 +8,7 @@ from argosy.model.application import Application, read_application
 from argosy.model.cluster_address import parse_cluster_address
 from argosy.model.errors import PolicyError
 from argosy.model.project import Project, read_project
-from argosy.policy.impersonation import Impersonation, read_impersonation
+from argosy.policy.impersonation import Impersonation, find_impersonation_fault, read_impersonation
 
 HERE = parse_cluster_address("https://kubernetes.default.svc")
 ON = Impersonation(is_enabled=True)
@@ -46,9 +46,26 @@ def test_the_first_entry_that_matches_names_the_account(
     assert ON.user_for(project(*entries), application(namespace), HERE) == user
 
 
-def test_nobody_is_impersonated_unless_the_setting_is_true() -> None:
-    for data in ({}, {"application.sync.impersonation.enabled": "yes"}):
-        assert read_impersonation(data).user_for(project(), application(), HERE) == ""
+@pytest.mark.parametrize("text", [None, "", "  ", "false", "False", " FALSE "])
+def test_nobody_is_impersonated_where_the_setting_is_missing_or_clearly_false(text: str | None) -> None:
+    data = {} if text is None else {"application.sync.impersonation.enabled": text}
+    assert find_impersonation_fault(data) == ""
+    assert read_impersonation(data).user_for(project(), application(), HERE) == ""
+
+
+@pytest.mark.parametrize("text", ["True", " true", "TRUE\n", "yes", "1", "fasle", "on"])
+def test_a_value_that_is_neither_true_nor_clearly_false_enables_impersonation_and_is_a_fault(text: str) -> None:
+    data = {"application.sync.impersonation.enabled": text}
+    assert read_impersonation(data).is_enabled
+    with pytest.raises(PolicyError, match="no matching service account found"):
+        read_impersonation(data).user_for(project(), application(), HERE)
+    assert find_impersonation_fault(data).startswith(f"application.sync.impersonation.enabled: {text!r} ")
+
+
+@pytest.mark.parametrize(("text", "is_enforced"), [("", True), ("false", False), (" FALSE ", False), ("no", True)])
+def test_an_account_is_enforced_unless_the_setting_is_clearly_false(text: str, is_enforced: bool) -> None:
+    data = {"application.sync.impersonation.enforced": text}
+    assert read_impersonation(data).is_enforced is is_enforced
 
 
 def test_a_sync_that_no_account_matches_is_refused_unless_that_is_not_enforced() -> None:

@@ -15,6 +15,7 @@ from argosy.desk.applications.reader import Reader, open_reader
 from argosy.model.application import Application, Source
 from argosy.model.errors import ArgosyError, PolicyError, UnknownRef
 from argosy.model.names import ResourceKey
+from argosy.model.switches import parse_switch
 from argosy.policy.windows import verdict
 
 SECONDS: Final = 5.0  # for all sources together
@@ -49,7 +50,7 @@ async def check_windows(desk: Desk, apps: Sequence[Application]) -> None:
 def needs_override(reader: Reader, app: Application, refs: Sequence[str]) -> bool:
     """argo: where the installation says so, for another revision than the Application's own."""
     found = reader.control_cache.get(ResourceKey("", "ConfigMap", reader.desk.control, "argocd-cm")) or {}
-    if str((found.get("data") or {}).get(OVERRIDE, "")).lower() != "true":
+    if parse_switch(str((found.get("data") or {}).get(OVERRIDE, ""))) is not True:
         return False
     return any(refs) and tuple(refs) != tuple(source.ref for source in app.sources)
 

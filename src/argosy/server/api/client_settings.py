@@ -82,7 +82,7 @@ def _for_known(asked: Asked, data: Mapping[str, str]) -> dict[str, Any]:
         "controllerNamespace": asked.site.desk.control,
         "appsInAnyNamespaceEnabled": bool(parameters.get("application.namespaces", "").strip()),
         "execEnabled": False,
-        "impersonationEnabled": data.get("application.sync.impersonation.enabled", "") == "true",
+        "impersonationEnabled": rules.impersonation.is_enabled,
         "kustomizeOptions": {"buildOptions": data.get("kustomize.buildOptions", "")},
         "kustomizeVersions": sorted(build.kustomize_binaries),
         "plugins": _plugins(asked),
