@@ -11,10 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from argosy.cluster.fleet import MAX_MEMORY
+from argosy.compare.settings import MAP_KEY, OPTIONS_KEY
+from argosy.live.exclusions import EXCLUSIONS, INCLUSIONS
 from argosy.model.errors import ArgosyError, UserError
 from argosy.model.switches import parse_switch
-from argosy.policy.impersonation import find_impersonation_fault
+from argosy.policy.impersonation import ENABLED, find_impersonation_fault
+from argosy.policy.inheritance import GLOBAL
 from argosy.schema.quantity import parse
+from argosy.source.settings import PROTOCOLS
 
 log = logging.getLogger(__name__)
 ConfigMaps = Mapping[str, Mapping[str, str]]  # data by name of the ConfigMap
@@ -31,6 +35,10 @@ SWITCHES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "argocd-cmd-params-cm": ("controller.resource.health.persist", "controller.diff.server.side"),
 }
+# Keys that restrict what is delivered. Without a good value of one of them, no Application is synced.
+RESTRICTING_KEYS: Final = (GLOBAL, EXCLUSIONS, INCLUSIONS, PROTOCOLS)
+# Keys whose default holds as soon as they cannot be read. Of all others the last good value does.
+_DEFAULTED_KEYS: Final = (*(key for keys in SWITCHES.values() for key in keys), MAX_MEMORY, OPTIONS_KEY)
 
 
 def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
@@ -75,6 +83,25 @@ def _shorten(value: str) -> str:
     return repr(value if len(value) <= MAX_VALUE_LENGTH else f"{value[: MAX_VALUE_LENGTH - 1]}…")
 
 
+def find_key(fault: str) -> str:
+    """Return the key that a sentence of `name_setting` is about."""
+    return fault.partition(": ")[2].partition(": ")[0]
+
+
+def describe_fallback(fault: str) -> str:
+    """Return what holds until a setting can be read."""
+    key = find_key(fault)
+    if fault.startswith("AppProject "):
+        return "the project allows nothing"
+    if key == ENABLED:
+        return "impersonation is enabled"
+    if key in RESTRICTING_KEYS:
+        return "the last good value is used, and after a restart no Application is synced"
+    if key in _DEFAULTED_KEYS or key.startswith(MAP_KEY):
+        return "the default is used"
+    return "the last good value is used, and after a restart the default"
+
+
 class SettingFaultLog:
     """Logs each fault once, when it appears."""
 
@@ -85,5 +112,5 @@ class SettingFaultLog:
         current = dict.fromkeys(faults)
         for fault in current:
             if fault not in self._logged:
-                log.warning("setting cannot be read, the last good value or the default is used: %s", fault)
+                log.warning("setting cannot be read: %s; until then %s", fault, describe_fallback(fault))
         self._logged = frozenset(current)

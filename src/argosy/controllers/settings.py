@@ -15,13 +15,14 @@ from argosy.cluster.fleet import max_memory_of, programs_of
 from argosy.compare import read_compare_settings
 from argosy.confine.backoff import ScriptBackoff
 from argosy.controllers.check_failures import CheckFailureLog
-from argosy.controllers.setting_faults import describe_fault, find_unread_values, name_setting
+from argosy.controllers.setting_faults import describe_fault, find_key, find_unread_values, name_setting
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps
 from argosy.language.jq_confined import DEFAULT_JQ_SECONDS, Confined, jq_limits, remove_confined
-from argosy.live import CacheReader, read_exclusions, read_tracking
+from argosy.live import CacheReader, Exclusions, read_exclusions, read_tracking
+from argosy.live.exclusions import EXCLUSIONS, INCLUSIONS
 from argosy.model.application.policies import seconds_of
 from argosy.model.errors import UserError
 from argosy.model.fairness import Budget
@@ -39,7 +40,7 @@ from argosy.render import read_build_settings
 from argosy.runtime import Cache
 from argosy.source.credentials import Trust, read_credentials
 from argosy.source.repositories import Repositories
-from argosy.source.settings import read_settings
+from argosy.source.settings import PROTOCOLS, SourceSettings, read_settings
 from argosy.source.webhooks import WebhookSecrets, read_webhook_secrets
 from argosy.sync.automatic import HealBackoff
 from argosy.sync.stale_status import DEFAULT_OBSERVED_KINDS, read_observed_kinds
@@ -88,7 +89,10 @@ class Settings:
         self._checks: tuple[dict[str, str], dict[str, str]] | None = None
         self._jq_seconds = DEFAULT_JQ_SECONDS
         self._rules = Rules(repositories, self.assess, self._remover(), control_namespace=control_namespace)
-        self._global_projects: str | None = None  # the last good value; None: none was read yet
+        # The last good values of settings that restrict; None: none was read yet.
+        self._global_projects: str | None = None
+        self._exclusions: Exclusions | None = None
+        self._sources: SourceSettings | None = None
         self._is_stale = True
 
     def concerns(self, manifest: Manifest) -> bool:
@@ -126,16 +130,15 @@ class Settings:
         remove_all = before.remove_all if jq_seconds == self._jq_seconds else self._remover(jq_seconds)
         self._jq_seconds = jq_seconds
         repositories = before.repositories
-        repositories.settings = good(partial(read_settings, ours, self.control_namespace), repositories.settings)
+        repositories.settings = self._read_sources(ours, repositories.settings, faults)
         repositories.credentials = tuple(read_credentials(self._secrets()))
         repositories.trust = Trust(self._data(KNOWN_HOSTS).get("ssh_known_hosts", ""), self._data(AUTHORITIES))
         tracking = read_tracking(theirs, self.control_namespace)
-        exclusions = read_exclusions(theirs)
+        exclusions = self._read_exclusions(theirs, faults)
         compare = read_compare_settings(theirs, parameters)
-        faults += [*tracking.faults, *exclusions.faults, *compare.faults, *self._judge_by(theirs, ours)]
+        faults += [*tracking.faults, *compare.faults, *self._judge_by(theirs, ours)]
         # Whose things are whose must not change because somebody misspelt it; what was told of it is told above.
         tracking = before.tracking if tracking.faults else tracking
-        exclusions = before.exclusions if exclusions.faults else exclusions
         projects, wrong = self._projects()
         access = read_access(self._data(RBAC_CM))
         maps = {ARGOSY_CM: ours, ARGOCD_CM: theirs, PARAMETERS: parameters}
@@ -164,7 +167,9 @@ class Settings:
             shows_health=read_switch(parameters, "controller.resource.health.persist", default=False),
         )
         faults = [name_setting(each, maps) for each in (*faults, *find_unread_values(maps))]
-        return replace(rules, faults=tuple(dict.fromkeys((*faults, *wrong, *access.faults))))
+        unread = [fault for fault in dict.fromkeys(faults) if find_key(fault) in self._unread_keys()]
+        faults = [*dict.fromkeys((*faults, *wrong, *access.faults))]
+        return replace(rules, faults=tuple(faults), unread_restrictions=tuple(unread))
 
     def _remover(self, jq_seconds: float = DEFAULT_JQ_SECONDS) -> RemoveAll:
         """With a backoff of its own: an expression that took too long before has more time now, or less."""
@@ -197,6 +202,42 @@ class Settings:
                 projects.pop(name, None)  # one that cannot be read allows nothing
                 faults.append(str(error))
         return projects, faults
+
+    def _unread_keys(self) -> set[str]:
+        """Return the keys of restricting settings of which no good value was read."""
+        return {
+            *([GLOBAL] if self._global_projects is None else ()),
+            *([EXCLUSIONS, INCLUSIONS] if self._exclusions is None else ()),
+            *([PROTOCOLS] if self._sources is None else ()),
+        }
+
+    def _read_exclusions(self, theirs: Mapping[str, str], faults: list[str]) -> Exclusions:
+        exclusions = read_exclusions(theirs)
+        faults += exclusions.faults
+        if exclusions.faults:
+            return exclusions if self._exclusions is None else self._exclusions
+        if self._config_map(ARGOCD_CM) is not None:
+            self._exclusions = exclusions
+        return exclusions
+
+    def _read_sources(self, ours: Mapping[str, str], before: SourceSettings, faults: list[str]) -> SourceSettings:
+        """Return the last good value where one cannot be read; without one, no protocol that is not named."""
+        try:
+            sources = read_settings(ours, self.control_namespace)
+        except (UserError, ValueError) as error:
+            faults.append(describe_fault(error))
+        else:
+            if self._config_map(ARGOSY_CM) is not None:
+                self._sources = sources
+            return sources
+        if self._sources is not None:
+            return self._sources
+        try:
+            protocols = read_settings({key: ours[key] for key in (PROTOCOLS,) if key in ours}).protocols
+        except (UserError, ValueError) as error:
+            faults.append(describe_fault(error))
+            protocols = frozenset()
+        return replace(before, protocols=protocols)
 
     def _inheriting(
         self, projects: Mapping[str, Project], theirs: Mapping[str, str], faults: list[str]

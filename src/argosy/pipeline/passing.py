@@ -34,7 +34,7 @@ from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rendering import Crew, Renders
 from argosy.pipeline.reporting import Operation, Passed, Reporter, Rest
 from argosy.pipeline.rules import Rules
-from argosy.pipeline.standing import invalid, known_revisions, standing, unknown
+from argosy.pipeline.standing import invalid, known_revisions, standing, unknown, unread_restrictions
 from argosy.policy.windows import verdict
 from argosy.report import events
 from argosy.report.conditions import Condition, ConditionType, conditions_wire
@@ -124,7 +124,8 @@ class Pipeline:
         """
         waited = 0.0 if asked is None else self._age(app, max(0.0, time.monotonic() - asked))
         project = rules.projects.get(app.project)
-        broken = invalid(app, project, rules)
+        unread = unread_restrictions(rules)
+        broken = unread or invalid(app, project, rules)
         app = rules.clusters.placed(app)
         refresh = app.annotations.get(names.REFRESH)
         is_lost = project is None or rules.clusters.find(app.destination) is None
@@ -133,6 +134,8 @@ class Pipeline:
         if app.deleted and is_lost:
             # argo: without a project or a cluster that is known, nothing can be done
             return Passed({"metadata": {"finalizers": [each for each in app.finalizers if not is_served(each)]}})
+        if app.deleted and unread:
+            return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=spelled(unread)))
         if project is None or (broken and not app.deleted):
             return self.reporter.reported(
                 app, rules, unknown(app, broken, is_invalid=True), self._refused(app, broken), refresh

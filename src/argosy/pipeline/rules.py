@@ -52,6 +52,7 @@ class Rules:
     shows_health: bool = False  # argo: whether status.resources tells of health
     budget: Budget = field(default_factory=Budget)  # worker time of each project
     faults: tuple[str, ...] = ()
+    unread_restrictions: tuple[str, ...] = ()  # faults of restricting settings without a last good value: sync nothing
 
     def tenant(self, project: str) -> Tenant:
         """On whose behalf an Application of this project is rendered and judged."""

@@ -59,6 +59,14 @@ def invalid(app: Application, project: Project | None, rules: Rules) -> list[Con
     return [Condition(ConditionType.INVALID_SPEC_ERROR, text) for text in said]
 
 
+def unread_restrictions(rules: Rules) -> list[Condition]:
+    """Return a condition for each restricting setting that was never read: nobody knows what it forbids."""
+    return [
+        Condition(ConditionType.UNKNOWN_ERROR, f"{fault}; until then no Application is synced")
+        for fault in rules.unread_restrictions
+    ]
+
+
 def standing(app: Application, look: Look) -> Comparison:
     """argo: what the namespace is to carry is in no manifest; where that has changed, the application is OutOfSync."""
     asked = mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get("managedNamespaceMetadata")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import pytest
 
-from argosy.advise.finding import Finding
+from argosy.advise.finding import Finding, Severity
 from argosy.advise.rules.told import UNREADABLE_SETTING
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import open_reader
 from argosy.desk.doctor.examining import Wanted, examine
 from argosy.model.names import ResourceKey
-from support.engine import CONTROL, Room, conditions, config_map
+from support.engine import CONTROL, Room, conditions, config_map, engine_room
 from support.sync_operations import job
 from support.tiers import IN_TEST_ALL
 
@@ -29,7 +30,6 @@ BROKEN_CHECK = {"resource.customizations.health.ConfigMap": "this is no Lua"}
         pytest.param("argosy-cm", "sync.massPrune", "never", marks=IN_TEST_ALL),
         pytest.param("argocd-cm", "timeout.reconciliation", "soon", marks=IN_TEST_ALL),
         pytest.param("argocd-cm", "application.resourceTrackingMethod", "magic", marks=IN_TEST_ALL),
-        pytest.param("argocd-cm", "resource.exclusions", "{no: list}", marks=IN_TEST_ALL),
         pytest.param("argocd-cm", "resource.compareoptions", "[1", marks=IN_TEST_ALL),
         pytest.param("argocd-rbac-cm", "policy.csv", "p, role:developer, applications", marks=IN_TEST_ALL),
     ],
@@ -54,6 +54,39 @@ async def test_a_setting_that_cannot_be_read_is_one_finding_and_one_log_line_and
     assert f"argosy kubectl edit configmap/{place} -n {CONTROL}" in finding.sight.fix
     await room.configure({name: None}, place)
     assert await unreadable_settings(room) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("resource.exclusions", "{no: list}"),
+        pytest.param("resource.inclusions", "{no: list}", marks=IN_TEST_ALL),
+        pytest.param("globalProjects", "{no: list}", marks=IN_TEST_ALL),
+    ],
+)
+async def test_nothing_is_synced_or_deleted_while_a_restricting_setting_was_never_read(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    async with engine_room(tmp_path, {name: value}) as room:
+        room.repository.push(ONE)
+        await room.deliver(syncPolicy=AUTOMATED)
+        message = await room.until_condition("UnknownError")
+        assert message.startswith(f"argocd-cm: {name}: ") and message.endswith("no Application is synced")
+        await room.sync()
+        state = (await room.until_over())["status"]["operationState"]
+        assert state["phase"] == "Error" and name in state["message"]
+        assert await room.get("ConfigMap", "settings") is None
+        [finding] = await unreadable_settings(room)
+        assert finding.severity is Severity.ERROR and "no Application is synced" in finding.sight.fix
+        await room.deliver("others", "other")
+        await room.patch_app({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}, "others")
+        await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "others"))
+        assert name in await room.until_condition("DeletionError", "others")
+        await room.configure({name: None})
+        await room.until(lambda status: not conditions(status, "UnknownError"))
+        await room.sync()
+        await room.until_synced()
+        assert not conditions((await room.settled())["status"], "UnknownError")
 
 
 async def unreadable_settings(room: Room) -> list[Finding]:

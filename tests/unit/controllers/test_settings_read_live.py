@@ -246,6 +246,47 @@ def test_a_new_setting_of_exclusions_decides_what_is_watched(desk: Desk) -> None
     assert not rules.exclusions.is_watched(kind) and "resource.exclusions" in rules.faults[0]
 
 
+RESTRICTING = [
+    ("argocd-cm", "resource.exclusions", "- {apiGroups: [example.io], kinds: [Widget]}", "[oh"),
+    ("argocd-cm", "resource.inclusions", "- {apiGroups: [apps], kinds: [Deployment]}", "no: list"),
+    ("argocd-cm", "globalProjects", PRODUCTION_INHERITS_HOUSE, "[oh"),
+    ("argosy-cm", "source.protocols", "https", "htps"),
+]
+
+
+@pytest.mark.parametrize(("place", "key", "good", "wrong"), RESTRICTING)
+def test_a_restricting_setting_that_was_never_read_is_an_unread_restriction(
+    desk: Desk, place: str, key: str, good: str, wrong: str
+) -> None:
+    desk.settings.rules()  # before the ConfigMaps are listed: that is no good value
+    desk.write(config(place, **{key: wrong}))
+    rules = desk.settings.rules()
+    (fault,) = rules.unread_restrictions
+    assert fault in rules.faults and fault.startswith(f"{place}: {key}: ")
+    desk.write(config(place, **{key: good}))
+    assert (desk.settings.rules().unread_restrictions, desk.settings.rules().faults) == ((), ())
+    desk.write(config(place, **{key: wrong}))
+    rules = desk.settings.rules()
+    assert rules.unread_restrictions == () and len(rules.faults) == 1, "the last good value holds"
+
+
+def test_other_settings_that_were_never_read_restrict_nothing(desk: Desk) -> None:
+    desk.write(config("argosy-cm", source__limit__fetch__bytes="many", fairness__project__budget="abc"))
+    rules = desk.settings.rules()
+    assert len(rules.faults) == 2 and rules.unread_restrictions == ()
+
+
+@pytest.mark.parametrize(("protocols", "refused"), [("https", "ssh"), ("htps", "https"), ("htps", "ssh")])
+def test_no_protocol_is_opened_by_a_source_setting_that_cannot_be_read(
+    desk: Desk, protocols: str, refused: str
+) -> None:
+    desk.write(config("argosy-cm", source__protocols=protocols, source__limit__fetch__bytes="many"))
+    rules = desk.settings.rules()
+    with pytest.raises(AddressRefused, match=f"{refused} is not an allowed protocol"):
+        rules.repositories.settings.locate(parse_url(f"{refused}://git.example/models"))
+    assert bool(rules.unread_restrictions) is (protocols == "htps")
+
+
 def test_how_long_heals_wait_is_read(desk: Desk) -> None:
     assert [desk.settings.rules().heal.delay(count) for count in range(4)] == [0, 2, 6, 18]
     backoff = "controller__self__heal__backoff__"

@@ -157,8 +157,10 @@ RULES: Final = (
         UNREADABLE_SETTING,
         Severity.WARNING,
         "A setting of the installation cannot be read",
-        "The last good value is used, and after a restart the default. An AppProject that cannot be read allows"
-        " nothing.",
+        "The last good value is used, and after a restart the default; for booleans, `cluster.maxMemory` and"
+        " comparisons the default at once. `globalProjects`, `resource.exclusions`, `resource.inclusions` and"
+        " `source.protocols` restrict, so the finding is an error: after a restart no Application is synced"
+        " until they can be read. An AppProject that cannot be read allows nothing.",
         _SETTINGS,
         "Correct the value of the key, or remove the key to use the default.",
     ),

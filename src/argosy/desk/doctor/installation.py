@@ -17,6 +17,7 @@ from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import OperatorState, SettingsView
 from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.stalling import spec_written
+from argosy.controllers.setting_faults import RESTRICTING_KEYS, describe_fallback
 from argosy.desk.accounts.identity_provider import PLACEHOLDER, read_provider, referenced_secrets, secret_value
 from argosy.desk.beside import seen_engines
 from argosy.desk.control import LEASE, LEASES, held, members_of
@@ -256,9 +257,10 @@ def setting_sights(
         if key in known or fault.endswith(tuple(f"({rule})" for rule in told)):
             continue
         subject = owner.replace(" ", "/", 1) if owner.startswith("AppProject ") else f"ConfigMap/{owner}"
-        until = "the project allows nothing" if owner.startswith("AppProject ") else "the default is used"
+        until = describe_fallback(fault)
         fix = f"correct it: argosy kubectl edit {subject.lower()} -n {namespace}; until then {until}"
-        sights.append(Sight(Place(subject), fault, fix, subject, key))
+        severity = Severity.ERROR if key in RESTRICTING_KEYS else None
+        sights.append(Sight(Place(subject), fault, fix, subject, key, severity))
     return tuple(sights)
 
 
