@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from argosy.advise.finding import Severity
 from argosy.confine import Pool
-from argosy.controllers.setting_faults import SWITCHES
+from argosy.controllers.setting_faults import SWITCHES, SettingFaultLog
 from argosy.controllers.settings import Settings
+from argosy.desk.doctor.installation import setting_sights
 from argosy.pipeline.rules import Rules
 from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
@@ -107,6 +109,26 @@ def test_impersonation_that_cannot_be_read_is_enabled_and_a_fault_that_shows_the
     assert rules.impersonation.is_enabled
     (fault,) = rules.faults
     assert fault.startswith(f"argocd-cm: {key}: {word!r} is ")
+
+
+@pytest.mark.parametrize(
+    ("config_map", "key", "holds"),
+    [
+        (OURS, "fairness.project.budget", "the last good value is used, and after a restart the default"),
+        (OURS, "source.protocols", "the last good value is used, and after a restart no Application is synced"),
+        (THEIRS, "resource.exclusions", "the last good value is used, and after a restart no Application is synced"),
+        (THEIRS, "helm.enable", "the default is used"),
+        (THEIRS, "application.sync.impersonation.enabled", "impersonation is enabled"),
+    ],
+)
+def test_the_log_and_the_doctor_say_the_same_of_what_holds_meanwhile(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, config_map: str, key: str, holds: str
+) -> None:
+    faults = settings_with(tmp_path, config_map, key, NONSENSE).rules().faults
+    SettingFaultLog().log_new(faults)
+    (sight,) = setting_sights(faults, {}, "argocd")
+    assert caplog.messages[-1].endswith(f"; until then {holds}") and sight.fix.endswith(f"; until then {holds}")
+    assert (sight.severity is Severity.ERROR) is ("no Application is synced" in holds)
 
 
 def test_every_documented_key_is_tested_with_nonsense() -> None:
