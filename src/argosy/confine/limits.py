@@ -17,7 +17,7 @@ class Limits:
     does; `wall` is for what waits, and for a machine that comes to nothing.
     """
 
-    wall: float = 10.0
+    wall: float = 30.0
     cpu: float = 1.0
     memory: int = 256 << 20
     output: int = 10 << 20

@@ -24,7 +24,7 @@ from support.unprivileged_user import run_as
 
 HOSTILE = "support.hostile_functions"
 PATIENT = Limits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
-OWN, LOWER = os.getpriority(os.PRIO_PROCESS, 0), min(os.getpriority(os.PRIO_PROCESS, 0) + 10, 19)
+OWN, LOWER = os.getpriority(os.PRIO_PROCESS, 0), min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
 POOL = FilePool(workers=2, preload=[HOSTILE])
 close_pool = POOL.fixture()
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
