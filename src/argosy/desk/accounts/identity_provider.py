@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from argosy.desk.accounts.reading import SECRET, secret_data
 from argosy.model.application.policies import seconds_of
@@ -70,8 +70,8 @@ def read_provider(settings: Mapping[str, str], secret: Callable[[str], str | Non
         return None, ""
     try:
         found = load(text, where=WHERE)
-    except UserError as error:
-        return None, str(error)
+    except UserError as error:  # its words may quote a clientSecret
+        return None, str(UserError("is not valid YAML; correct this line", where=WHERE, line=error.line))
     if not isinstance(found, dict):
         return None, f"{WHERE}: is no mapping; write issuer, clientID and clientSecret"
     try:
@@ -83,8 +83,8 @@ def read_provider(settings: Mapping[str, str], secret: Callable[[str], str | Non
 def _provider(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> Provider:
     issuer = _text(found, "issuer", secret)
     client = _text(found, "clientID", secret)
-    parts = urlsplit(issuer)
-    if parts.scheme != "https" or not parts.hostname or parts.username or parts.query or parts.fragment:
+    parts = _split_address(issuer)
+    if parts is None or not parts.hostname or parts.query or parts.fragment:
         raise UserError("issuer must begin with https:// and be no more than an address; correct it", where=WHERE)
     if not client:
         raise UserError("clientID is missing; add it", where=WHERE)
@@ -114,8 +114,8 @@ def _user_info_url(found: Mapping[str, Any], issuer: str, secret: Callable[[str]
     if not path:
         raise UserError("enableUserInfoGroups needs userInfoPath; add it, for example /userinfo", where=WHERE)
     base = _text(found, "userInfoBaseURL", secret) or issuer
-    parts = urlsplit(base + path)
-    if parts.scheme != "https" or not parts.hostname or parts.username or parts.netloc != urlsplit(base).netloc:
+    parts, base_parts = _split_address(base + path), _split_address(base)
+    if parts is None or base_parts is None or parts.netloc != base_parts.netloc:
         raise UserError(
             "the userinfo address must begin with https://, and userInfoPath with a slash; correct them", where=WHERE
         )
@@ -128,6 +128,16 @@ def _user_info_seconds(found: Mapping[str, Any]) -> float:
         return seconds_of(text) if text else 0.0
     except ValueError as error:
         raise UserError(f"userInfoCacheExpiration: {error}", where=WHERE) from None
+
+
+def _split_address(text: str) -> SplitResult | None:
+    """Split an https:// address with a host and without a user; None if the text is none."""
+    try:
+        parts = urlsplit(text)
+        is_usable = parts.scheme == "https" and parts.hostname and not parts.username and parts.port != 0
+    except ValueError:  # brackets, characters or a port that no address has
+        return None
+    return parts if is_usable else None
 
 
 def _requested_claims(found: Mapping[str, Any]) -> str:

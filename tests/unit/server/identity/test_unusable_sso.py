@@ -11,7 +11,9 @@ from support.identities import NAMESPACE, Glance, Room
 pytestmark = pytest.mark.anyio
 USABLE = "issuer: https://login.example.com\nclientID: argosy\n"
 UNUSABLE = {
-    "issuer: {": "oidc.config",
+    "issuer: {": "oidc.config:1: is not valid YAML",
+    "issuer: https://[idp\nclientID: argosy": "issuer must begin with https://",
+    USABLE + "clientSecret: *sup3rsecret": "oidc.config:3: is not valid YAML; correct this line",
     "- a list": "is no mapping",
     "clientID: argosy": "issuer must begin with https://",
     "issuer: https://login.example.com": "clientID is missing",
