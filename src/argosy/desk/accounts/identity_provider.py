@@ -89,6 +89,7 @@ def _provider(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> 
     if not client:
         raise UserError("clientID is missing; add it", where=WHERE)
     scopes = _texts(found, "requestedScopes") or USUAL_SCOPES
+    user_info_url = _user_info_url(found, issuer, secret)
     return Provider(
         issuer,
         client,
@@ -98,8 +99,8 @@ def _provider(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> 
         _texts(found, "allowedAudiences"),
         _text(found, "rootCA", secret),
         _requested_claims(found),
-        _user_info_url(found, issuer, secret),
-        _user_info_seconds(found),
+        user_info_url,
+        _user_info_seconds(found) if user_info_url else 0.0,  # argo: ignored without enableUserInfoGroups
     )
 
 

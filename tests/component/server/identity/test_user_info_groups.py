@@ -120,6 +120,17 @@ async def test_a_process_that_does_not_have_the_access_token_ends_the_session_at
     assert await scene.room.is_refused(token, "argosy-1")
 
 
+async def test_an_expiration_without_userinfo_groups_ends_no_session(scene: Scene) -> None:
+    await scene.configure(enableUserInfoGroups=False, userInfoCacheExpiration=f"{EXPIRY_SECONDS}s")
+    token = await scene.back(*await scene.go())
+    scene.room.clock.leap(EXPIRY_SECONDS + 1)
+    caller = await scene.room.who(token, "argosy-1")
+    assert caller is not None
+    assert caller.groups == ("of-the-id-token",)
+    assert scene.room.identities.still(caller)
+    assert "/userinfo" not in scene.provider.seen
+
+
 async def test_the_access_token_is_in_no_cookie_and_in_no_log(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     token = await scene.back(*await scene.go())
@@ -158,3 +169,12 @@ def test_the_userinfo_address_is_below_the_issuer_or_its_own_base() -> None:
     )
     assert provider is not None
     assert (provider.user_info_url, provider.user_info_seconds) == ("https://y/me", 300.0)
+
+
+@pytest.mark.parametrize("expiration", ["5m", "soon"])
+def test_settings_of_userinfo_are_ignored_while_it_is_off(expiration: str) -> None:
+    text = f"issuer: https://x\nclientID: a\nuserInfoPath: /me\nuserInfoCacheExpiration: {expiration}\n"
+    for switch in ("", "enableUserInfoGroups: false"):
+        provider, fault = read_provider({"oidc.config": text + switch}, {}.get)
+        assert provider is not None, fault
+        assert (provider.user_info_url, provider.user_info_seconds) == ("", 0.0)
