@@ -161,8 +161,9 @@ class Asking(BaseHTTPRequestHandler):
         form = {name: values[0] for name, values in parse_qs(text).items()}
         self._answer(*provider.token(form, self.headers.get("Authorization", "")))
 
-    def _answer(self, code: int, document: dict[str, Any]) -> None:
-        data = json.dumps(document).encode()
+    def _answer(self, code: int, document: Any) -> None:
+        """Bytes are sent as they are, everything else as JSON."""
+        data = document if isinstance(document, bytes) else json.dumps(document).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))

@@ -20,6 +20,7 @@ import jwt
 
 from argosy.desk.accounts.identity_provider import Provider
 from argosy.model.errors import TransientError
+from argosy.outbound.asking import Answered
 from argosy.outbound.sending import Request, send
 from argosy.policy.roles import is_reserved
 from argosy.runtime.clock import Clock
@@ -30,6 +31,7 @@ BETWEEN_LOOKS: Final = 10.0  # seconds, at least, before unknown keys are asked 
 SKEW: Final = 5
 AT_ONCE: Final = 8
 MOST_GROUPS: Final = 1_000
+USER_INFO: Final = "userinfo endpoint of enableUserInfoGroups"
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -135,14 +137,23 @@ class Conversation:
         return await self.person_with_groups(provider, login, scopes)
 
     async def person_with_groups(self, provider: Provider, login: ProviderLogin, scopes: Sequence[str]) -> Person:
-        """argo: `groups` of the userinfo endpoint take the place of those of the ID token."""
+        """argo: `groups` of the userinfo endpoint take the place of those of the ID token.
+
+        Raises NotVouched only if the access token is refused (401) or belongs to another subject. Every other answer
+        (429, a redirect, the page of a proxy) says nothing about the person, and is a TransientError.
+        """
         headers = (("Authorization", f"Bearer {login.access_token}"), ("Accept", "application/json"))
-        try:
-            info = await self._ask(provider, provider.user_info_url, headers=headers)
-        except NotVouched as error:
-            raise NotVouched(f"userinfo endpoint of enableUserInfoGroups: {error}") from error
-        if info.get("sub") != login.claims.get("sub"):
-            raise NotVouched("userinfo endpoint of enableUserInfoGroups: its subject is not that of the ID token")
+        answered = await self._send(provider, Request("GET", provider.user_info_url, headers))
+        if answered.code == 401:
+            raise NotVouched(f"{USER_INFO}: the provider answers 401")
+        info = answered.document()
+        if answered.code != 200 or not isinstance(info, dict):
+            what = f"answers {answered.code}" if answered.code != 200 else "answers no JSON object"
+            raise TransientError(f"{USER_INFO}: {what}; try again later")
+        if not isinstance(info.get("sub"), str):
+            raise TransientError(f"{USER_INFO}: answers without a subject; try again later")
+        if info["sub"] != login.claims.get("sub"):
+            raise NotVouched(f"{USER_INFO}: its subject is not that of the ID token")
         return replace(person_of({**login.claims, "groups": info.get("groups")}, scopes), login=login)
 
     async def _verified(self, provider: Provider, published: Published, token: str) -> Mapping[str, Any]:
@@ -213,15 +224,17 @@ class Conversation:
     async def _ask(
         self, provider: Provider, url: str, method: str = "GET", headers: Headers = (), body: bytes = b""
     ) -> Mapping[str, Any]:
-        request = Request(method, url, headers, body, authorities=provider.authorities)
-        async with self._turns:
-            answered = await asyncio.to_thread(send, request)
+        answered = await self._send(provider, Request(method, url, headers, body))
         found = answered.document()
         if answered.code >= 500:
             raise TransientError(f"{urlsplit(url).hostname}: answers {answered.code}; try again later")
         if answered.code != 200 or not isinstance(found, dict):
             raise NotVouched(f"the provider answers {answered.code}")
         return found
+
+    async def _send(self, provider: Provider, request: Request) -> Answered:
+        async with self._turns:
+            return await asyncio.to_thread(send, replace(request, authorities=provider.authorities))
 
 
 def _publication(provider: Provider, found: Mapping[str, Any]) -> Published:

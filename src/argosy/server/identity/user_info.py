@@ -68,8 +68,7 @@ class UserInfoGroups:
         if known is None or not provider.user_info_seconds or self._is_fresh(provider, known):
             return
         async with known.lock:
-            now = self._clock.monotonic()
-            if self._is_fresh(provider, known) or now - known.failed < RETRY_SECONDS:
+            if self._is_fresh(provider, known) or self._clock.monotonic() - known.failed < RETRY_SECONDS:
                 return
             try:
                 person = await self._conversation.person_with_groups(provider, known.login, scopes)
@@ -78,7 +77,7 @@ class UserInfoGroups:
                 known.login, known.fetched, known.failed = NO_LOGIN, float("-inf"), float("inf")
                 log.warning("session ended: the userinfo endpoint refused its access token: %s", error)
             except (TransientError, UserError) as error:
-                known.failed = now
+                known.failed = self._clock.monotonic()  # after the question, which may have taken longer than the pause
                 log.warning("cannot read groups from the userinfo endpoint: %s", error)
             else:
                 known.groups, known.fetched = person.groups, self._clock.monotonic()

@@ -10,6 +10,7 @@ import pytest
 
 from argosy.desk.accounts.identity_provider import read_provider
 from argosy.server.identity.caller import BadLogin
+from argosy.server.identity.user_info import RETRY_SECONDS
 from support.identities import identity_room
 from support.oidc_login import Scene
 from support.oidc_provider import IdentityProvider, identity_provider
@@ -98,16 +99,60 @@ async def test_a_session_ends_when_the_provider_does_not_take_its_access_token_a
     assert scene.provider.seen.count("/userinfo") == 2
 
 
-async def test_a_session_waits_while_the_provider_does_not_answer_and_goes_on_afterwards(scene: Scene) -> None:
+async def test_a_session_ends_when_userinfo_answers_for_another_subject(scene: Scene) -> None:
     token = await scene.back(*await scene.go())
-    scene.provider.user_info_code = 503
+    scene.provider.user_info = {"sub": "bob", "groups": ["admins"]}
+    scene.room.clock.leap(EXPIRY_SECONDS + 1)
+    assert await scene.room.is_refused(token, "argosy-1")
+    scene.provider.user_info = None
+    scene.room.clock.leap(EXPIRY_SECONDS)
+    assert await scene.room.is_refused(token, "argosy-1")
+    assert scene.provider.seen.count("/userinfo") == 2
+
+
+PASSING: dict[str, dict[str, Any]] = {
+    "unavailable": {"user_info_code": 503},
+    "too many requests": {"user_info_code": 429},
+    "a redirect": {"user_info_code": 302},
+    "forbidden": {"user_info_code": 403},
+    "a time-out": {"user_info_code": 408},
+    "not found": {"user_info_code": 404},
+    "no content": {"user_info_code": 204},
+    "a page": {"user_info": b"<html>Down for maintenance</html>"},
+    "a list": {"user_info": []},
+    "no subject": {"user_info": {"groups": ["admins"]}},
+}
+
+
+@pytest.mark.parametrize("answer", PASSING)
+async def test_a_session_waits_while_the_provider_does_not_answer_and_goes_on_afterwards(
+    scene: Scene, answer: str
+) -> None:
+    token = await scene.back(*await scene.go())
+    vars(scene.provider).update(PASSING[answer])
     scene.room.clock.leap(EXPIRY_SECONDS + 1)
     for _ in range(3):
         assert await scene.room.is_refused(token, "argosy-1")
     assert scene.provider.seen.count("/userinfo") == 2  # one at the login, one for all three
-    scene.provider.user_info_code = 200
-    scene.room.clock.leap(6)
-    assert not await scene.room.is_refused(token, "argosy-1")
+    vars(scene.provider).update(user_info_code=200, user_info=None)
+    scene.room.clock.leap(RETRY_SECONDS + 1)
+    caller = await scene.room.who(token, "argosy-1")
+    assert caller is not None
+    assert caller.groups == ("devs",)
+
+
+async def test_the_pause_begins_when_a_slow_question_has_failed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = await scene.back(*await scene.go())
+
+    def fail_slowly(self: IdentityProvider, authorization: str) -> tuple[int, Any]:
+        scene.room.clock.leap(RETRY_SECONDS * 2)
+        return 503, {}
+
+    monkeypatch.setattr(IdentityProvider, "user_information", fail_slowly)
+    scene.room.clock.leap(EXPIRY_SECONDS + 1)
+    for _ in range(3):
+        assert await scene.room.is_refused(token, "argosy-1")
+    assert scene.provider.seen.count("/userinfo") == 2
 
 
 async def test_a_process_that_does_not_have_the_access_token_ends_the_session_at_expiry(scene: Scene) -> None:
