@@ -144,9 +144,15 @@ class Identities:
             raise BadCredential from None
 
     async def _refresh_groups(self, claims: Claims) -> None:
+        """Asks the identity provider, but not for a session that does not count anyway."""
         provider = self.standing.provider
-        if claims.issuer == PERSONS and provider is not None and provider.title == claims.provider:
-            await self.signing_in.user_info.refresh(provider, claims, self.standing.policy.scopes)
+        if claims.issuer != PERSONS or provider is None:
+            return
+        try:
+            self._check_person(claims)
+        except BadToken:
+            return  # the caller finds the same fault, and refuses
+        await self.signing_in.user_info.refresh(provider, claims, self.standing.policy.scopes)
 
     async def _look_again(self, claims: Claims) -> None:
         """One after another, and for one token not often: who was signed out may come back."""
@@ -205,7 +211,8 @@ class Identities:
             raise BadToken("there is no such account, or it may not")
         self._check_marks(account.tokens, parent.id, parent.issued)
 
-    def _person(self, claims: Claims, made: Caller) -> Caller:
+    def _check_person(self, claims: Claims) -> None:
+        """Raises BadToken for a session of an identity provider that does not count, whatever its groups are."""
         self._check_session(claims)
         if is_reserved(claims.subject) or any(map(is_reserved, claims.groups)):
             raise BadToken("it is called like a role")
@@ -213,6 +220,9 @@ class Identities:
             raise BadToken("it is called like an account")
         if not claims.provider or claims.provider != self.provider:
             raise BadToken("its identity provider is not asked any more")
+
+    def _person(self, claims: Claims, made: Caller) -> Caller:
+        self._check_person(claims)
         issuer = claims.provider.partition(" ")[0]
         provider = self.standing.provider
         groups = self.signing_in.user_info.find_groups(provider, claims) if provider else None

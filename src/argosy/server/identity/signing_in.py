@@ -89,7 +89,10 @@ class SigningIn:
         except (BadToken, NotVouched, TransientError, UserError) as error:
             self._warn("a sign-in by the identity provider was refused: %s", error)
             raise BadLogin from error
-        return Back(self._session(person), kept["p"])
+        session_id = new_id()
+        token = self._session(session_id, person)
+        self.user_info.remember(session_id, person)  # only now: a refused login leaves no access token
+        return Back(token, kept["p"])
 
     async def _person(self, kept: dict[str, Any], state: str, code: str, issuer: str) -> Person:
         standing = self._identities.standing
@@ -121,9 +124,8 @@ class SigningIn:
             self._warned[text] = now
             log.warning(text, error)
 
-    def _session(self, person: Person) -> str:
-        welcome, session_id = self._identities.welcome, new_id()
-        self.user_info.remember(session_id, person)
+    def _session(self, session_id: str, person: Person) -> str:
+        welcome = self._identities.welcome
         made = welcome(session_id, person.subject, person.groups, person.email)
         if len(made) <= LONGEST_COOKIE:
             return made

@@ -1,7 +1,8 @@
 """Groups from the identity provider's userinfo endpoint, for as long as a session lasts.
 
 In: what the provider said at a login, and sessions of requests. Out: groups that are at most `userInfoCacheExpiration`
-old. Never: an access token on disk, in a cookie or in a log; groups of another subject than the session's.
+old. Never: an access token on disk, in a cookie or in a log, or for longer than a session lasts; groups
+of another subject than the session's.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final
 
 from argosy.desk.accounts.identity_provider import Provider
-from argosy.desk.accounts.tokens import SKEW, Claims
+from argosy.desk.accounts.tokens import DAY, SKEW, Claims
 from argosy.model.errors import TransientError, UserError
 from argosy.runtime.clock import Clock
 from argosy.server.identity.oidc import Conversation, NotVouched, Person, ProviderLogin
 
 log = logging.getLogger(__name__)
 MAX_SESSIONS: Final = 10_000
+MAX_SESSION_SECONDS: Final = DAY + SKEW
 NO_LOGIN: Final = ProviderLogin({}, "")
 RETRY_SECONDS: Final = 5.0  # between two questions for one session, while the provider does not answer
 
@@ -30,7 +33,8 @@ class SessionGroups:
 
     login: ProviderLogin
     groups: tuple[str, ...]
-    fetched: float  # by the monotonic clock
+    began: float  # the session, by the monotonic clock, as all times here
+    fetched: float
     failed: float = float("-inf")
     lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
@@ -43,11 +47,13 @@ class UserInfoGroups:
         self._sessions: dict[str, SessionGroups] = {}
 
     def remember(self, session_id: str, person: Person) -> None:
+        self._drop_expired()
         if person.login is None:
             return
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
-        self._sessions[session_id] = SessionGroups(person.login, person.groups, self._clock.monotonic())
+        now = self._clock.monotonic()
+        self._sessions[session_id] = SessionGroups(person.login, person.groups, now, now)
 
     def forget(self, session_id: str) -> None:
         self._sessions.pop(session_id, None)
@@ -64,6 +70,7 @@ class UserInfoGroups:
 
     async def refresh(self, provider: Provider, claims: Claims, scopes: Sequence[str]) -> None:
         """Asks the provider if the groups of this session are too old. Leaves them so if it does not answer."""
+        self._drop_expired()
         known = self._sessions.get(claims.id)
         if known is None or not provider.user_info_seconds or self._is_fresh(provider, known):
             return
@@ -84,3 +91,9 @@ class UserInfoGroups:
 
     def _is_fresh(self, provider: Provider, known: SessionGroups) -> bool:
         return self._clock.monotonic() - known.fetched < provider.user_info_seconds
+
+    def _drop_expired(self) -> None:
+        """Forget access tokens of sessions that are over; the oldest sessions come first."""
+        oldest = self._clock.monotonic() - MAX_SESSION_SECONDS
+        for session_id in list(takewhile(lambda known: self._sessions[known].began < oldest, self._sessions)):
+            del self._sessions[session_id]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.desk.accounts.identity_provider import read_provider
+from argosy.desk.accounts.tokens import DAY, SKEW
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.user_info import RETRY_SECONDS
 from support.identities import identity_room
@@ -186,6 +187,45 @@ async def test_the_access_token_is_in_no_cookie_and_in_no_log(scene: Scene, capl
     assert given not in token
     assert given not in caplog.text
     assert given not in repr(scene.room.identities.signing_in.user_info._sessions)
+
+
+async def test_a_refused_login_leaves_no_access_token(scene: Scene) -> None:
+    groups = [f"a-group-with-a-long-name-{number:04d}" for number in range(400)]
+    scene.provider.claims["groups"] = groups
+    await scene.room.settings("argocd-rbac-cm", policy__csv="\n".join(f"g, {group}, role:readonly" for group in groups))
+    with pytest.raises(BadLogin):  # more groups with roles than a session can hold
+        await scene.sign_in()
+    await scene.room.settings("argocd-rbac-cm", policy__csv=None)
+    assert scene.provider.access_tokens
+    assert not scene.room.identities.signing_in.user_info._sessions
+
+
+async def test_access_tokens_are_forgotten_when_their_sessions_are_over(scene: Scene) -> None:
+    kept = scene.room.identities.signing_in.user_info._sessions
+    first = await scene.sign_in()
+    scene.room.clock.leap(DAY - EXPIRY_SECONDS)
+    scene.provider.clock_ahead = scene.room.clock._ahead
+    token = await scene.back(*await scene.go())
+    assert len(kept) == 2
+    scene.room.clock.leap(EXPIRY_SECONDS + SKEW + 1)  # a day after the first login: a request of another session
+    assert not await scene.room.is_refused(token, "argosy-1")
+    assert len(kept) == 1
+    assert first.id not in kept
+    scene.room.clock.leap(DAY)  # or another login
+    scene.provider.clock_ahead = scene.room.clock._ahead
+    second = await scene.sign_in()
+    assert list(kept) == [second.id]
+
+
+async def test_the_provider_is_not_asked_for_groups_of_a_session_that_was_ended(scene: Scene) -> None:
+    token = await scene.back(*await scene.go())
+    caller = await scene.room.who(token, "argosy-1")
+    assert caller is not None
+    await scene.room.server(scene.room.glance).logout(caller)  # at another replica, which has no access token of it
+    await scene.room.glance.look()
+    scene.room.clock.leap(EXPIRY_SECONDS + 1)
+    assert await scene.room.is_refused(token, "argosy-1")
+    assert scene.provider.seen.count("/userinfo") == 1
 
 
 @pytest.mark.parametrize(("changes", "sentence"), [
