@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +21,7 @@ from argosy.desk.accounts.reading import secret_data
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline.rendering import Renders
 from argosy.runtime.cache import Cache
 from argosy.server.identity.caller import BadCredential, Caller, Shown
 from argosy.server.identity.identities import Identities
@@ -39,6 +40,7 @@ class Glance:
     cluster: Cluster
     cache: Cache = field(default_factory=Cache)
     callbacks: list[Callback] = field(default_factory=list)
+    renders: Renders = field(default_factory=lambda: Renders(cast(Any, None)))  # nothing is rendered
 
     def listen(self, callback: Callback) -> Callable[[], None]:
         self.callbacks.append(callback)
