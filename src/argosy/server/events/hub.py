@@ -109,11 +109,11 @@ class Hub:
             yield coming
 
     async def _page(self, asked: Asked) -> tuple[Asked, Live]:
-        at = urlsplit(asked.query.text("at"))
         try:
+            at = urlsplit(asked.query.text("at"))
             match = self._tree.find("GET", at.path) if at.path.startswith("/") and not at.netloc else None
-        except UnicodeDecodeError:
-            match = None
+        except ValueError:  # brackets that no address has, or bytes that are no text
+            raise Refused from None
         if match is None or match.route is None:
             raise Refused
         live = self._lives[match.route.path]

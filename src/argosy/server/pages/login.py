@@ -11,7 +11,7 @@ import secrets
 from http.cookies import CookieError, SimpleCookie
 from operator import xor
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked
@@ -109,8 +109,7 @@ def own_page(wanted: str) -> str:
     """A page of this server that makes sense afterwards; the list of applications where it is none."""
     if len(wanted) > LONGEST or not wanted.isascii() or not wanted.isprintable() or set(wanted) & {"\\", " ", ";", ","}:
         return HOME
-    parts = urlsplit(wanted)
-    if parts.scheme or parts.netloc or not wanted.startswith("/") or wanted.startswith("//"):
+    if not wanted.startswith("/") or wanted.startswith("//"):
         return HOME
     return HOME if wanted == "/" or wanted.startswith(NOT_AFTERWARDS) else wanted
 

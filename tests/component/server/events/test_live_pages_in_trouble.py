@@ -245,3 +245,9 @@ async def test_who_asks_for_the_head_of_a_stream_leaves_nothing_open(world: Worl
     assert answered.code == 200
     (group,) = world.hub._groups.values()
     assert not group.readers
+
+
+@pytest.mark.parametrize("at", ["//[x", "https://[x", "//x]", "//evil.example/apps", "/%ff"])
+async def test_the_stream_of_an_address_that_is_no_page_is_refused(world: World, at: str) -> None:
+    async with world.live(at) as refused:
+        assert refused.code == 404

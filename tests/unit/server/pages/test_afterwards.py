@@ -10,6 +10,7 @@ ELSEWHERE = [
     "//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "apps", "", "/",
     "/logout", "/enter?code=x", "/apps\r\nX: y", "/apps x", "/ä", "/" + "x" * 3000, "/apps;url=//evil",
     "/login?next=/x", "/api/v1/session", "/auth/login", "/live?at=/apps", "///evil.example", "http:evil", "/apps\t",
+    "//[x", "https://[x", "//x]",
 ]  # fmt: skip
 
 
