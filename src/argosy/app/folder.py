@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
@@ -94,24 +95,36 @@ class DataFolder:
                     return handle
             os.close(handle)
 
-    def remove_if_empty(self) -> None:
-        """Remove the folder, if a sandbox left nothing in it but empty folders and its lock."""
-        if not self.lock.exists() or self._holds_files():
+    def remove_if_empty(self, *, was_stopped: bool = False) -> None:
+        """Remove what a sandbox left, if that is nothing but its lock and empty folders of its own.
+
+        Outside the state folder this needs a sandbox that was stopped, and the folder itself stays: the user named it.
+        """
+        is_ours = state_home().resolve() in self.root.resolve().parents
+        if not (was_stopped or is_ours) or not self._is_empty():
             return
         with contextlib.suppress(OSError, UserError), self.owned():
-            if self._holds_files():
+            if not self._is_empty():
                 return
             for folder, _, _ in os.walk(self.root, topdown=False):
                 if folder != str(self.root):
                     os.rmdir(folder)
             self.lock.unlink()
-            self.root.rmdir()
-            if self.root.parent == state_home():
+            if is_ours:
+                self.root.rmdir()
+            if is_ours and self.root.parent == state_home():
                 state_home().rmdir()  # fails, and stays, while it holds something
 
-    def _holds_files(self) -> bool:
-        names = (Path(folder, name) for folder, _, files in os.walk(self.root) for name in files)
-        return any(name != self.lock for name in names)
+    def _is_empty(self) -> bool:
+        """True if the folder holds the lock, which is an empty file, and nothing else but empty folders of ours."""
+        try:
+            lock = self.lock.lstat()
+            names = [name for name in os.listdir(self.root) if name != self.lock.name]
+        except OSError:
+            return False
+        if not stat.S_ISREG(lock.st_mode) or lock.st_size or not all(map(_is_own, names)):
+            return False
+        return all(_holds_only_folders(self.root / name) for name in names)
 
     def _in_use(self) -> UserError:
         run = self.running()
@@ -229,6 +242,12 @@ class DataFolder:
 
 def _is_own(name: str) -> bool:
     return name in OWN or name.startswith(OWN_DATABASE)
+
+
+def _holds_only_folders(path: Path) -> bool:
+    if path.is_symlink() or not path.is_dir():
+        return False
+    return not any(files or any(Path(at, name).is_symlink() for name in names) for at, names, files in os.walk(path))
 
 
 def running_folders() -> list[DataFolder]:

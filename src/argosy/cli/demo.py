@@ -227,6 +227,7 @@ def fix(chosen: argparse.Namespace) -> int:
 
 def stop(chosen: argparse.Namespace) -> int:
     folder = _folder(chosen)
-    print("demo stopped" if folder.stop() else "no demo runs", file=sys.stderr)
-    folder.remove_if_empty()
+    was_stopped = folder.stop()
+    print("demo stopped" if was_stopped else "no demo runs", file=sys.stderr)
+    folder.remove_if_empty(was_stopped=was_stopped)
     return 0

@@ -153,8 +153,9 @@ def stop(chosen: argparse.Namespace) -> int:
     run = folder.running()
     if run is not None and run.name == DEMO_NAME:
         raise UserError("a demo runs there, and no sandbox; end it with: argosy demo stop", where=str(folder.root))
-    print("sandbox stopped" if folder.stop() else f"no sandbox runs in {folder.root}", file=sys.stderr)
-    folder.remove_if_empty()
+    was_stopped = folder.stop()
+    print("sandbox stopped" if was_stopped else f"no sandbox runs in {folder.root}", file=sys.stderr)
+    folder.remove_if_empty(was_stopped=was_stopped)
     return 0
 
 

@@ -13,6 +13,7 @@ import yaml
 from argosy.app import kubeconfig
 from argosy.app.choosing import chosen_folder
 from argosy.app.folder import DataFolder, Run, write_text
+from argosy.cli import main
 from argosy.model.errors import UserError
 
 
@@ -117,6 +118,49 @@ def test_a_stop_removes_a_folder_in_which_nothing_is_left(tmp_path: Path, monkey
         (folder.root / "logs" / "parts").mkdir(parents=True)
     folder.remove_if_empty()
     assert list((tmp_path / "state").iterdir()) == []
+
+
+def test_a_stop_that_stopped_nothing_keeps_a_file_and_folder_of_the_user(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "mine")
+    folder.root.mkdir()
+    folder.lock.touch()
+    (folder.root / "logs").mkdir()
+    assert main(["sandbox", "stop", "--data-dir", str(folder.root)]) == 0
+    assert main(["demo", "stop", "--data-dir", str(folder.root)]) == 0
+    assert folder.lock.exists() and (folder.root / "logs").is_dir()
+
+
+def test_a_stop_never_removes_a_folder_outside_the_state_folder_itself(tmp_path: Path, state: Path) -> None:
+    climbing = DataFolder(state / "argosy" / ".." / ".." / "outside")
+    (state / "argosy").mkdir(parents=True)
+    for folder in (DataFolder(tmp_path / "mine"), climbing):
+        with folder.owned():
+            (folder.root / "logs").mkdir()
+        folder.remove_if_empty(was_stopped=True)
+        assert list(folder.root.iterdir()) == []
+
+
+@pytest.mark.parametrize("entry", ["folder", "link", "full lock", "linked lock"])
+def test_a_stop_removes_nothing_beside_entries_that_a_sandbox_did_not_make(
+    tmp_path: Path, state: Path, entry: str
+) -> None:
+    folder, elsewhere = DataFolder(state / "argosy" / "demo"), tmp_path / "elsewhere"
+    elsewhere.touch()
+    with folder.owned():
+        (folder.root / "logs").mkdir()
+    match entry:
+        case "folder":
+            (folder.root / "pictures").mkdir()
+        case "link":
+            (folder.root / "logs" / "link").symlink_to(tmp_path)
+        case "full lock":
+            folder.lock.write_text("of another program")
+        case _:
+            folder.lock.unlink()
+            folder.lock.symlink_to(elsewhere)
+    before = sorted(folder.root.rglob("*"))
+    folder.remove_if_empty(was_stopped=True)
+    assert sorted(folder.root.rglob("*")) == before and elsewhere.exists()
 
 
 def test_a_stop_keeps_a_folder_that_holds_anything(tmp_path: Path) -> None:
