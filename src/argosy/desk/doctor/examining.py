@@ -43,7 +43,7 @@ from argosy.source.credentials import read_credentials
 SECONDS: Final = 9.0  # for all comparisons and proofs together
 LOOKS: Final = 0.6  # of that time at most
 LEAST: Final = 2.0  # seconds for proofs, whatever comparisons took
-AT_ONCE: Final = 4  # comparisons
+AT_ONCE: Final = 4  # comparisons, beside those that are reserved for projects that have none
 MOST: Final = 5  # names in a note
 LONG: Final = 60.0  # seconds; who gave so many is not advised to give them
 Found = TypeVar("Found")
@@ -228,9 +228,10 @@ async def in_time(
     asking: Asking,
     projects: Mapping[str, str],
 ) -> dict[str, Found]:
-    """By name, what was done in time; what was not, or cannot be, is noted. Projects have as many at work as others.
+    """By name, what was done in time; what was not, or cannot be, is noted.
 
-    `projects` is by name: one with slow work has at most one place while others have work.
+    `projects` is by name. A project has at most AT_ONCE at work; some places beside them are kept for projects that
+    have none at work, so that slow work of one project does not keep others waiting.
     """
     places = ProjectPlaces(AT_ONCE)
     begun: set[str] = set()
