@@ -43,19 +43,30 @@ def test_projects_have_their_turns_one_after_another_and_keep_their_own_order() 
 
 
 @pytest.mark.anyio
-async def test_work_of_one_project_that_never_ends_keeps_no_other_project_waiting() -> None:
-    never, loops = asyncio.Event(), [f"loop-{number}" for number in range(AT_ONCE + 3)]
+async def test_work_of_one_project_that_never_ends_keeps_no_other_project_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    never, loops, seen = asyncio.Event(), [f"loop-{number}" for number in range(AT_ONCE + 3)], set[str]()
+    now = [0.0]  # the time is up when the test says so, however slow the machine is
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
 
     async def look(name: str) -> str:
         if name in loops:
             await never.wait()
+        seen.add(name)
         return name
 
     names = [*loops, "shop-1", "shop-2", "web-1"]
     projects = {name: name.partition("-")[0] for name in names}
     asking = Notes()
     work = {name: look(name) for name in names}
-    found = await in_time(work, Limit(0.2, 9.0), "compared", cast(Asking, asking), projects)
+    limit = Limit(5.4, 9.0)
+    looking = asyncio.create_task(in_time(work, limit, "compared", cast(Asking, asking), projects))
+    for _ in range(1000):  # rounds of the event loop; some are enough, and none takes time
+        await asyncio.sleep(0)
+    assert seen == {"shop-1", "shop-2", "web-1"} and not looking.done()
+    now[0] += limit.seconds + 1
+    found = await looking
     assert set(found) == {"shop-1", "shop-2", "web-1"}
     slow, waiting = asking.notes
     assert "takes longer: loop-0, loop-1" in slow and "before their turn: loop-4, loop-5, loop-6" in waiting
