@@ -1,0 +1,60 @@
+"""SIGTERM ends a command in order, and after a time of grace in any case."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from support.deadlines import HANG_SECONDS
+
+BLOCK = """
+import asyncio, threading
+from argosy.cli import termination
+termination.GRACE_SECONDS = 0.2
+
+def block():
+    print("blocked", flush=True)
+    threading.Event().wait()
+
+async def work():
+    try:
+        await asyncio.to_thread(block)
+    finally:
+        print("closed", flush=True)
+
+with termination.closed_on_sigterm():
+    asyncio.run(work())
+"""
+
+
+def end_by_sigterm(script: str) -> tuple[int, str]:
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "blocked\n"
+            process.terminate()
+            told, _ = process.communicate(timeout=HANG_SECONDS)
+            return process.returncode, told
+        finally:
+            process.kill()
+
+
+def test_a_thread_that_blocks_does_not_keep_a_command_alive() -> None:
+    assert end_by_sigterm(BLOCK) == (-signal.SIGTERM, "closed\n")
+
+
+CLOSE = """
+import threading
+from argosy.cli import termination
+with termination.closed_on_sigterm():
+    try:
+        print("blocked", flush=True)
+        threading.Event().wait()
+    finally:
+        print("closed", flush=True)
+"""
+
+
+def test_a_command_that_closes_in_time_ends_by_the_signal_too() -> None:
+    assert end_by_sigterm(CLOSE) == (-signal.SIGTERM, "closed\n")
