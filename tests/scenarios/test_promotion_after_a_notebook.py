@@ -92,7 +92,7 @@ async def test_a_notebook_opens_its_gate_only_when_it_succeeded_since_the_releas
     await site.ended("Succeeded", timedelta(hours=-1))
     said = await site.plan(code=1)
     assert "succeeded before this release was made" in said.out
-    assert "argosy notebook trigger eval -n dev" in said.out + said.err
+    assert f"argosy --kubeconfig {site.kubeconfig} notebook trigger eval -n dev" in said.out + said.err
     await site.ended("Succeeded", timedelta(seconds=1))
     assert "✔ notebook eval" in (await site.plan(code=0)).out
     site.shelf.pin("dev", "1.2")

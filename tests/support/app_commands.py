@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-from collections.abc import AsyncIterator, Mapping, Sequence
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,24 @@ class Said(NamedTuple):
     err: str
 
 
+_at_work: list[Path] = []  # a kubeconfig for each command
+
+
+@contextlib.contextmanager
+def _kubeconfig_in_environment(file: Path) -> Iterator[None]:
+    """Choose the cluster while a command runs. A flag would be repeated in each command that is printed."""
+    assert all(other == file for other in _at_work), "commands for two clusters cannot run at once in one process"
+    assert _at_work or "KUBECONFIG" not in os.environ
+    _at_work.append(file)
+    os.environ["KUBECONFIG"] = str(file)
+    try:
+        yield
+    finally:
+        _at_work.pop()
+        if not _at_work:
+            del os.environ["KUBECONFIG"]
+
+
 @dataclass(kw_only=True)
 class Scene(Room):
     kubeconfig: Path
@@ -56,7 +75,8 @@ class Scene(Room):
     async def argosy(self, *words: str, program: str = "argosy") -> Said:
         """A command, in a thread of this process: it talks to the plane over its socket."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(HANDS, self._run, [*words, "--kubeconfig", str(self.kubeconfig)], program)
+        with _kubeconfig_in_environment(self.kubeconfig):
+            return await loop.run_in_executor(HANDS, self._run, list(words), program)
 
     def _run(self, words: list[str], program: str) -> Said:
         out, err = io.StringIO(), io.StringIO()

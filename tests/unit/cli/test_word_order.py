@@ -195,6 +195,13 @@ def test_in_the_words_of_argocd_the_flag_behind_the_command_holds_too() -> None:
     [
         ("app list --data-dir k1", "next: argosy app get models", "next: argosy --data-dir k1 app get models"),
         ("app list --context prod", "see: argosy doctor", "see: argosy --context prod doctor"),
+        ("doctor --kubeconfig prod.yaml", "try: argosy app sync x", "try: argosy --kubeconfig prod.yaml app sync x"),
+        (
+            "doctor --kubeconfig a&b --context eu",
+            "see: argosy doctor",
+            "see: argosy --kubeconfig 'a&b' --context eu doctor",
+        ),
+        ("sandbox start --kubeconfig file", "next: argosy app list -A", "next: argosy app list -A"),
         ("app list --data-dir k1", "no argosy controller runs", "no argosy controller runs"),
         ("app list", "next: argosy app get models", "next: argosy app get models"),
         ("sandbox status --data-dir k1", "next: argosy app list -A", "next: argosy app list -A"),
