@@ -25,7 +25,7 @@ _typed_flags: ContextVar[str] = ContextVar("typed_flags", default="")  # those t
 
 
 def remember_target(chosen: argparse.Namespace) -> None:
-    """Keep the kubeconfig, context or folder that chose the cluster, so that commands which are printed go to the same one."""
+    """Keep the flags that chose the cluster, so that commands which are printed go to the same one."""
     values = {"--kubeconfig": "kubeconfig", "--context": "context", "--data-dir": "data_dir"}
     given = {flag: getattr(chosen, name, None) for flag, name in values.items()}
     is_ours = getattr(chosen, "command", "") not in ("sandbox", "demo", "open")  # there a kubeconfig is written

@@ -1,16 +1,18 @@
 """Temporary folders that are removed even if the process that made them is killed.
 
 In: a prefix. Out: a private folder, for as long as it is needed. Never: removes a folder whose process lives, or that
-another user made.
+another user or another host made.
 
 Each folder holds a lock file, and its process holds an flock on it. The kernel drops the flock when the process ends,
 however that happens, so a sweep that gets it knows that nobody needs the folder. Unlike a process id, this holds across
-containers that share a folder for temporary files.
+containers that share a folder for temporary files. The lock file names the host and its boot: an flock of another host
+need not be seen here.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -21,23 +23,37 @@ from typing import Final
 
 PREFIXES: Final = ("argosy-tree-", "argosy-run-")
 LOCK: Final = ".lock"
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_NOT_SUPPORTED: Final = (errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
+_MAX_LOCK_BYTES: Final = 1024
 
 
 @contextlib.contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
-    """Make a folder whose name begins with one of PREFIXES, and remove it after."""
+    """Make a folder whose name begins with one of PREFIXES, and remove it after.
+
+    Who uses it gives programs a folder in it, never the folder itself: the lock is not theirs to remove.
+    """
     assert prefix in PREFIXES
     made = Path(tempfile.mkdtemp(prefix=f".{prefix}"))
     # Under its final name it is locked already: a sweep must never find it without its lock.
-    folder = made.with_name(made.name.removeprefix("."))
-    handle = os.open(made / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    folder, handle = made.with_name(made.name.removeprefix(".")), None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        handle = _lock(made / LOCK)
         made.rename(folder)
         yield folder
     finally:
-        _remove(folder)
-        os.close(handle)
+        try:
+            _remove(made)
+            _remove(folder)
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+
+def find_scratch_folder(path: Path) -> Path | None:
+    """Find the temporary folder that a path lies in."""
+    return next((parent for parent in path.parents if parent.name.startswith(PREFIXES)), None)
 
 
 def sweep_scratch_folders() -> int:
@@ -51,6 +67,35 @@ def sweep_scratch_folders() -> int:
     return removed
 
 
+def _lock(file: Path) -> int | None:
+    """Make a lock file and lock it. None, and no file, where the file system has no locks: no sweep can judge then."""
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        os.write(handle, "\n".join([*_host_and_boot(), ""]).encode())
+    except OSError as error:
+        os.close(handle)
+        if error.errno not in _NOT_SUPPORTED:
+            raise
+        os.unlink(file)
+        return None
+    return handle
+
+
+def _host_and_boot() -> tuple[str, str]:
+    boot = ""
+    with contextlib.suppress(OSError):
+        boot = BOOT_ID.read_text().strip()
+    return os.uname().nodename, boot
+
+
+def _is_of_this_host(handle: int) -> bool:
+    """True if the lock names this boot, also in another container, or this host before it booted again."""
+    lines = os.read(handle, _MAX_LOCK_BYTES).decode(errors="replace").splitlines()
+    host, boot = _host_and_boot()
+    return len(lines) == 2 and (lines[0] == host or (boot != "" and lines[1] == boot))
+
+
 def _sweep(folder: Path) -> bool:
     status = folder.lstat()
     if not folder.is_dir() or folder.is_symlink() or status.st_uid != os.geteuid():
@@ -58,6 +103,8 @@ def _sweep(folder: Path) -> bool:
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)  # without one it is not ours to judge
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _is_of_this_host(handle):
+            return False
         _remove(folder)
         return True
     finally:
@@ -65,8 +112,24 @@ def _sweep(folder: Path) -> bool:
 
 
 def _remove(folder: Path) -> None:
+    """Remove a folder, its lock last: a sweep finishes what was interrupted before."""
     if os.geteuid() != 0:  # exported trees are read-only
         for at, _, _ in os.walk(folder):
             with contextlib.suppress(OSError):
                 os.chmod(at, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name != LOCK:
+                _remove_entry(folder / name)
+        if os.listdir(folder) == [LOCK]:
+            os.unlink(folder / LOCK)
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)  # also where there are too few file descriptors to list it
+
+
+def _remove_entry(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(path)

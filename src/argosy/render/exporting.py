@@ -43,7 +43,8 @@ def exported(
     `writable`: then the folder that holds it is a program's scratch.
     """
     with scratch_folder("argosy-tree-") as scratch:
-        folder = scratch / "tree"
+        folder = scratch / "files" / "tree"  # a program may own the folder that holds it, but not the one with the lock
+        folder.parent.mkdir(0o700)
         folder.mkdir()
         export = _Export(tree, folder, limits, extra or {})
         for path in (paths,) if isinstance(paths, str) else paths:
@@ -67,6 +68,7 @@ def _hand_over(folder: Path, writable: bool) -> None:
     if is_root:
         os.chown(folder.parent, 0, _NOBODY)
         os.chmod(folder.parent, 0o750)  # noqa: S103
+        os.chmod(folder.parent.parent, 0o711)  # noqa: S103  # the user passes, and sees no name
 
 
 class _Export:

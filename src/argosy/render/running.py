@@ -15,6 +15,7 @@ from typing import NamedTuple
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import run
 from argosy.confine.refusals import OverLimit, RefusedError
+from argosy.confine.scratch_folders import find_scratch_folder
 from argosy.model.errors import ManifestError, RenderError
 from argosy.model.manifest import Manifest, load_all
 from argosy.render.said import last_lines
@@ -44,7 +45,7 @@ def output_of(command: Command) -> bytes:
             readable=(command.root,),
             scratch=command.scratch,
             env=command.env,
-            disposable=(command.root.parent,),
+            disposable=(find_scratch_folder(command.root) or command.root.parent,),
             limits=command.limits,
         )
     except OverLimit as problem:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from argosy.confine import scratch_folders
 from argosy.confine.crew import Crew
+from argosy.confine.program import workshop
 from argosy.confine.scratch_folders import LOCK, scratch_folder, sweep_scratch_folders
 from argosy.model.errors import LimitError
+from argosy.render.exporting import exported
 from support.crew_functions import hold_scratch_folder
 from support.deadlines import HANG_SECONDS, wait_until
+from support.file_trees import TextTree
 from support.paths import TESTS
 
 HOLD = """
@@ -83,14 +91,96 @@ def test_a_folder_is_removed_at_the_end_of_its_use(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS])
+def test_where_files_cannot_be_locked_a_folder_is_used_without_a_lock_and_never_swept(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        used = scratch_folder("argosy-tree-")
+        folder = used.__enter__()
+    (folder / "file").touch()
+    assert sweep_scratch_folders() == 0 and (folder / "file").exists()
+    used.__exit__(None, None, None)
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["open", "write", "rename"])
+def test_a_folder_that_cannot_be_made_is_not_left_behind(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert tempfile.gettempdir() == str(temporary)  # to look for it needs files
+    with monkeypatch.context() as patch:
+        patch.setattr(Path if name == "rename" else scratch_folders.os, name, refuse)
+        with pytest.raises(OSError, match="No space left"), scratch_folder("argosy-tree-"):
+            pass
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "boot", "is_swept"),
+    [("", "", True), ("", "another", True), ("another", "", True), ("another", "another", False)],
+    ids=["here", "before the last boot", "another container of this host", "another host"],
+)
+def test_a_folder_of_another_host_is_left_alone(temporary: Path, host: str, boot: str, is_swept: bool) -> None:
+    """A lock of another host on a shared file system need not be seen here. Containers of a host share its boot id."""
+    with holder() as (killed, left):
+        killed.send_signal(signal.SIGKILL)
+        killed.wait(HANG_SECONDS)
+    own_host, own_boot = (left / LOCK).read_text().splitlines()
+    (left / LOCK).write_text(f"{host or own_host}\n{boot or own_boot}\n")
+    assert sweep_scratch_folders() == is_swept and left.exists() != is_swept
+
+
+def test_a_removal_that_is_interrupted_is_finished_by_the_next_sweep(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), scratch_folder("argosy-tree-") as folder:
+        (folder / "tree").mkdir()
+        patch.setattr(shutil, "rmtree", interrupt)
+    assert folder.is_dir() and sweep_scratch_folders() == 1
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_program_that_may_write_to_its_tree_has_no_access_to_the_lock(temporary: Path) -> None:
+    with exported(TextTree({"a.txt": "a"}), writable=True) as root, workshop(root.parent) as (scratch, _):
+        (folder,) = temporary.glob("argosy-tree-*")
+        assert (folder / LOCK).stat().st_uid == folder.stat().st_uid == os.geteuid()
+        assert folder not in (Path(scratch), root) and not (Path(scratch) / LOCK).exists()
+        assert folder.stat().st_mode & 0o066 == 0
+    assert list(temporary.iterdir()) == []
+
+
 @pytest.mark.anyio
 async def test_a_render_that_times_out_leaves_no_folder(temporary: Path) -> None:
-    crew = Crew(workers=1)
+    crew, seen, ended = Crew(workers=1), list[str](), threading.Event()
+
+    def watch() -> None:
+        while not seen and not ended.wait(0.01):
+            seen.extend(path.name for path in temporary.glob("argosy-tree-*"))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
     try:
-        with pytest.raises(LimitError):
-            await crew.run(hold_scratch_folder, seconds=3.0)
+        for seconds in (1.0, 3.0, 10.0, 30.0):  # a slow machine may need longer than one of them to begin
+            with pytest.raises(LimitError):
+                await crew.run(hold_scratch_folder, seconds=seconds)
+            if seen:
+                break
     finally:
+        ended.set()
+        watching.join()
         await crew.close()
+    assert seen
     assert [name for name in os.listdir(temporary) if "argosy-tree" in name] == []
 
 
