@@ -1,7 +1,8 @@
 """Cuts off what is nested too deeply in JSON, so that one object does not make the list of its kind unreadable.
 
-In: JSON values and texts from an API server. Out: values without the content of containers below a level, and names of
-the objects that were cut. Never: recursion; a cut above that level, below which no manifest in Git reaches. Pure.
+In: JSON values and texts from an API server. Out: values with a mark for the content of containers below a level, and
+names of the objects that were cut. Never: recursion; a cut above that level, below which no manifest in Git reaches.
+Pure.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ TEXT_CUT_LEVEL: Final = 260  # more than can be written again, so that `cut_obje
 MIN_NESTED: Final = CUT_LEVEL  # fewer brackets cannot be nested deeper
 MAX_CUT_BYTES: Final = 8 * 2**20  # of a text that orjson cannot read: it is cut token by token
 MAX_TOKENS: Final = 1_000_000
+CUT_MARK: Final = "argosy.dev/not-read"  # stands for what was cut: what holds it must not be written
+_MARKS: Final = (orjson.dumps({CUT_MARK: ""}), orjson.dumps([CUT_MARK]))
 TOO_DEEP: Final = "depth limit exceeded"  # orjson reads 1024 levels
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 
@@ -38,14 +41,20 @@ def can_be_deep(content: bytes) -> bool:
 
 def cut_objects(value: Any) -> list[str]:
     """Cuts the objects of a list, or the one object of an answer, in place. Names of those that were cut."""
-    if not _is_too_deep(value):
-        return []
     items = value.get("items") if isinstance(value, dict) else None
-    objects = items if isinstance(items, list) else [value]
+    if not _is_too_deep(value if isinstance(items, list) else [[value]]):
+        return []
+    # Whether an object is cut depends on itself alone: else it would change whenever it is read in another way.
+    objects = [found for found in (items if isinstance(items, list) else [value]) if _is_too_deep([[found]])]
     names = [_name_of(found) for found in objects if isinstance(found, dict | list) and _cut(found)]
     if _is_too_deep(value):  # beside its objects
         names += [_name_of(value)] if _cut(value) else []
     return names
+
+
+def holds_cut(content: bytes) -> bool:
+    """True if a JSON text without spaces was made of an object that was cut. The mark within a string is none."""
+    return any(mark in content for mark in _MARKS)
 
 
 def _is_too_deep(value: Any) -> bool:
@@ -58,7 +67,7 @@ def _is_too_deep(value: Any) -> bool:
 
 
 def _cut(value: dict[str, Any] | list[Any]) -> bool:
-    """Empties containers at the level; their type stays. True if there were some."""
+    """Puts the mark in the place of what containers at the level hold; their type stays. True if there were some."""
     was_cut, level, containers = False, 1, [value]
     while containers:
         below: list[dict[str, Any] | list[Any]] = []
@@ -67,7 +76,7 @@ def _cut(value: dict[str, Any] | list[Any]) -> bool:
                 if level < CUT_LEVEL:
                     below.append(child)
                 elif child:
-                    container[place] = type(child)()
+                    container[place] = {CUT_MARK: ""} if isinstance(child, dict) else [CUT_MARK]
                     was_cut = True
         containers, level = below, level + 1
     return was_cut

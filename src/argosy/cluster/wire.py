@@ -29,6 +29,7 @@ from argosy.cluster.answers import MAX_ANSWER_BYTES, load_json, too_large
 from argosy.cluster.auth import Credentials, Identity
 from argosy.cluster.connection import Connection
 from argosy.cluster.contact import Contact
+from argosy.cluster.deep_json import CUT_LEVEL, holds_cut
 from argosy.cluster.proxy import is_loopback, proxy_for
 from argosy.cluster.refusals import Unavailable, Untrusted, refusal
 from argosy.cluster.sending import BEFORE_SENDING
@@ -311,10 +312,16 @@ def keep_alive(response: aiohttp.ClientResponse) -> None:
 
 
 def encoded(content: Any, key: ResourceKey | None) -> bytes:
+    """The JSON text of a request. Raises ClusterError for what is no JSON, and for what was made of a cut object."""
     try:
-        return orjson.dumps(content)
+        text = orjson.dumps(content)
     except TypeError as error:
         raise ClusterError(f"cannot be written as JSON: {error}", code=400, reason="BadRequest", key=key) from error
+    if holds_cut(text):
+        message = f"the live object is nested more than {CUT_LEVEL} levels deep, and deeper fields were not read; "
+        message += "a write from it would delete them; take the field out of ignoreDifferences, or make it flatter"
+        raise ClusterError(message, code=400, reason="BadRequest", key=key)
+    return text
 
 
 async def lines(response: aiohttp.ClientResponse, host: str) -> AsyncGenerator[bytes]:

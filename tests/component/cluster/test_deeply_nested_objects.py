@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from argosy.cluster import Cluster, PatchKind
+from argosy.cluster.answers import load_json, read_event
 from argosy.cluster.connection import Connection
-from argosy.cluster.deep_json import CUT_LEVEL, MAX_TOKENS, cut_objects, load_cut
+from argosy.cluster.deep_json import CUT_LEVEL, CUT_MARK, MAX_TOKENS, cut_objects, load_cut
 from argosy.cluster.kube import KubeCluster, connect
+from argosy.cluster.wire import encoded
 from argosy.model.errors import ClusterError, TransientError
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.cache import Cache
@@ -124,13 +126,48 @@ async def _informed(cluster: Cluster, cache: Cache) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.parametrize("levels", [230, 249, 250, 251, 252, 253, 254, 255, 1020, 1021, 1022, 1023, 1024])
+@pytest.mark.parametrize("neighbour", ["{}", nested(300), nested(2000)], ids=["flat", "deep", "deeper"])
+async def test_an_object_is_the_same_in_lists_watches_and_alone_whatever_is_beside_it(
+    levels: int, neighbour: str
+) -> None:
+    text = manifest_text("deep", nested(levels))
+    in_list = load_json(f'{{"items": [{manifest_text("other", neighbour)}, {text}]}}'.encode(), "host")["items"][1]
+    event = f'{{"type": "MODIFIED", "object": {text}}}'.encode()
+    in_watch = read_event(event, KIND, "ml", "host", is_namespaced=True)
+    assert in_watch is not None
+    assert in_list == in_watch[1] == load_json(text.encode(), "host")
+
+
+@pytest.mark.parametrize("sign", ["{}", "[]"])
+async def test_nothing_is_written_from_an_object_that_was_cut(sign: str) -> None:
+    async with cluster_with(nested(2000, sign)) as cluster:
+        live = await cluster.get(KEY)
+        assert live is not None
+        operation = {"op": "replace", "path": "/data", "value": live["data"]}
+        writes = [
+            lambda: cluster.apply(live, manager="argosy"),
+            lambda: cluster.patch(KEY, {"data": live["data"]}),
+            lambda: cluster.patch(KEY, [operation], kind_of_patch=PatchKind.JSON),
+        ]
+        for write in writes:
+            with pytest.raises(ClusterError, match="nested more than 200 levels deep") as refused:
+                await write()
+            assert refused.value.code == 400 and "would delete" in str(refused.value)
+
+
+def test_a_text_that_looks_like_the_mark_keeps_nobody_from_writing() -> None:
+    for text in (CUT_MARK, json.dumps([CUT_MARK]), json.dumps({CUT_MARK: ""}, separators=(",", ":"))):
+        assert json.loads(encoded({"data": {"a": text}}, KEY)) == {"data": {"a": text}}
+
+
 def test_nothing_that_git_can_ask_for_is_cut() -> None:
     item = json.loads(manifest_text("deep", nested(240)))
     assert cut_objects(item) == []
     deep = {"items": [json.loads(manifest_text("deep", nested(300)))]}
     assert cut_objects(deep) == ["ml/deep"]
     value, levels = deep["items"][0]["data"], 0
-    while value:
+    while "a" in value:
         value, levels = value["a"], levels + 1
     assert levels >= 150
 
