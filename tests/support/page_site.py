@@ -19,6 +19,7 @@ from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import AsOf
 from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
 from argosy.pipeline.rendering import Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.rbac import Subjects
@@ -51,6 +52,11 @@ class StillLookout:
         before = self.cache.put(manifest)
         for each in tuple(self._listeners):
             each(before, manifest)
+
+    def drop(self, key: ResourceKey) -> None:
+        before = self.cache.drop(key)
+        for listener in tuple(self._listeners):
+            listener(before, None)
 
     def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]:
         self._listeners.append(callback)

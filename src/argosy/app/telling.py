@@ -131,6 +131,8 @@ class QuotableSecrets:
             self.mask.needles.noticed(place, after)
         elif kind in SEEN and after is not None and not cluster:
             self._see(after)
+        elif kind == APPLICATION[1] and not cluster:
+            self._scopes.forget(key_of(manifest))
 
     def _concerns(self, secret: Manifest, cluster: str) -> bool:
         is_setting = not cluster and secret["metadata"].get("namespace") == self._control

@@ -97,7 +97,7 @@ def digest_source(app: Application, source: Source, settings: BuildSettings) -> 
     return hashlib.sha256(words).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class _Known:
     digest: str
     revisions: tuple[str, ...]

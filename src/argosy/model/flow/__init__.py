@@ -66,7 +66,7 @@ class Input(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Rendered:
     """What a source asks for. `inputs` are ids of all that was read, empty for what was looked for and is not there."""
 

@@ -146,6 +146,12 @@ class ApplicationMasks:
                     return True
         return False
 
+    def forget(self, key: ResourceKey) -> None:
+        """Free what is remembered of an object that is gone."""
+        self._manifests.pop(key, None)
+        if key[:2] == APPLICATION:
+            self._scopes.forget(key)
+
     def application(self, manifest: Manifest) -> Manifest:
         """Return an Application as lists tell it. The same value as long as nothing changed."""
         return self._remember(manifest, self._build(manifest), self._masked)
@@ -219,7 +225,19 @@ def build_masks(site: Site, mask: Mask) -> ApplicationMasks:
     """Return the masks of a site, with what its lookout has rendered."""
     lookout = site.lookout
     words = GitWords(lookout.renders, lambda: lookout.rules.build)
-    return ApplicationMasks(mask, lookout.cache, site.desk.control, words.find)
+    masks = ApplicationMasks(mask, lookout.cache, site.desk.control, words.find)
+
+    def forget(before: Manifest | None, after: Manifest | None) -> None:
+        if before is None or after is not None:
+            return
+        key = key_of(before)
+        masks.forget(key)
+        if key[:2] == APPLICATION:
+            words.forget(key)
+            lookout.renders.forget(key)
+
+    lookout.listen(forget)
+    return masks
 
 
 def masks_of(asked: Asked) -> ApplicationMasks:

@@ -8,7 +8,9 @@ Secret manifest, of a plug-in's output, or of a value that only the Application'
 from __future__ import annotations
 
 import re
+import sys
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -27,6 +29,10 @@ from argosy.server.doors.secret_values import in_address
 
 MAX_APPLICATIONS: Final = 1_000  # whose words are remembered
 MAX_CHARACTERS: Final = 4 << 20  # of one Application; words behind them stay hidden
+MAX_TOTAL_BYTES: Final = 64 << 20  # of all Applications together
+MAX_INLINE_CHARACTERS: Final = 64 << 10  # of values in the spec; with more of them no word is shown
+MAX_LOOKUPS: Final = 1_000  # different words that are looked for in one text; others stay hidden
+MAX_WORD_CHARACTERS: Final = 4 << 10
 MIN_INLINE_CHARACTERS: Final = 4  # of a value in the spec that keeps a longer text hidden
 SEPARATOR: Final = "\0"  # between texts: no word spans two of them
 HELM, PLUGIN, CHART_FILE = "Helm", "Plugin", "Chart.yaml"
@@ -34,39 +40,97 @@ SECRET_MANIFEST: Final = re.compile(r"""\bkind\\*["']?\s*:\s*\\*["']?Secret(?:Li
 INLINE_VALUE: Final = re.compile(r"""[^\s\0"':,=\[\]{}]+""")
 
 
-class GitText:
-    """The texts of an Application's manifests. Built when the first word is looked up; equal only to itself."""
+class TextBudget:
+    """Limits the memory of all texts together: the text that was joined first is dropped first. May be used by several
+    threads."""
 
-    def __init__(self, rendered: tuple[Rendered, ...], inline: str) -> None:
-        self._rendered, self._inline = rendered, inline
+    def __init__(self, max_bytes: int | None = None) -> None:
+        self._max_bytes = MAX_TOTAL_BYTES if max_bytes is None else max_bytes
+        self._sizes: OrderedDict[GitText, int] = OrderedDict()  # the oldest one first
+        self._lock = threading.Lock()
+        self.used_bytes = 0
+
+    def add(self, text: GitText, size: int) -> None:
+        with self._lock:
+            self._sizes[text] = size
+            self.used_bytes += size
+            while self.used_bytes > self._max_bytes:
+                oldest, freed = self._sizes.popitem(last=False)
+                self.used_bytes -= freed
+                oldest.drop()
+
+    def remove(self, text: GitText) -> None:
+        with self._lock:
+            self.used_bytes -= self._sizes.pop(text, 0)
+
+
+class GitText:
+    """The texts of an Application's manifests. Joined when the first word is looked up; equal only to itself.
+
+    Each word is looked for once, and at most MAX_LOOKUPS words are: whatever a tenant writes, the work is limited.
+    """
+
+    def __init__(self, rendered: tuple[Rendered, ...], inline: str, budget: TextBudget | None = None) -> None:
+        self._rendered = rendered  # until it is joined
+        self._sources = tuple(map(weakref.ref, rendered))
+        self._inline, self._budget = inline, budget or TextBudget()
+        values = INLINE_VALUE.findall(inline) if len(inline) <= MAX_INLINE_CHARACTERS else ()
+        self._inline_values = tuple({value for value in values if len(value) >= MIN_INLINE_CHARACTERS})
         self._texts: tuple[str, str] | None = None  # of files, and of charts
+        self._answers: dict[str, bool] = {}
+        self._lock = threading.Lock()
+        self.is_dropped = len(inline) > MAX_INLINE_CHARACTERS  # no word of it is shown
 
     def __contains__(self, word: object) -> bool:
-        if not isinstance(word, str):
+        if not isinstance(word, str) or self.is_dropped:
             return False
-        if self._texts is None:
-            self._texts = _join_texts(self._rendered)
-        files, charts = self._texts
+        answer = self._answers.get(word)
+        if answer is None:
+            if len(self._answers) >= MAX_LOOKUPS or len(word) > MAX_WORD_CHARACTERS:
+                return False
+            answer = self._look_up(word)
+            if not self.is_dropped:
+                self._answers[word] = answer
+        return answer
+
+    def _look_up(self, word: str) -> bool:
+        files, charts = self._join()
         # a chart can generate a random password: that does not stand in Git, and nobody can guess it
         if word not in files and not (word in charts and is_guessable(word.encode("utf-8", "replace"))):
             return False
         return not self._is_inline(word)
 
+    def _join(self) -> tuple[str, str]:
+        with self._lock:
+            texts = self._texts
+            if texts is not None:
+                return texts
+            texts = self._texts = _join_texts(self._rendered)
+            self._rendered = ()
+        self._budget.add(self, sum(map(sys.getsizeof, texts)))
+        return texts
+
     def is_of(self, rendered: tuple[Rendered, ...], inline: str) -> bool:
-        same = len(rendered) == len(self._rendered) and all(map(_is_same, rendered, self._rendered))
-        return same and inline == self._inline
+        return not self.is_dropped and _are_same(self._sources, rendered) and inline == self._inline
+
+    def drop(self) -> None:
+        """Free the memory. From now on no word counts, whoever still holds the value."""
+        self.is_dropped = True
+        self._rendered, self._texts, self._answers = (), ("", ""), {}
+
+    def release(self) -> None:
+        """Drop the text, and leave its place in the budget to others."""
+        self._budget.remove(self)
+        self.drop()
 
     def _is_inline(self, word: str) -> bool:
         """True if the word may come from values in the Application's spec, which are in the cluster and not in Git."""
-        if word in self._inline:
-            return True
-        values = (match[0] for match in INLINE_VALUE.finditer(self._inline))
-        return any(len(value) >= MIN_INLINE_CHARACTERS and value in word for value in values)
+        return word in self._inline or any(value in word for value in self._inline_values)
 
 
 class _Entry(NamedTuple):
     application: Manifest
-    remembered: tuple[object, ...]  # by the renders
+    remembered: tuple[Callable[[], object], ...]  # by the renders, which alone keep it in memory
     digests: tuple[str, ...]
     revisions: tuple[str, ...]
     text: GitText | None
@@ -76,7 +140,7 @@ class GitWords:
     """May be used by several threads: each line of a log needs a scope."""
 
     def __init__(self, renders: Renders, settings: Callable[[], BuildSettings]) -> None:
-        self._renders, self._settings = renders, settings
+        self._renders, self._settings, self._budget = renders, settings, TextBudget()
         self._entries: OrderedDict[ResourceKey, _Entry] = OrderedDict()  # the least recently used one first
         self._lock = threading.Lock()
 
@@ -89,15 +153,27 @@ class GitWords:
         if entry is None and not any(remembered):
             return None
         if entry is None or entry.application is not application or not _are_same(entry.remembered, remembered):
-            entry = self._build(application, remembered, entry)
+            last, entry = entry, self._build(application, remembered, entry)
             with self._lock:
                 self._entries[key] = entry
                 self._entries.move_to_end(key)
+                unused = [] if last is None or last.text is entry.text else [last]
                 while len(self._entries) > MAX_APPLICATIONS:
-                    self._entries.popitem(last=False)
+                    unused.append(self._entries.popitem(last=False)[1])
+            for old in unused:
+                if old.text is not None:
+                    old.text.release()
         return entry.text
 
-    def _build(self, application: Manifest, remembered: tuple[object, ...], last: _Entry | None) -> _Entry:
+    def forget(self, key: ResourceKey) -> None:
+        """Free the words of an Application that is gone."""
+        with self._lock:
+            entry = self._entries.pop(key, None)
+        if entry is not None and entry.text is not None:
+            entry.text.release()
+
+    def _build(self, application: Manifest, found: tuple[object, ...], last: _Entry | None) -> _Entry:
+        remembered = tuple(map(_refer_to, found))
         try:
             app = read_application(application)
         except ArgosyError:
@@ -109,7 +185,7 @@ class GitWords:
             if rendered is not None:
                 inline = SEPARATOR.join(_inline_texts(mapping(application.get("spec"))))
                 is_known = last is not None and last.text is not None and last.text.is_of(rendered, inline)
-                text = last.text if last is not None and is_known else GitText(rendered, inline)
+                text = last.text if last is not None and is_known else GitText(rendered, inline, self._budget)
                 return _Entry(application, remembered, digests, revisions, text)
         # a preview of another revision took the place of the render; or a new commit waits to be delivered
         if last is not None and last.digests == digests and is_delivered(application, last.revisions):
@@ -196,9 +272,10 @@ def _texts(value: Any, *, has_names: bool = True) -> Iterator[str]:
         yield str(value)
 
 
-def _is_same(one: object, other: object) -> bool:
-    return one is other
+def _refer_to(value: object) -> Callable[[], object]:
+    return (lambda: None) if value is None else weakref.ref(value)
 
 
-def _are_same(one: Sequence[object], other: Sequence[object]) -> bool:
-    return len(one) == len(other) and all(map(_is_same, one, other))
+def _are_same(references: Sequence[Callable[[], object]], values: Sequence[object]) -> bool:
+    pairs = zip(references, values, strict=False)
+    return len(references) == len(values) and all(reference() is value for reference, value in pairs)

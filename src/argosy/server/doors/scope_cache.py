@@ -48,6 +48,11 @@ class ScopeCache:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def forget(self, key: ResourceKey) -> None:
+        """Free the scope of an Application that is gone."""
+        with self._lock:
+            self._entries.pop(key, None)
+
     def get(
         self,
         application: Manifest,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import gc
+import html
 import json
+import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -324,3 +327,111 @@ async def test_the_number_of_applications_whose_words_are_remembered_has_a_limit
         found = words.find(app(name))
         assert found is not None and VALUE in found
     assert len(words._entries) == 3
+
+
+# -- limits: no tenant can stall the server, or fill its memory ------------------------------------------------------
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Words that were looked for in a whole text."""
+    words: list[str] = []
+
+    class Scanned(str):
+        def __contains__(self, word: object) -> bool:
+            words.append(str(word))
+            return super().__contains__(word)  # type: ignore[operator]
+
+    join = git_words._join_texts
+    monkeypatch.setattr(git_words, "_join_texts", lambda rendered: (Scanned(join(rendered)[0]), join(rendered)[1]))
+    return words
+
+
+async def test_a_word_is_looked_for_once_however_often_it_is_told(scans: list[str]) -> None:
+    place = Place(project("web"), app(), secret("web"), secret("web", "not-in-git-at-all"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    for _ in range(20):
+        assert place.told() == TOLD
+        assert place.told(text="with not-in-git-at-all") == "with ++++++++"
+    assert sorted(scans) == [VALUE, "not-in-git-at-all"]
+
+
+def test_words_beyond_the_limit_of_lookups_stay_hidden(scans: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_words, "MAX_LOOKUPS", 5)
+    text = git_words.GitText((rendered("Directory", f"{VALUE} word-9"),), "")
+    assert VALUE in text
+    for number in range(9):
+        assert f"word-{number}" not in text
+    assert VALUE in text and "word-9" not in text
+    assert len(scans) == 5
+    assert "x" * (git_words.MAX_WORD_CHARACTERS + 1) not in text and len(scans) == 5
+
+
+def test_values_of_the_spec_are_split_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    splits: list[int] = []
+
+    class Pattern:
+        def findall(self, text: str) -> list[str]:
+            splits.append(len(text))
+            return text.split()
+
+        finditer = findall
+
+    monkeypatch.setattr(git_words, "INLINE_VALUE", Pattern())
+    text = git_words.GitText((rendered("Directory", f"{VALUE} grey-lagoon red-lagoon"),), "hunter22x other")
+    assert all(word in text for word in (VALUE, "grey-lagoon", "red-lagoon"))
+    assert splits == [15]
+
+
+def test_no_word_is_shown_if_the_spec_has_too_many_values(scans: list[str]) -> None:
+    inline = "x " * (git_words.MAX_INLINE_CHARACTERS // 2)
+    assert VALUE in git_words.GitText((rendered("Directory", VALUE),), inline)
+    assert VALUE not in git_words.GitText((rendered("Directory", VALUE),), inline + "y")
+    assert len(scans) == 1
+
+
+def test_all_texts_together_have_one_limit_of_memory() -> None:
+    budget = git_words.TextBudget(25_000)
+    texts = [git_words.GitText((rendered("Directory", f"{VALUE} {'x' * 9_000}"),), "", budget) for _ in range(5)]
+    for text in texts:
+        assert VALUE in text
+        assert budget.used_bytes <= 25_000
+    assert [text.is_dropped for text in texts] == [True, True, True, False, False]
+    assert [VALUE in text for text in texts] == [False, False, False, True, True]
+    texts[-1].release()
+    assert 9_000 < budget.used_bytes < 10_000
+
+
+def test_renders_are_released_once_they_are_joined() -> None:
+    made = rendered("Directory", VALUE)
+    reference = weakref.ref(made)
+    text = git_words.GitText((made,), "")
+    assert text.is_of((made,), "") and VALUE in text and text.is_of((made,), "")
+    del made
+    gc.collect()
+    assert reference() is None and VALUE in text
+
+
+async def test_a_text_that_was_dropped_is_built_again_when_the_application_changes() -> None:
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    words = git_words.GitWords(place.renders, BuildSettings)
+    first = words.find(app())
+    assert first is not None and VALUE in first
+    first.drop()
+    second = words.find(app())
+    assert second is not None and second is not first and VALUE in second
+
+
+async def test_nothing_is_kept_of_an_application_that_is_gone() -> None:
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert place.told() == TOLD
+    place.masks.application(app())
+    git = place.masks.scope(CONTROL, "shop").git
+    assert git is not None and VALUE in git
+    key = read_application(app()).key
+    place.lookout.drop(key)
+    assert VALUE not in git
+    assert len(place.masks._scopes) == 0 and len(place.masks._manifests) == 0
+    assert not any(place.renders.peek(key, 1))
