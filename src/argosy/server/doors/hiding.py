@@ -150,7 +150,10 @@ class Mask:
             return not self._is_public(needle)
         origins = self.needles.list_origins(needle, scope.namespaces)
         quotable = [origin for origin in origins if origin is None or scope.covers(origin, needle)]
-        return bool(quotable) and not self._is_public(needle) and not scope.shows_in_git(quotable, needle)
+        if not quotable or self._is_public(needle):
+            return False
+        # a chart may encode a value of the Application's spec, which does not stand in Git
+        return not (self.needles.is_plain_spelling(needle) and scope.shows_in_git(quotable, needle))
 
     def _is_public(self, needle: bytes) -> bool:
         text = needle.decode("utf-8", "replace")

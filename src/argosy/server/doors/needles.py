@@ -6,6 +6,7 @@ change; keeps a long value: of that it keeps a few bytes of each block, and look
 
 from __future__ import annotations
 
+import base64
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
-from argosy.server.doors.provenance import SecretOrigin
+from argosy.server.doors.provenance import SecretOrigin, unescape
 from argosy.server.doors.secret_forms import forms
 from argosy.server.doors.secret_values import Long, values
 
@@ -128,6 +129,13 @@ class Needles:
                 return []
             owners = self._owners[needle]
             return owners.select(namespaces) if isinstance(owners, _Owners) else [owners]
+
+    def is_plain_spelling(self, needle: bytes) -> bool:
+        """True if a needle is a value as it is, or escaped. Only of a value itself the base64 form is a needle, too."""
+        text = needle.decode("utf-8", "replace")
+        encoded = {base64.b64encode(spelling.encode("utf-8", "replace")) for spelling in (text, unescape(text))}
+        with self._lock:
+            return not encoded.isdisjoint(self._owners.keys())
 
     def version(self, namespaces: Iterable[str]) -> int:
         """Return a number that grows whenever a value changes that a scope of these namespaces may cover."""

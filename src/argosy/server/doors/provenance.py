@@ -89,7 +89,7 @@ class SecretScope:
             if origin is None or origin.project or origin.is_installation or origin.namespace not in self.readable:
                 return False
         text = form.decode("utf-8", "replace")
-        return any(spelling in self.git for spelling in dict.fromkeys((text, _unescaped(text))))
+        return any(spelling in self.git for spelling in dict.fromkeys((text, unescape(text))))
 
 
 INSTALLATION: Final = SecretScope()
@@ -159,14 +159,14 @@ def _may_deliver(project: Project, destination: Destination) -> bool:
 def is_guessable(form: bytes) -> bool:
     """True if a value is so short, or of so few characters, that somebody could find it by trying."""
     text = form.decode("utf-8", "replace")
-    spellings = [text, unquote(text), _unescaped(text)]
+    spellings = [text, unquote(text), unescape(text)]
     for decode in (bytes.fromhex, base64.b64decode, base64.urlsafe_b64decode):
         with suppress(ValueError, binascii.Error):
             spellings += _printable_texts(decode(text))
     return any(map(_is_short_or_plain, spellings))
 
 
-def _unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Without the escapes of HTML, JSON and YAML, however often it was escaped."""
     for _ in range(MAX_ESCAPES):
         text = ESCAPE.sub(_escaped_character, html.unescape(text))

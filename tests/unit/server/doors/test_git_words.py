@@ -435,3 +435,31 @@ async def test_nothing_is_kept_of_an_application_that_is_gone() -> None:
     assert VALUE not in git
     assert len(place.masks._scopes) == 0 and len(place.masks._manifests) == 0
     assert not any(place.renders.peek(key, 1))
+
+
+# -- encoded values --------------------------------------------------------------------------------------------------
+
+
+ENCODED = {
+    "base64": base64.b64encode(b"hunter22x").decode(),
+    "base64 with a newline": base64.b64encode(b"hunter22x\n").decode(),
+    "hexadecimal": b"hunter22x".hex(),
+    "percent": "hunter%2022%2Fx",
+}
+
+
+@pytest.mark.parametrize("case", ENCODED)
+async def test_an_encoded_value_is_never_a_word_in_git(case: str) -> None:
+    """A chart may encode a value of the spec: `{{ .Values.password | b64enc }}`."""
+    value = "hunter 22/x" if case == "percent" else "hunter22x"
+    place = Place(project("web"), app(), secret("web", value))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, f"'{ENCODED[case]}'")})
+    assert place.told(text=f"of {ENCODED[case]} and") == "of ++++++++ and"
+
+
+@pytest.mark.parametrize("value", ["aHVudGVyMjJ4", "deadbeef01", "hunter22", 'say "lagoon"', "tom&jerry-1"])
+async def test_a_word_that_only_looks_encoded_or_is_escaped_is_shown(value: str) -> None:
+    place = Place(project("web"), app(), secret("web", value))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, f"'{value}'")})
+    for text in (value, json.dumps(value), html.escape(value)):
+        assert place.told(text=f"of {text} and") == f"of {text} and"
