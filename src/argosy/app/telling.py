@@ -113,7 +113,7 @@ class QuotableSecrets:
 
         self._scopes = ScopeCache(has_remote_secrets=True)
         self._control, self._is_tracked, self._find = control_namespace, is_tracked, find
-        self._public = Public()
+        self._public = Public(control=control_namespace)
         self._projects: dict[ResourceKey, str] = {}  # of what is declared for one project alone
         self.mask = Mask(lambda: (), self._public, self._find_origin)
         self.mask.find_line_scope = self._find_line_scope

@@ -12,7 +12,7 @@ import html
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 import orjson
@@ -46,7 +46,7 @@ class Mask:
     def __init__(
         self,
         secrets: Callable[[], Iterable[Manifest]],
-        public: Container[object] | None = None,
+        public: Public | None = None,
         origins: Callable[[ResourceKey], SecretOrigin | None] = lambda key: None,
     ) -> None:
         self.needles = Needles(secrets, origins)
@@ -145,21 +145,22 @@ class Mask:
 
     def _is_hidden(self, needle: bytes) -> bool:
         """True if one of those whose value it is may be quoted here, and the value is not public here."""
-        scope = self.scope
+        scope, text = self.scope, needle.decode("utf-8", "replace")
+        spellings = (text, html.unescape(text)) if "&" in text else (text,)
         if scope is None:
-            return not self._is_public(needle)
+            return not any(spelling in self._public for spelling in spellings)
         origins = self.needles.list_origins(needle, scope.namespaces)
         quotable = [origin for origin in origins if origin is None or scope.covers(origin, needle)]
-        if not quotable or self._is_public(needle):
+        if not quotable:
+            return False
+        if any(spelling in scope.words or self._public.is_everywhere(spelling) for spelling in spellings):
+            return False
+        if not scope.can_read(quotable):
+            return True
+        if any(self._public.is_name_in(spelling, scope.readable) for spelling in spellings):
             return False
         # a chart may encode a value of the Application's spec, which does not stand in Git
-        return not (self.needles.is_plain_spelling(needle) and scope.shows_in_git(quotable, needle))
-
-    def _is_public(self, needle: bytes) -> bool:
-        text = needle.decode("utf-8", "replace")
-        spellings = (text, html.unescape(text)) if "&" in text else (text,)
-        words = self.scope.words if self.scope else ""
-        return any(each in self._public or each in words for each in spellings)
+        return not (self.needles.is_plain_spelling(needle) and scope.shows_in_git(needle))
 
 
 class _Leaves:
@@ -242,8 +243,9 @@ class Looks(Protocol):
 
 
 def mask_of(lookout: Looks, control: str = "") -> Mask:
-    """By the Secrets that the lookout sees. Names of objects are none: a host that a Secret names is a Service, too."""
-    cache, public, projects = lookout.cache, Public(), dict[ResourceKey, str]()
+    """By the Secrets that the lookout sees. Names of objects are public in their namespace: a host that a Secret names
+    is a Service, too."""
+    cache, public, projects = lookout.cache, Public(control=control), dict[ResourceKey, str]()
 
     def origin(key: ResourceKey) -> SecretOrigin | None:
         project = projects.get(key)

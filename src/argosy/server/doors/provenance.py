@@ -67,7 +67,7 @@ class SecretScope:
 
     has_guessable: bool = False  # of the installation: in what no tenant writes
     git: Container[str] | None = field(default=None, repr=False)  # words in the Application's manifests in Git
-    readable: frozenset[str] = frozenset()  # namespaces whose Secrets the writers of that Git can read anyway
+    readable: frozenset[str] = frozenset()  # namespaces whose Secrets the writers of its Git can read anyway
 
     def covers(self, origin: SecretOrigin, form: bytes) -> bool:
         """True if a value of that origin is hidden; `form` is how it is spelled."""
@@ -77,17 +77,24 @@ class SecretScope:
             return origin.project == self.project or (not self.project and self.has_guessable)
         return origin.is_installation and (self.has_guessable or not is_guessable(form))
 
-    def shows_in_git(self, origins: Iterable[SecretOrigin | None], form: bytes) -> bool:
-        """True if a value is public because it stands in the Application's Git.
+    def can_read(self, origins: Iterable[SecretOrigin | None]) -> bool:
+        """True if all origins of a value are Secrets that those who write the Application's Git can read anyway.
 
-        All origins of the value must be Secrets that the writers of that Git can read anyway. Otherwise somebody could
-        write guesses there, and would learn from a mask that disappears which one is right.
+        Only then words in that Git, and names of objects, may unmask it. Otherwise somebody could write guesses there,
+        and would learn from a mask that disappears which one is right.
         """
-        if self.git is None or not self.readable:
+        return bool(self.readable) and all(
+            origin is not None
+            and not origin.project
+            and not origin.is_installation
+            and origin.namespace in self.readable
+            for origin in origins
+        )
+
+    def shows_in_git(self, form: bytes) -> bool:
+        """True if a value stands in the Application's Git. It counts only if `can_read` is true for its origins."""
+        if self.git is None:
             return False
-        for origin in origins:
-            if origin is None or origin.project or origin.is_installation or origin.namespace not in self.readable:
-                return False
         text = form.decode("utf-8", "replace")
         return any(spelling in self.git for spelling in dict.fromkeys((text, unescape(text))))
 
@@ -129,7 +136,7 @@ def build_scope(
                 for name in namespaces
                 if name in delivered or _may_deliver(rules, destination._replace(namespace=name)) or is_delivered(name)
             }
-            if git is not None and destination.is_here:
+            if destination.is_here and not has_remote_secrets:  # namespaces of other clusters have the same names
                 readable = _readable_namespaces(application, rules, namespaces, control)
     words = "\n".join(dict.fromkeys(_public_words(application)))
     name = str(spec.get("project") or "default")

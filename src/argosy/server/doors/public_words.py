@@ -17,6 +17,9 @@ from argosy.report.wire import mapping, mappings
 
 ALWAYS: Final = ("argoproj.io/v1alpha1", "https://kubernetes.default.svc", "application/json", LAST_APPLIED)
 
+EVERYWHERE: Final = ""  # instead of a namespace
+ALL_NAMESPACES: Final = frozenset({EVERYWHERE})
+
 
 @cache
 def shipped() -> str:
@@ -43,28 +46,63 @@ def addresses(application: Mapping[str, Any]) -> list[str]:
 
 
 class Public:
-    """Grows with what is seen: a name that was public once is no secret later."""
+    """Names and addresses of live objects, by namespace. They stay public when the objects go.
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self.names = set(names)
+    Tenants choose names: a name of one namespace must unmask nothing of another. Public everywhere are only names that
+    tenants do not choose: of kinds, of objects without a namespace, and of projects. Names of Namespaces are not among
+    them, because many projects let tenants create some.
+    """
+
+    def __init__(self, names: Iterable[str] = (), control: str = "") -> None:
+        """`names` are public everywhere; `control` is the control namespace."""
+        self._control = control
+        self._namespaces: dict[str, str | set[str]] = dict.fromkeys(names, EVERYWHERE)  # by name
         self._addresses: set[str] = set()
 
     def see(self, manifest: Mapping[str, Any]) -> None:
-        metadata = mapping(manifest.get("metadata"))
-        self.names.update(str(metadata[each]) for each in ("name", "namespace") if metadata.get(each))
-        self.names.add(str(manifest.get("kind") or ""))
-        if manifest.get("kind") == "Pod":
-            self.names.update(_container_names(mapping(manifest.get("spec"))))
-        if manifest.get("kind") == "Application":
-            self._addresses.update(each for each in addresses(manifest) if _is_plain(each))
+        metadata, kind = mapping(manifest.get("metadata")), str(manifest.get("kind") or "")
+        name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
+        self._add(kind, EVERYWHERE)
+        if kind == "Namespace":
+            namespace = name
+        self._add(namespace, namespace)
+        is_project = kind == "AppProject" and namespace == self._control
+        self._add(name, EVERYWHERE if is_project else namespace)
+        if kind == "Pod":
+            for container in _container_names(mapping(manifest.get("spec"))):
+                self._add(container, namespace)
+        if kind == "Application":
+            self._addresses.update(address for address in addresses(manifest) if _is_plain(address))
+
+    def _add(self, name: str, namespace: str) -> None:
+        known = self._namespaces.get(name)
+        if not name or known == namespace:
+            return
+        if known is None:
+            self._namespaces[name] = namespace
+        elif isinstance(known, str):
+            self._namespaces[name] = {known, namespace}
+        else:
+            known.add(namespace)
+
+    def is_everywhere(self, text: str) -> bool:
+        """True if the text is public in whatever is told."""
+        return self.is_name_in(text, ALL_NAMESPACES) or is_shipped(text)
+
+    def is_name_in(self, text: str, namespaces: frozenset[str]) -> bool:
+        """True if the text is a name in one of the namespaces."""
+        known = self._namespaces.get(text)
+        if known is None or isinstance(known, str):
+            return known in namespaces
+        return not namespaces.isdisjoint(known)
 
     def __contains__(self, text: object) -> bool:
-        """Also the beginning of an address: of all repositories on a host."""
+        """True if the text is public anywhere. Also the beginning of an address: of all repositories on a host."""
         if not isinstance(text, str):
             return False
-        if text in self.names or is_shipped(text):
+        if text in self._namespaces or is_shipped(text):
             return True
-        return "://" in text and any(each.startswith(text) for each in self._addresses)
+        return "://" in text and any(address.startswith(text) for address in self._addresses)
 
 
 def _container_names(spec: Mapping[str, Any]) -> Iterator[str]:
