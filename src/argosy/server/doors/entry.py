@@ -189,7 +189,7 @@ class _Visit:
         asked = self.asked = await permission.permitted(route, asked)
         if marks.writes(route):
             await marks.check(asked, is_form=not route.is_api)
-        if marks.writes_text(route):
+        if marks.writes_text(route) or marks.reads_other_revision(route, asked):
             self.entry.write_rate.check(caller.name, asked.thing.partition("/")[0])
         self.is_answered = True
         with on_behalf_of(_tenant(asked)):

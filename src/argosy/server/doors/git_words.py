@@ -236,6 +236,8 @@ def _join_texts(rendered: Sequence[Rendered]) -> tuple[str, str]:
     for part in rendered:
         if part.tool == PLUGIN:
             continue  # it may have put Secrets from elsewhere in place of placeholders
+        if any(_is_elsewhere(read.place) for read in part.inputs):
+            continue  # others than the writers of the source may have chosen its words
         has_chart = part.tool == HELM or any(read.path.rpartition("/")[2] == CHART_FILE for read in part.inputs)
         for text in (text for manifest in part.manifests for text in manifest_texts(manifest)):
             left -= len(text) + 1
@@ -243,6 +245,11 @@ def _join_texts(rendered: Sequence[Rendered]) -> tuple[str, str]:
                 break
             (charts if has_chart else files).append(text)
     return SEPARATOR.join(files), SEPARATOR.join(charts)
+
+
+def _is_elsewhere(place: str) -> bool:
+    """True for value files of another source (`$values/prod.yaml`) and for remote bases."""
+    return place.startswith("$") or "/" in place
 
 
 def manifest_texts(manifest: Manifest) -> Iterator[str]:

@@ -24,7 +24,7 @@ MOST_STRANGERS: Final = 150  # who want to sign in, or push
 MOST_OF_A_PEER: Final = 64  # of them, by their address
 MOST_STREAMS: Final = 1000
 MOST_STREAMS_EACH: Final = 100
-MAX_WRITES: Final = 600  # of text, by one account into one project
+MAX_WRITES: Final = 600  # of text, and previews of other revisions, by one account in one project
 WRITES_WINDOW_SECONDS: Final = 300.0
 SECONDS: Final = 60.0  # until an answer begins
 STRANGERS_SECONDS: Final = 5.0  # in which what somebody without a session sends must be there
@@ -131,8 +131,8 @@ class Turnstile:
 class WriteRate:
     """How often an account may write text into the Applications of a project.
 
-    Whoever may write into an Application may compare what is masked in it with what they wrote: that is the only way
-    that is left to guess at its Secrets, and it is slow.
+    Whoever may write into an Application may compare what is masked in it with what they wrote, and so guess at its
+    Secrets slowly. A preview of another revision counts as a write. Pushes to Git do not pass here.
     """
 
     def __init__(self, most: int = MAX_WRITES, clock: Callable[[], float] = time.monotonic) -> None:
@@ -151,7 +151,8 @@ class WriteRate:
             minutes = WRITES_WINDOW_SECONDS / 60
             told = f"{account} wrote {self._most} times into project {project!r} within {minutes:g} minutes"
             seconds = math.ceil(times[0] + WRITES_WINDOW_SECONDS - now)
-            raise TooMuch(429, f"{told}; try again in {seconds} s", retry_after=seconds)
+            previews = "previews of other revisions count as writes"
+            raise TooMuch(429, f"{told}; try again in {seconds} s; {previews}", retry_after=seconds)
         times.append(now)
 
 

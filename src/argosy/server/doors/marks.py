@@ -12,7 +12,9 @@ from typing import Any, Final
 import orjson
 
 from argosy.compare.masks import SHORTEST
+from argosy.model.application import Application
 from argosy.model.errors import UserError
+from argosy.report.wire import mapping, mappings
 from argosy.server.asked import Asked
 from argosy.server.routes import Filtered, May, Route
 
@@ -35,6 +37,25 @@ def writes_text(route: Route) -> bool:
     if not route.changes or not isinstance(needs, May) or needs.resource not in ("applications", "applicationsets"):
         return False
     return needs.action.partition("/")[0] in ("create", "update", "sync", "override", "action")
+
+
+def reads_other_revision(route: Route, asked: Asked) -> bool:
+    """True if a question is about a revision that is not the Application's own: not its branch, and never compared or
+    delivered. Whoever can push a branch may write guesses there, and look at what is masked."""
+    needs = route.needs
+    if route.changes or not isinstance(needs, May) or needs.resource != "applications":
+        return False
+    revisions = [asked.values.get("revision", ""), *asked.query.all("revision"), *asked.query.all("revisions")]
+    own = {"", *_own_revisions(asked.subject)} if isinstance(asked.subject, Application) else {""}
+    return any(revision.strip() not in own for revision in revisions)
+
+
+def _own_revisions(app: Application) -> Iterator[str]:
+    yield from (source.ref or "HEAD" for source in app.sources)
+    for place in (mapping(app.status.get("sync")), *mappings(app.status.get("history"))):
+        several = place.get("revisions")
+        yield str(place.get("revision") or "")
+        yield from map(str, several if isinstance(several, list) else ())
 
 
 def stores_document(route: Route) -> bool:

@@ -8,6 +8,7 @@ import html
 import json
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -268,6 +269,15 @@ def test_words_count_as_far_as_the_tool_takes_them_from_git(
     """A chart may generate passwords, and a plug-in may put them in from elsewhere."""
     text = git_words.GitText((rendered(tool, f"{VALUE} {RANDOM}", *files),), "")
     assert (VALUE in text, RANDOM in text) == (guessable, random)
+
+
+@pytest.mark.parametrize("place", ["$values", "https://git.example.com/bases@main"])
+def test_a_source_that_reads_files_of_another_repository_has_no_words(place: str) -> None:
+    """The writers of value files or of a remote base may be others than those of the source."""
+    part = rendered("Helm", VALUE, "chart/Chart.yaml")
+    assert VALUE in git_words.GitText((part,), "")
+    values = {**part.inputs, Input(place, "prod.yaml"): "2"}
+    assert VALUE not in git_words.GitText((replace(part, inputs=values),), "")
 
 
 @pytest.mark.parametrize("word", ["hunter22x", "admin:hunter22x", "of hunter22x and"])

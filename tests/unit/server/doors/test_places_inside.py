@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from argosy.model.application import read_application
 from argosy.server.answers import Json
 from argosy.server.asked import Asked
 from argosy.server.doors import limits
@@ -131,3 +132,48 @@ async def test_who_writes_text_into_applications_is_slowed_down_and_who_reads_is
     headers = {**JSON, "Authorization": "Bearer ann"}
     got = [await ask(entry, "POST", "/api/v1/applications/web", headers, b"{}") for _ in range(3)]
     assert [each.code for each in got] == codes
+
+
+@pytest.mark.parametrize(
+    ("query", "codes"),
+    [
+        ("", [200, 200, 200]),
+        ("?revision=main", [200, 200, 200]),
+        (f"?revision={'1' * 40}", [200, 200, 200]),
+        (f"?revision={'2' * 40}", [200, 200, 200]),
+        ("?revision=%20", [200, 200, 200]),
+        ("?revision=guesses", [200, 200, 429]),
+        ("?revision=main&revision=guesses", [200, 200, 429]),
+        ("?revisions=main&revisions=guesses", [200, 200, 429]),
+    ],
+)
+async def test_who_previews_other_revisions_of_an_application_is_slowed_down(query: str, codes: list[int]) -> None:
+    """Whoever can push a branch could write guesses there, and look at what is masked."""
+    source = {"repoURL": "https://git.example.com/r", "path": "app", "targetRevision": "main"}
+    status = {"sync": {"revision": "1" * 40}, "history": [{"id": 1, "revision": "2" * 40}]}
+    manifest = {"metadata": {"name": "web", "namespace": "argocd"}, "spec": {"source": source}, "status": status}
+
+    async def found(asked: Asked) -> Found:
+        return Found(read_application(manifest), "ml/web")
+
+    names = ("revision", "revisions")
+    routes = [Route("GET", "/api/v1/applications/web", May("applications", "get", found), told, query=names)]
+    routes.append(Route("GET", "/api/v1/other", SignedIn(), told, query=names))
+    entry = Entry(a_site([], KnownPeople({"ann": anything})), routes)
+    entry.write_rate = limits.WriteRate(most=2)
+    headers = {"Authorization": "Bearer ann"}
+    got = [await ask(entry, "GET", f"/api/v1/applications/web{query}", headers) for _ in range(3)]
+    assert [answer.code for answer in got] == codes
+    assert (await ask(entry, "GET", f"/api/v1/other{query}", headers)).code == 200
+
+
+async def test_who_reads_commits_that_were_never_compared_is_slowed_down() -> None:
+    async def found(asked: Asked) -> Found:
+        return Found(None, "ml/web")
+
+    route = Route("GET", "/api/v1/applications/web/{revision}", May("applications", "get", found), told)
+    entry = Entry(a_site([], KnownPeople({"ann": anything})), [route])
+    entry.write_rate = limits.WriteRate(most=2)
+    headers = {"Authorization": "Bearer ann"}
+    got = [await ask(entry, "GET", f"/api/v1/applications/web/{number}234567", headers) for number in range(3)]
+    assert [answer.code for answer in got] == [200, 200, 429]
