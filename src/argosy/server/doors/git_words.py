@@ -51,8 +51,9 @@ class TextBudget:
         self.used_bytes = 0
 
     def add(self, text: GitText, size: int) -> None:
+        """Count memory that a text takes from now on."""
         with self._lock:
-            self._sizes[text] = size
+            self._sizes[text] = self._sizes.get(text, 0) + size
             self.used_bytes += size
             while self.used_bytes > self._max_bytes:
                 oldest, freed = self._sizes.popitem(last=False)
@@ -73,13 +74,17 @@ class GitText:
     def __init__(self, rendered: tuple[Rendered, ...], inline: str, budget: TextBudget | None = None) -> None:
         self._rendered = rendered  # until it is joined
         self._sources = tuple(map(weakref.ref, rendered))
-        self._inline, self._budget = inline, budget or TextBudget()
-        values = INLINE_VALUE.findall(inline) if len(inline) <= MAX_INLINE_CHARACTERS else ()
-        self._inline_values = tuple({value for value in values if len(value) >= MIN_INLINE_CHARACTERS})
+        self._inline, self._inline_values = inline, tuple[str, ...]()
+        self._budget = TextBudget() if budget is None else budget
         self._texts: tuple[str, str] | None = None  # of files, and of charts
         self._answers: dict[str, bool] = {}
         self._lock = threading.Lock()
-        self.is_dropped = len(inline) > MAX_INLINE_CHARACTERS  # no word of it is shown
+        self.is_dropped = False  # if so, no word of it is shown
+        if len(inline) > MAX_INLINE_CHARACTERS:
+            self.drop()
+        else:
+            values = set(INLINE_VALUE.findall(inline))
+            self._inline_values = tuple(value for value in values if len(value) >= MIN_INLINE_CHARACTERS)
 
     def __contains__(self, word: object) -> bool:
         if not isinstance(word, str) or self.is_dropped:
@@ -89,8 +94,10 @@ class GitText:
             if len(self._answers) >= MAX_LOOKUPS or len(word) > MAX_WORD_CHARACTERS:
                 return False
             answer = self._look_up(word)
-            if not self.is_dropped:
-                self._answers[word] = answer
+            if self.is_dropped:  # meanwhile, by another thread: values of the spec may be gone already
+                return False
+            self._answers[word] = answer
+            self._budget.add(self, sys.getsizeof(word))
         return answer
 
     def _look_up(self, word: str) -> bool:
@@ -107,7 +114,7 @@ class GitText:
                 return texts
             texts = self._texts = _join_texts(self._rendered)
             self._rendered = ()
-        self._budget.add(self, sum(map(sys.getsizeof, texts)))
+        self._budget.add(self, sum(map(sys.getsizeof, (*texts, self._inline, *self._inline_values))))
         return texts
 
     def is_of(self, rendered: tuple[Rendered, ...], inline: str) -> bool:
@@ -117,6 +124,7 @@ class GitText:
         """Free the memory. From now on no word counts, whoever still holds the value."""
         self.is_dropped = True
         self._rendered, self._texts, self._answers = (), ("", ""), {}
+        self._inline, self._inline_values = "", ()
 
     def release(self) -> None:
         """Drop the text, and leave its place in the budget to others."""

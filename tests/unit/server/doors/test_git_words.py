@@ -412,6 +412,29 @@ def test_all_texts_together_have_one_limit_of_memory() -> None:
     assert 9_000 < budget.used_bytes < 10_000
 
 
+def test_remembered_words_and_values_of_the_spec_count_as_memory_too() -> None:
+    budget = git_words.TextBudget(30_000)
+    text = git_words.GitText((rendered("Directory", VALUE),), "hunter22x " * 1_000, budget)
+    assert VALUE in text and budget.used_bytes > 10_000
+    for number in range(30):
+        assert f"{number:01000}" not in text
+        assert budget.used_bytes <= 30_000
+    assert text.is_dropped and budget.used_bytes == 0
+    assert "hunter22x" not in vars(text)["_inline"] and not vars(text)["_inline_values"]
+
+
+def test_a_text_that_is_dropped_during_a_lookup_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = git_words.GitText((rendered("Directory", f"{VALUE} hunter22x"),), "hunter22x")
+    look_up = git_words.GitText._is_inline
+
+    def drop_first(self: git_words.GitText, word: str) -> bool:
+        self.drop()
+        return look_up(self, word)
+
+    monkeypatch.setattr(git_words.GitText, "_is_inline", drop_first)
+    assert "hunter22x" not in text
+
+
 def test_renders_are_released_once_they_are_joined() -> None:
     made = rendered("Directory", VALUE)
     reference = weakref.ref(made)
