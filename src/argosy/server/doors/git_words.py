@@ -87,17 +87,18 @@ class GitText:
             self._inline_values = tuple(value for value in values if len(value) >= MIN_INLINE_CHARACTERS)
 
     def __contains__(self, word: object) -> bool:
-        if not isinstance(word, str) or self.is_dropped:
-            return False
+        # another thread may drop the text during a lookup: then values of the spec may be gone already
+        return isinstance(word, str) and self._find_answer(word) and not self.is_dropped
+
+    def _find_answer(self, word: str) -> bool:
         answer = self._answers.get(word)
         if answer is None:
             if len(self._answers) >= MAX_LOOKUPS or len(word) > MAX_WORD_CHARACTERS:
                 return False
             answer = self._look_up(word)
-            if self.is_dropped:  # meanwhile, by another thread: values of the spec may be gone already
-                return False
-            self._answers[word] = answer
-            self._budget.add(self, sys.getsizeof(word))
+            if not self.is_dropped:
+                self._answers[word] = answer
+                self._budget.add(self, sys.getsizeof(word))
         return answer
 
     def _look_up(self, word: str) -> bool:
