@@ -38,7 +38,6 @@ USUAL: Final[Mapping[str, Remedy]] = {
     "AGY118": Remedy("correct the pattern"),
     "AGY405": Remedy("use the CR"),
     "AGY406": Remedy("correct the key"),
-    "AGY410": Remedy("correct the value"),
     "AGY501": Remedy("ignore rule", False),
     "AGY502": Remedy("look at it"),
     "AGY503": Remedy("storage class"),
@@ -61,6 +60,7 @@ USUAL: Final[Mapping[str, Remedy]] = {
     "AGY520": Remedy("controller"),
     "AGY521": Remedy("correct the window"),
     "AGY522": Remedy("wait"),
+    "AGY524": Remedy("correct the value"),
 }
 
 

@@ -218,6 +218,7 @@ class LiveView:
     projects: Mapping[str, Project] = field(default_factory=dict)  # by name, with what they inherit
     clusters: Clusters = field(default_factory=Clusters)  # which addresses destinations have
     notes: tuple[str, ...] = ()  # what could not be looked at, and why
+    unreadable_settings: tuple[Sight, ...] = ()
 
     def of(self, kind: GroupKind, namespace: str = "") -> list[Manifest]:
         found = self.objects.get(kind, ())

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from argosy.advise.finding import Finding, Severity
-from argosy.advise.rules.told import UNREADABLE_SETTING
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import open_reader
 from argosy.desk.doctor.examining import Wanted, examine
@@ -93,7 +92,7 @@ async def unreadable_settings(room: Room) -> list[Finding]:
     desk = Desk(room.cluster, "a test", CONTROL, CONTROL)
     async with open_reader(desk) as reader:
         found = await examine(desk, reader, Wanted(is_quick=True))
-    return [finding for finding in found.findings if finding.rule.id == UNREADABLE_SETTING]
+    return [finding for finding in found.findings if finding.rule.id == "AGY524"]
 
 
 async def test_where_a_cluster_is_limited_to_namespaces_nothing_else_is_managed(room: Room) -> None:

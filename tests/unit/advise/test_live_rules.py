@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from argosy.advise.cause import Cause, CauseKind
+from argosy.advise.finding import Place, Sight
 from argosy.advise.live_view import (
     Answer,
     LiveView,
@@ -24,6 +25,7 @@ from argosy.model.project import Project, read_project
 from support.installation_facts import ago, app, differs, manifest, row, told, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
+UNREADABLE = Sight(Place("ConfigMap/argosy-cm"), "argosy-cm: sync.waveDelay: 'soon' is no duration", "correct it")
 BY_ROUTER = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")
 BY_ADMISSION = differs("Route", "/spec/tls", CauseKind.WEBHOOK, group="route.openshift.io")
 BY_HAND = differs("Deployment", "/spec/replicas", CauseKind.OTHER_CONTROLLER, "kubectl-edit", "apps")
@@ -623,6 +625,10 @@ CASES: Mapping[str, Case] = {
             view(settings=operated()),
             view(settings=operated(sso_fault="argocd-cm: oidc.config: is no mapping", has_argocd=True)),
         ],
+    ),
+    "AGY524": Case(
+        [(view(unreadable_settings=(UNREADABLE,)), UNREADABLE.message)],
+        [view()],
     ),
 }
 LIVE = [number for number, rule in CATALOGUE.items() if rule.is_live]

@@ -34,6 +34,7 @@ from argosy.advise.rules.live import (
     destinations,
     drifting,
     judging,
+    settings,
     sign_in,
     sources,
     stalling,
@@ -45,7 +46,7 @@ from argosy.advise.rules.rule import Rule
 _FAMILIES: Final = (
     *(applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, quotas, patches),
     *(notebooks, values_files, told, hygiene, projects),
-    *(drifting, stalling, sources, workloads, judging, destinations, application_sets, windows, sign_in),
+    *(drifting, stalling, sources, workloads, judging, destinations, application_sets, windows, sign_in, settings),
 )
 CATALOGUE: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)

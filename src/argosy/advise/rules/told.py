@@ -13,7 +13,6 @@ from argosy.advise.finding import Severity, Sight
 from argosy.advise.repository import Repository
 from argosy.advise.rules.rule import Rule
 
-UNREADABLE_SETTING: Final = "AGY410"
 _READ: Final = "The script is followed on all its ways without being run; what cannot be known is not told."
 _SETTINGS: Final = "The settings are read as Argo CD reads them."
 
@@ -152,16 +151,5 @@ RULES: Final = (
         "The script reads the status and answers Healthy, and the name observedGeneration is nowhere in it. The bundled"
         " check for the same kind relies on the field, so its operator advances it.",
         "Answer Progressing while obj.status.observedGeneration is nil or less than obj.metadata.generation.",
-    ),
-    _rule(
-        UNREADABLE_SETTING,
-        Severity.WARNING,
-        "A setting of the installation cannot be read",
-        "The last good value is used, and after a restart the default; for booleans, `cluster.maxMemory` and"
-        " comparisons the default at once. `globalProjects`, `resource.exclusions`, `resource.inclusions` and"
-        " `source.protocols` restrict, so the finding is an error: after a restart no Application is synced"
-        " until they can be read. An AppProject that cannot be read allows nothing.",
-        _SETTINGS,
-        "Correct the value of the key, or remove the key to use the default.",
     ),
 )

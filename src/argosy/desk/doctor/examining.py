@@ -20,7 +20,6 @@ from argosy.advise.rules import diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_ready
 from argosy.advise.rules.projects import SHALLOW, find_live_denials
-from argosy.advise.rules.told import UNREADABLE_SETTING
 from argosy.advise.waves import Wait, wait_of
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.applications.reader import Reader, open_reader
@@ -140,9 +139,11 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
         shown = replace(shown, errors=await controller_errors(asking, shown.namespace))
     projects, clusters = reader.rules.projects, reader.rules.clusters
     unreadable = setting_sights(reader.rules.faults, settings.told, desk.control)
-    told = {**settings.told, SHALLOW: find_live_denials(projects, live), UNREADABLE_SETTING: unreadable}
+    told = {**settings.told, SHALLOW: find_live_denials(projects, live)}
     unread = frozenset(asking.unread)
-    view = LiveView(now, live, objects, unread, shown, secrets, models, told, projects, clusters)
+    view = LiveView(
+        now, live, objects, unread, shown, secrets, models, told, projects, clusters, unreadable_settings=unreadable
+    )
     mine = tuple(each for each in live if each.name in chosen)
     waits = tuple(wait for each in mine if (wait := wait_of(each, view)))
     compared = [each for each in mine if each.name in seen]
