@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from argosy import __version__
@@ -210,9 +211,9 @@ def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
             from argosy.cli.termination import closed_on_sigterm
 
             with closed_on_sigterm():
-                code = _answer(arguments)
-        else:
-            code = _answer(arguments)
+                code = copy_context().run(_answer, arguments)
+        else:  # several commands in one process: what one remembers is not for the next
+            code = copy_context().run(_answer, arguments)
         sys.stdout.flush()
     except Unread as gone:
         code = gone.code

@@ -224,3 +224,9 @@ def test_the_hint_below_a_failure_names_the_folder_that_was_typed(
         assert capsys.readouterr().err.endswith(f"argosy --data-dir {tmp_path} app list -A\n")
     finally:
         remember_target(argparse.Namespace())
+
+
+def test_a_command_does_not_repeat_the_target_of_the_command_before(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", "--kubeconfig", "/nowhere"])
+    capsys.readouterr()
+    assert with_target("argosy app sync models") == "argosy app sync models"
