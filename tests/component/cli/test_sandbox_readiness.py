@@ -14,11 +14,18 @@ from argosy.apiserver.plane import Plane
 from argosy.apiserver.server import serve
 from argosy.apiserver.tls import certificates
 from argosy.app.folder import DataFolder, Run
-from argosy.cli import sandbox
+from argosy.cli import sandbox, sandbox_readiness
 from argosy.cli.sandbox_readiness import find_storage_problem
 from argosy.model.errors import StorageFull
+from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take longer than people would wait."""
+    monkeypatch.setattr(sandbox_readiness, "SECONDS", HANG_SECONDS)
 
 
 async def test_a_full_disk_is_told_by_the_status_until_it_is_over(tmp_path: Path) -> None:
