@@ -173,6 +173,22 @@ async def test_events_go_an_hour_after_they_last_happened() -> None:
         assert (await api.get(f"{CONFIGS}/kept")).code == 200
 
 
+async def test_an_event_written_again_while_old_ones_are_removed_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2030, 1, 1, 12, tzinfo=UTC)
+    async with Plane.open(admin_token=TOKEN, clock=lambda: now) as plane:
+        api = Api(plane)
+        event = named("v1", "Event", "a", involvedObject={"kind": "Pod", "name": "p", "namespace": "default"})
+        await api.made(EVENTS, event)
+        now += timedelta(minutes=61)
+        old_entries = list(plane.registry.store.list("events"))
+        await api.delete(f"{EVENTS}/a")
+        await api.made(EVENTS, event)
+        with monkeypatch.context() as patched:
+            patched.setattr(plane.registry.store, "list", lambda bucket: old_entries)
+            await expire_once(plane.registry)
+        assert (await api.get(f"{EVENTS}/a")).code == 200
+
+
 @pytest.mark.parametrize("jump", [timedelta(hours=-1), timedelta(hours=1), timedelta(days=-30), timedelta(days=30)])
 async def test_events_live_for_an_hour_however_the_clock_is_set(jump: timedelta) -> None:
     now, passed = datetime(2030, 1, 1, 12, tzinfo=UTC), 0.0

@@ -77,9 +77,10 @@ async def expire_once(registry: Registry, ages: EventAges | None = None) -> None
     for entry in entries:
         if ages.is_over(entry, oldest):
             try:
-                await deletion.delete(served, entry.namespace, entry.name, DeleteOptions(), CONTROLLER)
+                uid = orjson.loads(entry.body)["metadata"].get("uid") or ""
+                await deletion.delete(served, entry.namespace, entry.name, DeleteOptions(uid=uid), CONTROLLER)
             except ClusterError:
-                pass  # somebody else removed it
+                pass  # somebody else removed it, or wrote another Event of its name
 
 
 def last_seen(body: bytes) -> datetime:

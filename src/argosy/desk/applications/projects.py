@@ -79,12 +79,15 @@ async def delete_project(desk: Desk, name: str) -> None:
     """argo: not the default one, and none that is in use."""
     if name == DEFAULT:
         raise PolicyError("the default project cannot be deleted; Applications that name none are in it")
-    await project_named(desk, name)
+    project = await project_named(desk, name)
     users = [app.name for app in await desk.all(everywhere=True) if app.project == name]
     if users:
         told = f"project is referenced by {len(users)} applications: {', '.join(users[:3])}"
         raise PolicyError(f"{name}: {told}; move or delete them first")
-    await desk.cluster.delete(_key(desk, name))
+    try:
+        await desk.cluster.delete(_key(desk, name), uid=project["metadata"].get("uid"))
+    except Conflict as error:
+        raise UserError(f"project {name} was deleted and created again meanwhile; the new one is kept") from error
 
 
 def _key(desk: Desk, name: str) -> ResourceKey:

@@ -27,7 +27,7 @@ from argosy.desk.connections.granting import (
     revoke,
 )
 from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 
 
@@ -65,7 +65,7 @@ async def _clear(there: Cluster, claims: Claims, tell: Tell) -> str:
         return stays
     if not is_made(found):
         return stays or f"Secret {claims.token.name} was not made by argosy"
-    await revoke(there, claims.token)
+    await revoke(there, found)
     tell(f"argosy: deleted on that cluster: Secret {claims.token.name}, and so its token")
     return stays
 
@@ -83,7 +83,7 @@ async def _delete_account(there: Cluster, claims: Claims, tell: Tell) -> str:
     if len((found[binding] or {}).get("subjects") or ()) > 1:
         return f"{binding.kind} {BINDING} has other subjects"
     left = await left_behind(there, claims.namespace)
-    await _delete_together(there, role, found[role] or {}, rest)
+    await _delete_together(there, found[role] or {}, [found[key] or {} for key in rest])
     tell(f"argosy: deleted on that cluster: {', '.join(f'{key.kind} {key.name}' for key in found)}")
     if left:
         commands = "".join(f"\n  {delete_command(each, BINDING, ROLE)}" for each in left)
@@ -91,13 +91,16 @@ async def _delete_account(there: Cluster, claims: Claims, tell: Tell) -> str:
     return ""
 
 
-async def _delete_together(there: Cluster, owner: ResourceKey, manifest: Manifest, rest: list[ResourceKey]) -> None:
-    """In one request: whichever of them goes first takes away the right, or the token, to delete the others."""
-    metadata = manifest["metadata"]
-    leader = {"apiVersion": f"{RBAC}/v1", "kind": owner.kind, "name": owner.name, "uid": metadata["uid"]}
-    for key in rest:
-        await there.patch(key, {"metadata": {"ownerReferences": [leader]}})
-    await there.delete(owner, uid=metadata["uid"])
+async def _delete_together(there: Cluster, role: Manifest, rest: list[Manifest]) -> None:
+    """In one request: whichever of them goes first takes away the right, or the token, to delete the others.
+
+    k8s: a patch that names another uid is refused, so that an object created again meanwhile is kept.
+    """
+    key, uid = key_of(role), role["metadata"]["uid"]
+    owner = {"apiVersion": f"{RBAC}/v1", "kind": key.kind, "name": key.name, "uid": uid}
+    for live in rest:
+        await there.patch(key_of(live), {"metadata": {"uid": live["metadata"]["uid"], "ownerReferences": [owner]}})
+    await there.delete(key, uid=uid)
 
 
 def _commands(claims: Claims, declared: Declared) -> list[str]:

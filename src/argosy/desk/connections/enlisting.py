@@ -154,8 +154,8 @@ async def _forget_token(there: Cluster, before: Declared, tell: Tell) -> None:
     key = claims.token
     try:
         found = await there.get(key)
-        if is_made(found):
-            await revoke(there, key)
+        if found is not None and is_made(found):
+            await revoke(there, found)
             tell(f'Secret "{key.name}" deleted in namespace "{key.namespace}", and so the old token')
             return
         why = "argosy did not make it"
@@ -254,7 +254,7 @@ async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterat
         yield token
     except BaseException:
         if not token.may_be_used:
-            await revoke(there, token.key)
+            await revoke(there, made)
         raise
 
 
@@ -339,12 +339,13 @@ async def rotate(desk: Desk, declared: Declared, opener: Opener) -> str:
     values = {**declared.values, "server": clusters.server_of(declared)}
     before = await clusters.connection_to(desk, values)
     async with opener(before) as there, new_token(there, claims.namespace, claims.account) as token:
+        replaced = await there.get(claims.token) if claims.token else None
         changed = {**values, "config": json.dumps({**config, "bearerToken": token.text}, sort_keys=True)}
         await _try(desk, opener, changed)
         await _put(desk, values["server"], token, declare_anew(desk, declared, changed))
-    async with opener(await clusters.connection_to(desk, changed)) as there:
-        if claims.token:
-            await revoke(there, claims.token)
+    if replaced is not None:
+        async with opener(await clusters.connection_to(desk, changed)) as there:
+            await revoke(there, replaced)
     return f"{claims.namespace}/{claims.account}"
 
 

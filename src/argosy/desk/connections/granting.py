@@ -124,8 +124,10 @@ async def take_away(there: Cluster, bindings: Sequence[ResourceKey], tell: Tell)
     for binding in bindings:
         role = ResourceKey(RBAC, _kind(binding.namespace), binding.namespace, ROLE)
         for key in (binding, role):
-            if is_made(await there.get(key)):
-                await revoke(there, key)
+            live = await there.get(key)
+            if live is not None and is_made(live):
+                if not await revoke(there, live):
+                    raise UserError(f"{key.kind} {key.name}{_inside(key)} was created again meanwhile; try again")
                 tell(f'{key.kind} "{key.name}" deleted{_inside(key)}')
 
 
@@ -167,12 +169,16 @@ def delete_command(place: str, *names: str) -> str:
     return f"kubectl delete {inside}{' '.join(f'{kinds[name]}/{name}' for name in names)}"
 
 
-async def revoke(there: Cluster, key: ResourceKey) -> None:
+async def revoke(there: Cluster, live: Manifest) -> bool:
+    """Delete this object if it still exists. False if another object has its name by now: that one is kept."""
     try:
-        await there.delete(key)
+        await there.delete(key_of(live), uid=live["metadata"].get("uid"))
+    except Conflict:
+        return False
     except ClusterError as error:
         if error.code != 404:
             raise
+    return True
 
 
 def is_made(found: Mapping[str, Any] | None) -> bool:

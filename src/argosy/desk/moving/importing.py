@@ -146,7 +146,7 @@ async def _prune(cluster: Cluster, change: Change) -> None:
         if change.key.group_kind == APPLICATION:
             patch = {"metadata": {"finalizers": None, "resourceVersion": change.version}}
             await cluster.patch(change.key, patch)
-        await cluster.delete(change.key, propagation=Propagation.ORPHAN)
+        await cluster.delete(change.key, propagation=Propagation.ORPHAN, uid=change.uid or None)
     except ClusterError as error:
         if error.code != 404:
             raise

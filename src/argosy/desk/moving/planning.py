@@ -60,6 +60,7 @@ class Change:
     why: str = ""  # it is passed over, refused, or left as people decided
     body: Mapping[str, Any] = field(default_factory=dict)  # to create, or a merge patch
     version: str = ""  # resourceVersion of what was read
+    uid: str = ""  # of the object to prune
     differences: tuple[str, ...] = ()  # of what is changed: a sentence a field
     is_refused: bool = False
 
@@ -211,7 +212,7 @@ def _left(live: Iterable[Manifest], wish: Wish) -> Iterable[Change]:
         elif key.kind == "Application" and is_under_way(each) and not wish.stops:
             yield Change(Verb.PRUNE, key, UNDER_WAY, is_refused=True)
         else:
-            yield Change(Verb.PRUNE, key, version=version)
+            yield Change(Verb.PRUNE, key, version=version, uid=str(each["metadata"].get("uid") or ""))
 
 
 def _anothers(namespace: str, wish: Wish) -> str:
