@@ -131,6 +131,23 @@ class LyingCluster:
                 await writer.drain()
         return False
 
+    def rewritten(self, request: Request, change: Callable[[dict[str, Any]], None]) -> AsyncIterator[bytes]:
+        """The honest answer, with each object changed in place; events of a watch are objects as well."""
+        return self._rewritten(request, change)
+
+    async def _rewritten(self, request: Request, change: Callable[[dict[str, Any]], None]) -> AsyncIterator[bytes]:
+        forwarded = self._forwarded(request)
+        async with contextlib.aclosing(forwarded):  # type: ignore[type-var]
+            yield await anext(forwarded)
+            rest = b""
+            async for piece in forwarded:
+                rest += piece
+                *lines, rest = rest.split(b"\n") if request.is_watch else (rest,)
+                for line in lines:
+                    yield _changed(line, change) + b"\n"
+            if rest.strip():
+                yield _changed(rest, change)
+
     async def _forwarded(self, request: Request) -> AsyncIterator[bytes]:
         assert self._session is not None
         hop = ("host", "content-length", "connection", "accept-encoding")
@@ -145,6 +162,13 @@ class LyingCluster:
             yield f"HTTP/1.1 {response.status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n".encode()
             async for piece in response.content.iter_any():
                 yield piece
+
+
+def _changed(text: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
+    value = json.loads(text)
+    for found in value["items"] if isinstance(value.get("items"), list) else [value]:
+        change(found)
+    return json.dumps(value).encode()
 
 
 def _honest(request: Request) -> bytes:

@@ -27,6 +27,8 @@ Report = Callable[[ArgosyError | None], None]  # what is in the way; None: nothi
 RECONNECT = Backoff(first=0.2, most=30.0, jitter=0.5)
 NOT_SERVED = Backoff(first=0.5, most=5.0, jitter=0.2)  # asking costs little, and somebody may wait for a new CRD
 REFUSALS = frozenset({401, 403, 405})
+# A watch that lost an event, or told a false one, leaves the cache wrong until the next list.
+RELIST_INTERVAL_SECONDS = 3600.0  # at least: a list follows the end of a watch, which servers end within minutes
 SHORT_WATCH = 1.0  # one that ends sooner counts as a failure: else a broken server is hammered
 
 
@@ -54,6 +56,7 @@ class Informer:
         self._namespace, self._labels, self._metadata_only = namespace, labels, metadata_only
         self._kept, self._afresh = kept, afresh
         self._version = ""  # watch from here; empty: list first
+        self._listed_at = 0.0
         self._failures = 0
         self._told = ""  # the last trouble that was logged, so that it is logged once
         self.listeners: list[Listener] = []
@@ -80,6 +83,7 @@ class Informer:
                 await self._trouble(error)
 
     async def _relist(self) -> None:
+        self._listed_at = self._clock.monotonic()
         listing = await self._cluster.list(
             self._kind, namespace=self._namespace, labels=self._labels, metadata_only=self._metadata_only
         )
@@ -110,7 +114,10 @@ class Informer:
                 seen += 1
                 self._well()
                 self._take(event)
-        if self._clock.monotonic() - started >= SHORT_WATCH:
+        now = self._clock.monotonic()
+        if now - self._listed_at >= RELIST_INTERVAL_SECONDS:
+            self._version = ""
+        if now - started >= SHORT_WATCH:
             self._well()
         else:  # also after events: a server that ends each watch after one would be asked without a pause
             await self._pause(RECONNECT, relist=not seen and self._failures >= 2)

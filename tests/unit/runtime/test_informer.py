@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.cluster import Cluster, WatchEvent
 from argosy.model.errors import ClusterError, Forbidden, Gone, TransientError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -237,3 +237,33 @@ async def test_waits_grow_while_a_server_is_away(
     assert waits == [1, 2, 4, 8, 8]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+class FalseDeletions(Faulty):
+    """A cluster whose watch reports each change as a deletion, and then ends."""
+
+    async def watch(self, kind: Any, *, since: str, **named: Any) -> AsyncIterator[WatchEvent]:
+        self.watched_since.append(since)
+        async for event in self._cluster.watch(kind, since=since, **named):
+            yield event._replace(type="DELETED")
+            return
+
+
+async def test_an_object_that_a_watch_reported_as_deleted_comes_back_with_the_next_list(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any
+) -> None:
+    lists: list[str] = []
+    liar = FalseDeletions(cluster, lambda verb: lists.append(verb) if verb == "list" else None)
+    made = await cluster.create(config(namespace, "a"))
+    async with informing(liar, namespace, clock=clock) as (_, cache, told):
+        await cluster.patch(key_of(made), {"data": {"x": "1"}})
+        await eventually(lambda: told.names() == ["a", "a"] and clock.waits())
+        clock.advance(module.RELIST_INTERVAL_SECONDS / 2)
+        await eventually(lambda: len(liar.watched_since) == 2)
+        assert cache.list(KIND) == [] and lists == ["list"], "the watch goes on from its last event"
+        clock.advance(module.RELIST_INTERVAL_SECONDS / 2)
+        other = await cluster.create(config(namespace, "b"))
+        await eventually(lambda: len(liar.watched_since) == 3)
+        assert lists == ["list", "list"]
+        assert {key_of(manifest) for manifest in cache.list(KIND)} == {key_of(made), key_of(other)}
+        assert await agrees(cluster, cache, namespace)

@@ -1,0 +1,130 @@
+"""A destination cluster that lies about deletions, uids and versions: no wrong object is deleted, and nothing hangs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.runtime import informer
+from support.deadlines import wait_until_async
+from support.engine import Room, config_map, engine_room
+from support.lying_cluster import Lie, LyingCluster, Request, http_answer
+from support.remote_clusters import Far, far_cluster
+
+AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
+NAMES = ("settings", "extra")
+FALSE_EVENTS = "events of deletion for what is there"
+SUCCESS = {"kind": "Status", "apiVersion": "v1", "status": "Success"}
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def far(tmp_path: Path) -> AsyncIterator[Far]:
+    async with far_cluster(tmp_path) as found:
+        yield found
+
+
+def named(request: Request) -> str:
+    parts = request.route.split("/configmaps/")
+    return parts[1] if len(parts) == 2 else ""
+
+
+def not_found(request: Request) -> bytes:
+    status = {"kind": "Status", "code": 404, "reason": "NotFound", "details": {"name": named(request)}}
+    return http_answer(status, 404)
+
+
+def changing(change: Callable[[dict[str, Any]], None]) -> Callable[[LyingCluster], Lie]:
+    """Changes the ConfigMaps of each answer, also in events."""
+
+    def change_object(found: dict[str, Any]) -> None:
+        manifest = found.get("object", found)
+        if isinstance(manifest.get("metadata"), dict) and manifest["metadata"].get("namespace") == "ml":
+            change(manifest["metadata"])
+
+    def make(liar: LyingCluster) -> Lie:
+        return lambda request: liar.rewritten(request, change_object) if "/configmaps" in request.route else None
+
+    return make
+
+
+def deleting_events(liar: LyingCluster) -> Lie:
+    def change(event: dict[str, Any]) -> None:
+        if event.get("type") in ("ADDED", "MODIFIED"):
+            event["type"] = "DELETED"
+
+    return lambda request: (
+        liar.rewritten(request, change) if request.is_watch and "/configmaps" in request.route else None
+    )
+
+
+uids, versions = itertools.count(), itertools.count(10**6, -1)
+LIES: dict[str, Callable[[LyingCluster], Lie]] = {
+    "a deletion that does not happen": lambda liar: lambda request: (
+        http_answer(SUCCESS) if request.method == "DELETE" and named(request) else None
+    ),
+    "what is listed is not found": lambda liar: lambda request: (
+        not_found(request) if request.method == "GET" and named(request) else None
+    ),
+    "an end that does not come": changing(
+        lambda metadata: metadata.update(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x.io/never"])
+    ),
+    "another uid in each answer": changing(lambda metadata: metadata.update(uid=f"uid-{next(uids)}")),
+    "versions that go backwards": changing(lambda metadata: metadata.update(resourceVersion=str(next(versions)))),
+    FALSE_EVENTS: deleting_events,
+}
+
+
+def deletions(liar: LyingCluster) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (named(request), json.loads(request.body or b"{}").get("preconditions") or {})
+        for request in liar.requests
+        if request.method == "DELETE"
+    ]
+
+
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("name", LIES)
+async def test_a_cluster_that_lies_about_deletions_loses_no_wrong_object_and_recovers(
+    room: Room, far: Far, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LyingCluster(lambda request: None, far.server, far.sandbox.endpoint.token).serving() as liar:
+        files = {f"app/{each}.yaml": config_map(each, a="1") for each in NAMES}
+        room.repository.push(files)
+        far.server = liar.address
+        await far.declare(room, config=json.dumps({"tlsClientConfig": {}}))
+        await room.deliver("distant", destination={"server": liar.address, "namespace": "ml"}, syncPolicy=AUTOMATED)
+        await room.until_synced(name="distant")
+        metadata = {"name": "bystander", "namespace": "ml"}
+        bystander = await far.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        settings = await far.get("ConfigMap", "settings")
+        assert settings is not None
+        liar.lie, seen = LIES[name](liar), len(liar.requests)
+        await liar.cut()
+        await wait_until_async(lambda: len(liar.requests) > seen + 3, "the lie is told")
+        revision = room.repository.push({"app/settings.yaml": config_map("settings", a="2"), "app/extra.yaml": None})
+        seen = len(liar.requests)
+        await wait_until_async(lambda: len(liar.requests) > seen + 3, "the engine works on")
+        liar.lie = lambda request: None
+        if name == FALSE_EVENTS:  # the cache is wrong until the next list; a new commit is synced without a back-off
+            monkeypatch.setattr(informer, "RELIST_INTERVAL_SECONDS", 0.0)
+            revision = room.repository.push({"unrelated.yaml": ""})
+        await liar.cut()
+        await room.until_synced(revision, name="distant")
+        assert await far.until("ConfigMap", "extra", gone=True) is None
+        after = await far.get("ConfigMap", "settings")
+        assert after is not None
+        assert (after["data"], after["metadata"]["uid"]) == ({"a": "2"}, settings["metadata"]["uid"])
+        assert await far.get("ConfigMap", "bystander") == bystander
+        assert {each for each, _ in deletions(liar)} <= {"extra"}
+        assert all(preconditions.get("uid") for _, preconditions in deletions(liar))
