@@ -293,6 +293,11 @@ def _authority(connection: Connection) -> str:
 
 def _why(error: OSError) -> str:
     """The system's words for it: asyncio's are about a call and an address, and several tries are one error there."""
+    if isinstance(error, ssl.SSLError):  # its errno is OpenSSL's, not the system's
+        reason = (error.reason or "unknown reason").replace("_", " ").lower()
+        return f"TLS handshake failed ({reason}); check that the server speaks TLS 1.2 or newer on this port"
+    if isinstance(error, ConnectionResetError) and not error.args:  # by asyncio, before the handshake was done
+        return "the server ended the TLS handshake; check that it speaks TLS 1.2 or newer on this port"
     tried = _NUMBER.search(str(error))
     number = error.errno or (int(tried[1]) if tried else 0)
     if number <= 0:  # a name that is not known has a number of its own kind
