@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -21,9 +22,12 @@ class GitHost(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, context: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.root = root
+        self.scheme = "https" if context else "http"
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.wanted = ""  # the Authorization header to insist on
         self.redirect = ""
         self.seen: list[tuple[str, str]] = []
@@ -34,7 +38,7 @@ class GitHost(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return f"{self.scheme}://127.0.0.1:{self.server_address[1]}"
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -105,9 +109,9 @@ def running_commands() -> set[bytes]:
 
 
 @contextlib.contextmanager
-def git_host(root: Path) -> Iterator[GitHost]:
-    """Answers, and is surely gone afterwards."""
-    server = GitHost(root)
+def git_host(root: Path, context: ssl.SSLContext | None = None) -> Iterator[GitHost]:
+    """Answers, over TLS with a context, and is surely gone afterwards."""
+    server = GitHost(root, context)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

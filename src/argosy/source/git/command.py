@@ -65,6 +65,7 @@ CONFIG = {
     "fetch.fsckObjects": "true",
     "transfer.bundleURI": "false",
     "http.followRedirects": "false",  # a redirect would take the credentials along
+    "http.sslVersion": "tlsv1.2",  # or newer; libcurl would talk TLS 1.0
     "http.lowSpeedLimit": "1",
     "http.lowSpeedTime": "30",
     "gc.auto": "0",

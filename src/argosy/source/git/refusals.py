@@ -17,6 +17,8 @@ _USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")
 _NAMED_SECRET = re.compile(
     r"(?i)\b(authorization\s*[:=]\s*(?:\w+\s+)?|(?:bearer|basic)\s+|(?:token|password)\s*[:=]\s*)\S+"
 )
+_QUOTED_ADDRESS = re.compile(r"'\w+://[^']*'")  # a repository may be named after an error
+_AUTHORITY_FILE = re.compile(r"\s*CAfile: .*")  # in a folder of ours that is gone by now
 _NOT_PRINTED = re.compile(r"[^\x20-\x7e]+")
 LONGEST = 300
 TOO_LARGE = (
@@ -64,9 +66,36 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
         "the host sends to another address, and redirects are not followed; write the address that it names",
     ),
     (
-        r"certificate|SSL|TLS|gnutls",
+        r"does not match target host|no alternative certificate subject name",
         SourceRefused,
-        "the host's certificate is not trusted; add its authority to the ConfigMap argocd-tls-certs-cm",
+        "the host's certificate is for another host; check the address",
+    ),
+    (
+        r"certificate has expired|certificate is not yet valid",
+        SourceRefused,
+        "the host's certificate has expired or is not valid yet; renew it, and check the clock of this machine",
+    ),
+    (
+        r"certificate problem|certificate verification failed|unable to get local issuer",
+        SourceRefused,
+        "the host's certificate is not trusted; add its authority to the ConfigMap argocd-tls-certs-cm, or renew the "
+        "certificate if it has expired",
+    ),
+    (
+        r"alert.*certificate|certificate required",
+        SourceRefused,
+        "the host refuses the client certificate; check tlsClientCertData and tlsClientCertKey in its Secret",
+    ),
+    (
+        r"non-properly terminated|pull function|push function|SSL_ERROR_SYSCALL|SSL_(read|write)|unexpected eof|"
+        r"(SSL|TLS).*(Connection (was )?reset|timed out)",
+        Unreachable,
+        "the host does not answer; it is tried again",
+    ),
+    (
+        r"gnutls_handshake|SSL routines|TLS|SSL",
+        SourceRefused,
+        "the TLS handshake failed; check that the host speaks TLS 1.2 or newer on this port",
     ),
     (
         r"File too large",
@@ -101,10 +130,11 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
 
 
 def source_error(failed: GitFailed, where: str, folder: Path | None, secrets: Iterable[str] = ()) -> SourceError:
-    kinds = ((kind, what_next) for words, kind, what_next in KINDS if re.search(words, failed.said))
+    words_of_git = _QUOTED_ADDRESS.sub("''", failed.said)
+    kinds = ((kind, what_next) for words, kind, what_next in KINDS if re.search(words, words_of_git))
     kind, what_next = next(kinds, (SourceError, "see what git says, and try the same address by hand"))
     said = failed.said.replace(str(folder), "the mirror") if folder else failed.said
-    said = scrubbed(_telling_line(said), secrets)
+    said = scrubbed(_AUTHORITY_FILE.sub("", _telling_line(said)), secrets)
     return kind(f"{what_next} (git: {said})" if said else what_next, where=where)
 
 
