@@ -79,7 +79,12 @@ class LyingCluster:
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[LyingCluster]:
+        is_over = False
+
         def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if is_over:  # it was accepted just before the end
+                writer.close()
+                return
             task = asyncio.get_running_loop().create_task(self._talk(reader, writer))
             self._talks.add(task)
             task.add_done_callback(self._talks.discard)
@@ -90,6 +95,7 @@ class LyingCluster:
             try:
                 yield self
             finally:
+                is_over = True
                 server.close()
                 await self.cut()
 
