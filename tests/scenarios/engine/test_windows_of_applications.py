@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from argosy.pipeline.passing import CLOSED
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio
@@ -68,4 +70,47 @@ async def test_a_window_is_only_for_those_that_it_names(room: Room) -> None:
     room.repository.push(ONE)
     await room.project(syncWindows=[{**ALWAYS, "kind": "deny", "applications": ["other*"]}])
     await room.deliver(project="team", syncPolicy=AUTOMATED)
+    await room.until_synced()
+
+
+HOUR = 3600.0
+
+
+def opens_in_six_hours(room: Room) -> dict[str, Any]:
+    """An allow window that is open for two hours a day."""
+    opens = room.clock.now() + timedelta(hours=6)
+    schedule = f"{opens.minute} {opens.hour} * * *"
+    return {"kind": "allow", "schedule": schedule, "duration": "2h", "applications": ["*"]}
+
+
+@pytest.mark.parametrize("jump", [6 * HOUR, -18 * HOUR])
+async def test_a_window_is_judged_anew_after_the_clock_was_set(room: Room, jump: float) -> None:
+    room.repository.push(ONE)
+    await room.project(syncWindows=[opens_in_six_hours(room)])
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    assert "operationState" not in (await room.settled())["status"]
+    room.clock.set_by(jump + 60)
+    room.clock.leap(CLOSED)
+    await room.until_synced()
+    room.clock.set_by(-jump - 60)
+    revision = room.repository.push({"app/settings.yaml": config_map(a="two")})
+    room.clock.leap(CLOSED)
+    await room.until(lambda status: status["sync"]["revision"] == revision)
+    state = (await room.settled())["status"]["operationState"]
+    assert state["syncResult"]["revision"] != revision, "the window is closed again"
+    room.clock.set_by(jump + 60)
+    room.clock.leap(CLOSED)
+    await room.until_synced(revision)
+
+
+@pytest.mark.parametrize("jump", [6 * HOUR, -18 * HOUR])
+async def test_a_manual_sync_that_waits_for_a_window_begins_when_the_clock_was_set(room: Room, jump: float) -> None:
+    room.repository.push(ONE)
+    await room.project(syncWindows=[opens_in_six_hours(room)])
+    await room.deliver(project="team")
+    await room.sync()
+    await room.until(lambda status: "no allow window" in (status.get("operationState") or {}).get("message", ""))
+    room.clock.set_by(jump + 60)
+    room.clock.leap(CLOSED)
     await room.until_synced()
