@@ -149,6 +149,37 @@ async def test_clocks_of_the_wall_that_jump_do_not_matter(three: list[Member]) -
     assert [each.has() for each in three] == had
 
 
+@pytest.mark.parametrize("jumps", [(86400, -86400), (-3600, 3600), (3600, 3600), (-86400, -86400)])
+async def test_the_work_of_a_dead_member_is_taken_over_in_time_however_clocks_are_set(
+    three: list[Member], jumps: tuple[float, float]
+) -> None:
+    gone = three.pop()
+    had = gone.has()
+    await gone.kill()
+    for member, jump in zip(three, jumps, strict=True):
+        member.clock.set_by(jump)
+    await passing(9, *three)
+    assert all_of(three) == set(KEYS) - had, "not before its Lease has ended"
+    for member, jump in zip(three, jumps, strict=True):
+        member.clock.set_by(-2 * jump)
+    await passing(3, *three)
+    assert all_of(three) == set(KEYS)
+
+
+@pytest.mark.parametrize("jump", [-30 * 86400, -3600, 3600, 30 * 86400])
+async def test_a_member_whose_clock_is_wrong_joins_and_leaves_as_others_do(
+    three: list[Member], cluster: Cluster, namespace: str, make_clock: Any, jump: float
+) -> None:
+    clock = make_clock()
+    clock.set_by(jump)
+    fourth = Member("four", cluster, namespace, clock)
+    await passing(8, *three, fourth)
+    assert all_of([*three, fourth]) == set(KEYS) and fourth.has()
+    await fourth.stop()
+    await passing(1, *three)
+    assert all_of(three) == set(KEYS)
+
+
 async def test_where_rosters_disagree_nobody_begins_what_another_claims(
     three: list[Member], cluster: Cluster, namespace: str
 ) -> None:

@@ -68,6 +68,37 @@ async def test_a_session_that_begins_after_a_jump_is_good(room: Room, jump: floa
     assert await room.who(await room.identities.login("ann", PASSWORD)) is not None
 
 
+@pytest.mark.parametrize("jump", [-30 * DAY, -6 * 3600.0, -3600.0, 3600.0, 6 * 3600.0, 30 * DAY])
+async def test_a_session_has_its_time_whatever_the_clock_was_set_to_meanwhile(room: Room, jump: float) -> None:
+    """After a jump it may be refused, and never lasts longer; when the clock is right again, it is as before."""
+    await room.account("ann", PASSWORD)
+    room.clock.leap(60 * DAY)
+    token = await room.identities.login("ann", PASSWORD)
+    caller = await room.who(token)
+    assert caller is not None and caller.expires
+    left = caller.expires - room.clock.now().timestamp()
+    room.clock.set_by(jump)
+    assert await room.is_refused(token) == (jump < -60 or jump >= left)
+    assert await room.who(await room.identities.login("ann", PASSWORD)) is not None, "people can log in anew"
+    room.clock.set_by(-jump)
+    assert await room.who(token) is not None
+    room.clock.leap(left + 1)
+    assert await room.is_refused(token)
+
+
+async def test_a_session_that_began_while_the_clock_was_ahead_lasts_no_longer_than_others(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    room.clock.set_by(30 * DAY)
+    ahead = await room.identities.login("ann", PASSWORD)
+    caller = await room.who(ahead)
+    assert caller is not None and caller.expires
+    left = caller.expires - room.clock.now().timestamp()
+    room.clock.set_by(-30 * DAY)
+    assert await room.is_refused(ahead), "it is not valid yet"
+    room.clock.leap(left)
+    assert await room.is_refused(ahead)
+
+
 async def test_a_code_opens_once_also_when_the_clock_was_ahead_for_a_moment(tmp_path: Path) -> None:
     now = [1_800_000_000.0]
     codes = Codes(tmp_path, lambda: now[0])

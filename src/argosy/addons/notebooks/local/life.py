@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -78,12 +77,12 @@ class Life:
             allowed = read(await data_of(ARGOSY_CM, cluster))
             async with self._slots.taken(allowed.parallel):
                 self._state = "running"
-                began = time.time()
+                start = artefacts.RunStart()
                 outcome = await self._run(allowed, cluster)
             if outcome.passed:
                 claims = [each for each in self._mounts if each.is_claim and not each.read_only]
                 places = [(str(each.source), each.name) for each in claims]
-                found = await asyncio.to_thread(artefacts.of, places, began)
+                found = await asyncio.to_thread(artefacts.of, places, start.earliest())
                 outcome = Outcome(True, outcome.message, results=outcome.results, artefacts=found)
         except UserError as error:
             outcome = refused(error)

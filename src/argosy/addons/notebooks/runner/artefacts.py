@@ -10,11 +10,25 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Final
 
 MOST_FILES, MOST_BYTES = 50, 2 << 30
 _CHUNK: Final = 1 << 20
+
+
+class RunStart:
+    """When a run began, for a comparison with the times of files that were written since."""
+
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._wall, self._monotonic = wall, monotonic
+        self._began, self._began_monotonic = wall(), monotonic()
+
+    def earliest(self) -> float:
+        """The time of day at the start. If the clock was set back since, what it would have shown then: else files that
+        were written after that would count as old."""
+        return min(self._began, self._wall() - (self._monotonic() - self._began_monotonic))
 
 
 def of(folders: Sequence[tuple[str, str]], began: float) -> tuple[dict[str, str], ...]:

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Final
@@ -46,11 +45,11 @@ def main(arguments: list[str]) -> int:
     report, cleaner = Report(str(errand.get("report") or "")), Cleaner(errand.get("secrets") or ())
     if lacking := _lacking():
         return _end(_refused(lacking, DEPENDENCY), report)
-    began = time.time()
+    start = artefacts.RunStart()
     code = _run(order, report, cleaner)
     results = _results(order)
     if code == 0 and results is not None:
-        results["artefacts"] = artefacts.of([(each, each) for each in errand.get("claims") or ()], began)
+        results["artefacts"] = artefacts.of([(each, each) for each in errand.get("claims") or ()], start.earliest())
     found = results or _refused("the runner left no results; see the Pod's log", EXECUTION)
     return _end(cleaner.results(found), report)
 

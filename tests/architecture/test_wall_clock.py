@@ -1,0 +1,76 @@
+"""The time of day is read where a date is needed. A wait, a timeout and an age use a clock that nobody sets."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "argosy"
+WALL_CLOCK = {
+    ("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"),
+    ("date", "today"),
+}  # fmt: skip
+# Which modules read it, and what for.
+READERS = {
+    "addons/notebooks/runner/artefacts.py": "compared with the times of files",
+    "addons/notebooks/runner/results.py": "written down",
+    "addons/simulators/answering/speaking.py": "written down",
+    "addons/simulators/serving/answerers.py": "written down",
+    "apiserver/metadata.py": "the clock that is passed in",
+    "apiserver/tls.py": "validity of certificates",
+    "app/demo/content.py": "times of commits",
+    "app/demo/stages_content.py": "times of commits",
+    "app/demo/stories.py": "times of commits",
+    "app/measuring.py": "when the process began, as Prometheus wants it",
+    "cli/account.py": "shown",
+    "cli/app_progress.py": "shown",
+    "cli/app_screen.py": "shown",
+    "cli/notebook_running.py": "written down",
+    "cli/promote_screen.py": "shown",
+    "cluster/auth.py": "the expiry that a credential plugin names",
+    "desk/accounts/codes.py": "the expiry inside a code",
+    "desk/applications/changing.py": "written down",
+    "desk/applications/desk.py": "the clock that is passed in",
+    "desk/applications/refreshes.py": "compared with an annotation",
+    "desk/doctor/fixing.py": "written down",
+    "desk/models.py": "written down",
+    "desk/notebooks/jobs.py": "written down",
+    "desk/notifications.py": "handed to templates",
+    "desk/promoting/checks.py": "compared with the times of files",
+    "desk/promoting/planning.py": "compared with times of a cluster",
+    "pipeline/rendering.py": "shown",
+    "runtime/clock.py": "the clock that is passed in",
+    "server/doors/audit.py": "written down",
+    "server/pages/rendering.py": "shown",
+    "source/git/access.py": "compared with the times of files",
+}
+
+
+def reads_of_wall_clock(text: str) -> Iterator[int]:
+    """Yield the lines that name a function which reads the time of day."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+            if (owner, node.attr) in WALL_CLOCK:
+                yield node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module == "time" and any(n.name == "time" for n in node.names):
+            yield node.lineno
+
+
+def test_only_modules_that_need_a_date_read_the_time_of_day() -> None:
+    readers = {
+        str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if any(reads_of_wall_clock(path.read_text()))
+    }
+    assert readers - READERS.keys() == set(), "use time.monotonic(), asyncio.timeout() or a Clock; or say why not here"
+    assert READERS.keys() - readers == set(), "these do not read it any more"
+
+
+@pytest.mark.parametrize(
+    "text", ["until = time.time() + 5", "x = datetime.datetime.now(UTC)", "from time import time", "n=datetime.utcnow"]
+)
+def test_a_read_of_the_time_of_day_is_found(text: str) -> None:
+    assert list(reads_of_wall_clock(text)) == [1]
+    assert list(reads_of_wall_clock("until = time.monotonic() + clock.now()")) == []
