@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from argosy.model.errors import ArgosyError, Forbidden, Gone, TransientError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.setup.waiting import until, until_all
+from support.loop_clock import LoopClock, turns
 
 KIND = GroupKind("", "ConfigMap")
 KEY = ResourceKey(*KIND, "default", "waited")
@@ -144,3 +146,18 @@ async def test_all_objects_of_a_namespace_are_seen_and_no_others(cluster: Cluste
     await cluster.create(config(done="yes"))
     assert await until_all(cluster, KIND, "default", lambda found: KEY.name in found, 0.0)
     assert not await until_all(cluster, KIND, "kube-system", lambda found: KEY.name in found, 0.0)
+
+
+@pytest.mark.parametrize("jump", [-86400.0, -3600.0, 3600.0, 86400.0])
+async def test_a_wait_ends_after_its_seconds_and_not_when_the_clock_is_set(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    """What `--timeout` of commands and `app wait` come down to."""
+    clock, wall, troubled = LoopClock(), time.time, Troubled(cluster)
+    waiting = asyncio.create_task(until(troubled, KEY, lambda manifest: manifest is not None, LONG))  # type: ignore[arg-type]
+    await troubled.watching.wait()
+    monkeypatch.setattr(time, "time", lambda: wall() + jump)
+    await turns()
+    assert not waiting.done()
+    clock.leap(LONG)
+    assert await waiting is False
