@@ -6,6 +6,7 @@ Never: takes a step on a state that is not written yet: what a step decides is w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,7 +21,7 @@ from argosy.model.flow import Comparison, Task
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.project import Project
-from argosy.model.times import written
+from argosy.model.times import CLOCK_SKEW, written
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted, load_error_text
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.impersonation import impersonate
@@ -33,7 +34,7 @@ from argosy.policy.pruning import is_mass
 from argosy.policy.windows import verdict
 from argosy.report.conditions import Condition, ConditionType
 from argosy.report.wire import mapping
-from argosy.sync.advance import advance, is_too_late
+from argosy.sync.advance import TOO_LATE, advance, is_too_late
 from argosy.sync.automatic import are_same
 from argosy.sync.blocks import JOB, Hold, hold
 from argosy.sync.options import SyncOptions
@@ -64,8 +65,18 @@ def begun(request: OperationRequest, now: datetime, last: OperationState | None)
 
 
 class Operator:
-    def __init__(self, cluster: Doorway, assembler: Assembler, looker: Looker, now: Callable[[], datetime]) -> None:
-        self.cluster, self.assembler, self.looker, self.now = cluster, assembler, looker, now
+    def __init__(
+        self,
+        cluster: Doorway,
+        assembler: Assembler,
+        looker: Looker,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.cluster, self.assembler, self.looker = cluster, assembler, looker
+        self.now, self._monotonic = now, monotonic
+        # By Application: an operation whose start lies ahead, because the clock was set back, and when that was seen.
+        self._starts_ahead: dict[ResourceKey, tuple[str, float]] = {}
         # By Application: its operation and attempt, and what that did. A pass whose state could not be written is made
         # again, and finds its own work done.
         self._applied: dict[ResourceKey, tuple[tuple[str, int], AppliedMessages]] = {}
@@ -93,6 +104,8 @@ class Operator:
     ) -> Step:
         """One call of the engine."""
         state = replace(state, message=state.message.partition(WAITING)[0])
+        if state.progress is Progress.RUNNING and self._is_over_time(app, state, rules.sync.timeout):
+            return Step(replace(state, progress=Progress.TERMINATING, message=TOO_LATE), 0.0)
         is_late = is_too_late(state, rules.sync, self.now())
         if is_resting(state) and not is_late:
             wait = rest(state, self.now())
@@ -107,6 +120,16 @@ class Operator:
             return self._ended(state, replace(state, progress=Progress.ERROR, message=str(error)))
         except UserError as error:
             return self._ended(state, replace(state, progress=Progress.ERROR, message=str(error)))
+
+    def _is_over_time(self, app: Application, state: OperationState, timeout: float) -> bool:
+        """Whether a sync whose start lies ahead has had its time since the clock was set back."""
+        if not timeout or not state.started or datetime.fromisoformat(state.started) <= self.now() + CLOCK_SKEW:
+            self._starts_ahead.pop(app.key, None)
+            return False
+        known = self._starts_ahead.get(app.key)
+        if known is None or known[0] != state.started:
+            known = self._starts_ahead[app.key] = state.started, self._monotonic()
+        return self._monotonic() - known[1] > timeout
 
     def _blocked(self, app: Application, state: OperationState, project: Project) -> str:
         started = datetime.fromisoformat(state.started) if state.started else None
@@ -218,6 +241,7 @@ class Operator:
 
     def forget(self, app: ResourceKey) -> None:
         self._applied.pop(app, None)
+        self._starts_ahead.pop(app, None)
 
     def _ended(self, before: OperationState, after: OperationState, *, may_retry: bool = True) -> Step:
         """Over, or the beginning of the next attempt."""

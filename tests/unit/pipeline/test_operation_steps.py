@@ -27,6 +27,7 @@ from argosy.pipeline.operating import BLOCKED, LOOK_AGAIN, Operator, Step
 from argosy.pipeline.rules import Rules
 from argosy.policy.impersonation import Impersonation
 from argosy.source.repositories import Repositories
+from argosy.sync.advance import TOO_LATE
 from argosy.sync.terms import SyncSettings
 
 pytestmark = pytest.mark.anyio
@@ -129,6 +130,21 @@ async def test_an_operation_that_is_terminating_is_ended_whatever_windows_say() 
 
 async def test_an_operation_whose_time_is_over_does_not_wait_for_a_window() -> None:
     assert (await stepped(state(), NIGHT, window(), timeout=60)).state.message == REACHED
+
+
+async def test_an_operation_has_its_time_once_more_when_the_clock_was_set_back_and_no_longer() -> None:
+    passed = 0.0
+    operator = Operator(
+        cast(Cluster, None), cast(Assembler, OnlyAsked()), cast(Looker, None), lambda: EVENING, lambda: passed
+    )
+    rules = Rules(cast(Repositories, None), cast(Any, None), sync=SyncSettings(timeout=60))
+    project = Project(source_repos=("https://git.example/*",), windows=(window("allow"),))
+    for started in (EVENING + timedelta(days=365), EVENING + timedelta(hours=1)):  # each has a time of its own
+        for seconds, progress in ((0, Progress.RUNNING), (59, Progress.RUNNING), (2, Progress.TERMINATING)):
+            passed += seconds
+            found = await operator.step(app(), state(started), project, rules, {})
+            assert found.state.progress is progress
+        assert found.state.message == TOO_LATE and found.wait == 0
 
 
 RESTING = state(finished=EVENING.isoformat(), retries=1, retry=Retry(limit=2, duration=100.0))
