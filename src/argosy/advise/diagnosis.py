@@ -61,6 +61,7 @@ USUAL: Final[Mapping[str, Remedy]] = {
     "AGY521": Remedy("correct the window"),
     "AGY522": Remedy("wait"),
     "AGY524": Remedy("correct the value"),
+    "AGY525": Remedy("make renders cheaper"),
 }
 
 

@@ -23,6 +23,7 @@ from argosy.policy.clusters import Clusters
 from argosy.policy.engines import Engines
 from argosy.report.history import deployments
 from argosy.report.holds import read_hold, told
+from argosy.report.project_budgets import BudgetUse
 from argosy.report.rollbacks import Rollback, rollback_of
 from argosy.report.wire import mapping, mappings
 
@@ -219,6 +220,7 @@ class LiveView:
     clusters: Clusters = field(default_factory=Clusters)  # which addresses destinations have
     notes: tuple[str, ...] = ()  # what could not be looked at, and why
     unreadable_settings: tuple[Sight, ...] = ()
+    budget_uses: Mapping[str, BudgetUse] = field(default_factory=dict)  # projects over their budgets of worker time
 
     def of(self, kind: GroupKind, namespace: str = "") -> list[Manifest]:
         found = self.objects.get(kind, ())

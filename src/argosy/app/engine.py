@@ -31,6 +31,7 @@ from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.application_sets import ApplicationSetReporter
+from argosy.controllers.budget_reporter import BudgetReporter
 from argosy.controllers.settings import SECRET, SETTINGS, Settings
 from argosy.controllers.turns import Turns, lost
 from argosy.controllers.updates import Updates
@@ -247,6 +248,7 @@ class Engine:
                 tasks.create_task(_for_ever(partial(self.updates.run, self.queue.add)), name="updates")
                 tasks.create_task(_for_ever(self.grounds.run), name="clusters")
                 tasks.create_task(_for_ever(self.application_sets.run), name="application sets")
+                tasks.create_task(_for_ever(self._budget_reporter().run), name="budgets of projects")
                 workers = count_workers(self.options.workers)
                 working = partial(attend, self.controller, self.queue, context, workers=workers)
                 tasks.create_task(_for_ever(partial(working, grace=self.options.grace)), name="workers")
@@ -260,6 +262,12 @@ class Engine:
             if self._own_crew is not None:
                 await self._own_crew.close()
             await self.pool.close()
+
+    def _budget_reporter(self) -> BudgetReporter:
+        workers, namespace = (self.crew, self.pool), self.settings.control_namespace
+        return BudgetReporter(
+            self.cluster, self.cache, namespace, self.clock.now, workers, self.queue,
+            lambda: self.settings.rules().projects)  # fmt: skip
 
     async def _listen(self) -> None:
         """Repositories on this machine tell nobody of a push, but to ask them costs next to nothing."""

@@ -92,7 +92,11 @@ def run_list(chosen: argparse.Namespace) -> int:
 
             return await watch_list(desk, chosen, lambda app: _fits(app, chosen), everywhere=everywhere)
         apps = [app for app in await desk.all(chosen.selector, everywhere=everywhere) if _fits(app, chosen)]
-        found = {}
+        found, delays = {}, {}
+        if _shows_why(chosen):
+            from argosy.desk.applications.delays import describe_delays
+
+            delays = await describe_delays(desk, apps)
         if _shows_why(chosen) and not chosen.quick:
             from argosy.desk.applications.counting import found_out
 
@@ -102,7 +106,7 @@ def run_list(chosen: argparse.Namespace) -> int:
             from argosy.desk.beside import seen_engines
 
             engines = await seen_engines(desk.cluster, desk.control)
-        _print_list(chosen, apps, desk, found, engines)
+        _print_list(chosen, apps, desk, found, engines, delays)
         return 0
 
     return _until_interrupted(chosen, work)
@@ -147,6 +151,7 @@ def _print_list(
     desk: Desk,
     found: Mapping[ResourceKey, str],
     engines: Engines | None,
+    delays: Mapping[ResourceKey, str],
 ) -> None:
     from argosy.cli import app_screen
     from argosy.desk.applications.desk import clock
@@ -160,12 +165,13 @@ def _print_list(
     if how == "name":
         lines = [f"{app.namespace}/{app.name}" for app in apps]
     elif how == "wide":
-        lines = app_screen.wide_lines(apps, found if _shows_why(chosen) else None)[chosen.no_headers :]
+        lines = app_screen.wide_lines(apps, found if _shows_why(chosen) else None, delays)[chosen.no_headers :]
     elif not apps:
         talk(f"no Applications in {desk.namespace}; create one: argosy app create --help")
         return
     else:
-        shown = app_screen.list_lines(apps, Screen(sys.stdout), clock(), desk.namespace, found, engines)
+        screen = Screen(sys.stdout)
+        shown = app_screen.list_lines(apps, screen, clock(), desk.namespace, found, engines, delays)
         lines = shown[chosen.no_headers :]
     print("".join(f"{line}\n" for line in lines), end="")
     if how == "table" and sys.stdout.isatty():
@@ -213,6 +219,8 @@ async def print_app(
     """argo: what its get prints; its sync and wait end with it, too."""
     from argosy.cli import app_screen
     from argosy.desk.applications import facts
+    from argosy.desk.applications.delays import describe_delay
+    from argosy.desk.applications.desk import clock
     from argosy.desk.applications.reader import fares, health_words, open_reader
     from argosy.desk.applications.reasons import reasons
     from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
@@ -222,12 +230,15 @@ async def print_app(
     async with open_reader(desk) as reader:
         reader, found = await fares(reader, app)
         health = health_words(found)
+        delay = describe_delay(app, reader.rules, reader.control_cache.get, clock())
         window = window_text(reader.rules.clusters.placed(app), reader.rules.projects.get(app.project))
         why = reasons((key, each, reader.cache.get(key) or {}) for key, each in found.items())
         if facts.health_word(app) == "Progressing":
             why = [*await stuck_pods(desk, app, frozenset({UNSCHEDULED})), *why]
     if facts.retrying(app) or (not why and (facts.sync_word(app) == "Unknown" or facts.is_busy(app))):
-        why = [facts.why(app), *why]
+        why = [facts.why(app, delay=delay), *why]
+    elif delay:
+        why = [delay, *why]
     why = list(dict.fromkeys((*why[:1], *facts.comparison_errors(app), *why)))
     engines = await seen_engines(desk.cluster, desk.control)
     told = app.annotations, app.namespace

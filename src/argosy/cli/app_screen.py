@@ -22,6 +22,7 @@ from argosy.report.wire import mapping, mappings
 GAP: Final = "  "
 UNDER: Final = "  └ "
 SHORTEST: Final = 20
+NO_DELAYS: Final[Mapping[ResourceKey, str]] = {}
 MAX_WHY_LENGTH: Final = 300  # characters of WHY in a list, however wide the output is
 MOST_REASONS: Final = 5  # objects that say why they are not healthy
 WIDE: Final = (
@@ -46,7 +47,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 # -- lists ---------------------------------------------------------------------------------------------------------
 
 
-def wide_lines(apps: Sequence[Application], found: Mapping[ResourceKey, str] | None = None) -> list[str]:
+def wide_lines(
+    apps: Sequence[Application],
+    found: Mapping[ResourceKey, str] | None = None,
+    delays: Mapping[ResourceKey, str] = NO_DELAYS,
+) -> list[str]:
     """argo: its own columns, for scripts that count them. With `found`, WHY comes last, and it is never cut."""
     rows = []
     for app in apps:
@@ -64,7 +69,7 @@ def wide_lines(apps: Sequence[Application], found: Mapping[ResourceKey, str] | N
                 source.repo_url if source else "",
                 (source.path or source.chart) if source else "",
                 source.ref if source else "",
-                *(() if found is None else (facts.why(app, found.get(app.key, "")),)),
+                *(() if found is None else (facts.why(app, found.get(app.key, ""), delays.get(app.key, "")),)),
             )
         )
     if found is None:
@@ -79,6 +84,7 @@ def list_lines(
     home: str,
     found: Mapping[ResourceKey, str] | None = None,
     engines: Engines | None = None,
+    delays: Mapping[ResourceKey, str] = NO_DELAYS,
 ) -> list[str]:
     """A glance: what each is, and why it is not as it should be; who delivers it, where an Argo CD does, too.
 
@@ -92,12 +98,13 @@ def list_lines(
     for app in apps:
         name = app.name if app.namespace == home else f"{app.namespace}/{app.name}"
         hold = read_hold(app.annotations) is not None
+        told = facts.why(app, (found or {}).get(app.key, ""), delays.get(app.key, ""))
         rows.append(
             (
                 name,
                 screen.mark(facts.sync_word(app)),
                 screen.mark(facts.health_word(app)),
-                cut(plain(facts.why(app, (found or {}).get(app.key, ""))), MAX_WHY_LENGTH),
+                cut(plain(told), MAX_WHY_LENGTH),
                 ",".join(map(facts.short, facts.revisions(app))) or "-",
                 f"{facts.policy_word(app)}{' (held)' if hold else ''}",
                 facts.age(facts.created(app), now),

@@ -8,13 +8,15 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 from argosy.cli import app_screen
 from argosy.cli.app_flags import form, is_compat, talk
 from argosy.cli.app_progress import Canvas, picture
 from argosy.cli.screen import Screen, cut
+from argosy.desk.applications.delays import describe_delays
 from argosy.desk.applications.desk import APPLICATION, Desk, clock
 from argosy.desk.applications.following import FOR_EVER
 from argosy.model.application import Application, read_application
@@ -24,6 +26,7 @@ from argosy.model.names import ResourceKey
 from argosy.runtime.clock import SYSTEM_CLOCK, sleep
 from argosy.setup.waiting import AGAIN, until
 
+DELAYS_SECONDS: Final = 5.0  # for which what Applications wait for counts as known
 TRIES: Final = 10  # in a row, over half a minute
 
 Fits = Callable[[Application], bool]
@@ -31,8 +34,12 @@ Fits = Callable[[Application], bool]
 
 async def watch_list(desk: Desk, chosen: argparse.Namespace, fits: Fits, *, everywhere: bool) -> int:
     show = _Shown(desk, form(chosen), has_headings=not chosen.no_headers, is_compat=is_compat(chosen))
+    delays, read_at = dict[ResourceKey, str](), -DELAYS_SECONDS
     async for found in _changes(desk, "" if everywhere else desk.namespace, chosen.selector):
-        show.see([app for each in found if fits(app := read_application(each))])
+        apps = [app for each in found if fits(app := read_application(each))]
+        if show.has_why and (now := time.monotonic()) - read_at >= DELAYS_SECONDS:
+            delays, read_at = await describe_delays(desk, apps), now
+        show.see(apps, delays)
     return 0
 
 
@@ -70,8 +77,14 @@ class _Shown:
         self._desk, self._how, self._has_headings, self._is_compat = desk, how, has_headings, is_compat
         self._canvas = Canvas(sys.stdout) if sys.stdout.isatty() and how in ("table", "wide") else None
         self._seen: dict[ResourceKey, tuple[str, ...]] = {}
+        self._delays: Mapping[ResourceKey, str] = {}
 
-    def see(self, apps: list[Application]) -> None:
+    @property
+    def has_why(self) -> bool:
+        return self._how == "table" or (self._how == "wide" and not self._is_compat)
+
+    def see(self, apps: list[Application], delays: Mapping[ResourceKey, str]) -> None:
+        self._delays = delays
         apps = sorted(apps, key=lambda app: (app.namespace, app.name))
         if self._canvas is not None:
             size = shutil.get_terminal_size()
@@ -109,8 +122,9 @@ class _Shown:
 
     def _lines(self, apps: list[Application]) -> list[str]:
         if self._how == "wide":
-            return app_screen.wide_lines(apps, None if self._is_compat else {})
-        return app_screen.list_lines(apps, Screen(sys.stdout), clock(), self._desk.namespace)
+            return app_screen.wide_lines(apps, None if self._is_compat else {}, self._delays)
+        home = self._desk.namespace
+        return app_screen.list_lines(apps, Screen(sys.stdout), clock(), home, delays=self._delays)
 
 
 async def watch_one(desk: Desk, app: Application, how: str) -> int:

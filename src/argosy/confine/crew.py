@@ -23,6 +23,7 @@ from argosy.confine.fair_slots import RESERVE, FairSlots, Slot
 from argosy.confine.refusals import OUT_OF_MEMORY, TIMED_OUT
 from argosy.confine.scratch_folders import sweep_scratch_folders
 from argosy.model.errors import LimitError, TransientError
+from argosy.model.fairness import Budget
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -82,6 +83,10 @@ class Crew:
     def depths(self) -> Mapping[str, int]:
         """How many calls wait for a worker, by tenant."""
         return self._slots.depths()
+
+    def over_budget(self) -> Mapping[str, tuple[float, Budget]]:
+        """Recent worker seconds and the budget of each tenant that used more than its budget."""
+        return self._slots.shares.over_budget()
 
     def begin(self) -> None:
         """Start the first worker now, and wait for nothing: by the first call it may be ready."""

@@ -20,6 +20,7 @@ from argosy.confine.limits import Confinement, Limits
 from argosy.confine.refusals import CrashError, RefusedError, death, over_limit
 from argosy.confine.server import Server
 from argosy.model.errors import ArgosyError, TransientError
+from argosy.model.fairness import Budget
 
 _NAME = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)", re.ASCII)
 _READY_SECONDS = 10.0
@@ -99,6 +100,10 @@ class Pool:
     def depths(self) -> Mapping[str, int]:
         """How many calls wait for a worker, by tenant."""
         return self._slots.depths()
+
+    def over_budget(self) -> Mapping[str, tuple[float, Budget]]:
+        """Recent worker seconds and the budget of each tenant that used more than its budget."""
+        return self._slots.shares.over_budget()
 
     def report(self) -> Confinement:
         """What was put in force in the newest worker."""

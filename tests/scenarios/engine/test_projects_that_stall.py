@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from argosy.confine.crew import Crew
+from argosy.desk.applications.delays import describe_delays
+from argosy.desk.applications.desk import Desk
 from argosy.model.errors import LimitError
+from argosy.model.fairness import Budget
 from support.deadlines import wait_until_async
-from support.engine import Room, config_map, engine_room
+from support.engine import CONTROL, Room, config_map, engine_room
 from support.remote_clusters import far_cluster
 
 pytestmark = pytest.mark.anyio
@@ -77,6 +80,23 @@ async def test_a_refresh_and_a_sync_end_while_every_pass_of_another_project_stil
     await room.until_synced(revision)
     assert stalled.at_work == before and not stalled.crew.release.is_set()
     assert stalled.crew.depths() == {"hostile": len(before) - 2}
+
+
+async def test_an_application_that_waits_for_the_budget_of_its_project_says_so(stalled: Stalled) -> None:
+    room, shares = stalled.room, stalled.crew._slots.shares
+    desk = Desk(room.cluster, "here", CONTROL, CONTROL)
+    shares.start("hostile", Budget(60.0, 300.0))
+    shares.finish("hostile", 75.0)
+
+    async def delays() -> dict[str, str]:
+        found = await describe_delays(desk, await desk.all())
+        return {key.name: text for key, text in found.items()}
+
+    await room.deliver("of-a-team", project="team")
+    await wait_until_async(delays)
+    found = await delays()
+    assert {f"hostile-{number}" for number in range(20)} == found.keys()
+    assert "project 'hostile' is over its budget" in found["hostile-19"]
 
 
 async def test_a_render_that_times_out_says_so_and_is_not_repeated_until_a_user_asks_for_it(stalled: Stalled) -> None:

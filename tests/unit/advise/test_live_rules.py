@@ -11,6 +11,7 @@ from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.finding import Place, Sight
 from argosy.advise.live_view import (
     Answer,
+    LiveApp,
     LiveView,
     ModelView,
     OperatorState,
@@ -20,8 +21,10 @@ from argosy.advise.live_view import (
 from argosy.advise.rules import CATALOGUE, diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK, NOTEBOOK_KEY
 from argosy.advise.rules.live.workloads import CLASS, MODEL
+from argosy.model.application import read_application
 from argosy.model.manifest import Manifest
 from argosy.model.project import Project, read_project
+from argosy.report.project_budgets import BudgetUse
 from support.installation_facts import ago, app, differs, manifest, row, told, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
@@ -39,6 +42,11 @@ ROLLED_BACK = {
 }
 AUTOMATED = {"syncPolicy": {"automated": {"selfHeal": True}}}
 KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
+
+
+def not_looked_at() -> LiveApp:
+    wire = {"metadata": {"name": "models", "namespace": "argocd"}, "spec": {"source": {"repoURL": "https://git.example/a"}}}
+    return LiveApp(read_application(wire))
 
 
 def operation(phase: str = "Failed", message: str = "", results: Sequence[Mapping[str, Any]] = (), **more: Any) -> Any:
@@ -629,6 +637,19 @@ CASES: Mapping[str, Case] = {
     "AGY524": Case(
         [(view(unreadable_settings=(UNREADABLE,)), UNREADABLE.message)],
         [view()],
+    ),
+    "AGY525": Case(
+        [
+            (
+                view(not_looked_at(), budget_uses={"default": BudgetUse(75.0, 60.0, 300.0)}),
+                "waits because project 'default' is over its budget (75s of 60s of worker time within 300s)",
+            )
+        ],
+        [
+            view(not_looked_at()),
+            view(not_looked_at(), budget_uses={"other": BudgetUse(75.0, 60.0, 300.0)}),
+            view(app(), budget_uses={"default": BudgetUse(75.0, 60.0, 300.0)}),
+        ],
     ),
 }
 LIVE = [number for number, rule in CATALOGUE.items() if rule.is_live]

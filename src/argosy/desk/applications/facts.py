@@ -107,12 +107,14 @@ def is_only_ill(app: Application) -> bool:
     return health_message(app).startswith("Caused by ") and _why(app, "") == health_message(app)
 
 
-def why(app: Application, found: str = "") -> str:
+def why(app: Application, found: str = "", delay: str = "") -> str:
     """The one thing to know of it: what is wrong, what holds it up, or what differs. Empty where all is well.
 
-    `found` says how many fields differ, or what is ill, where somebody has looked.
+    `found` says how many fields differ, or what is ill, where somebody has looked. `delay` says what it waits for: a
+    sync window, or its project's turn (`delays.describe_delay`).
     """
-    return _LOADING.sub(lambda at: f"ComparisonError: {at['name']}: ", gist(_why(app, found).replace("\n", " ")))
+    text = gist(_why(app, found, delay).replace("\n", " "))
+    return _LOADING.sub(lambda at: f"ComparisonError: {at['name']}: ", text)
 
 
 def gist(text: str) -> str:
@@ -127,12 +129,14 @@ def gist(text: str) -> str:
     return f"{before}{': '.join(told[0][2:])}"
 
 
-def _why(app: Application, found: str) -> str:
+def _why(app: Application, found: str, delay: str = "") -> str:
     if app.deleted:
         told = next((each for each in mappings(app.status.get("conditions"))), None)
         return f"is being deleted: {told.get('message')}" if told else "is being deleted"
     if again := retrying(app):
         return again
+    if is_busy(app) and delay:
+        return delay
     if is_busy(app):
         return app.state.message if app.state and app.state.message and not app.state.progress.is_over else "syncing"
     conditions, hold = _conditions(app), read_hold(app.annotations)
@@ -144,9 +148,12 @@ def _why(app: Application, found: str) -> str:
         return f"last sync {app.state.progress.value.lower()}: {app.state.message}"
     if sync_word(app) == "OutOfSync":
         back = rolled_back(app)
-        return str(back) if back else found or _differing(app)
+        differs = str(back) if back else found or _differing(app)
+        return f"{delay}; {differs}" if delay else differs
     if health_word(app) not in ("Healthy", "Unknown") and health_message(app):
         return found or health_message(app)
+    if delay:
+        return delay
     if not app.status:
         return "not looked at yet; is a controller running?"
     return f"{conditions[0].get('type')}: {conditions[0].get('message')}" if conditions else ""

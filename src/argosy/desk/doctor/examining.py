@@ -21,6 +21,7 @@ from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_ready
 from argosy.advise.rules.projects import SHALLOW, find_live_denials
 from argosy.advise.waves import Wait, wait_of
+from argosy.desk.applications.delays import load_budget_uses
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.applications.reader import Reader, open_reader
 from argosy.desk.doctor.applications import Seen, first_sight, is_at_rest, look_at, urgency
@@ -142,8 +143,9 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     told = {**settings.told, SHALLOW: find_live_denials(projects, live)}
     unread = frozenset(asking.unread)
     view = LiveView(
-        now, live, objects, unread, shown, secrets, models, told, projects, clusters, unreadable_settings=unreadable
-    )
+        now, live, objects, unread, shown, secrets, models, told, projects, clusters, unreadable_settings=unreadable,
+        budget_uses=load_budget_uses(reader.control_cache.get, desk.control, now),
+    )  # fmt: skip
     mine = tuple(each for each in live if each.name in chosen)
     waits = tuple(wait for each in mine if (wait := wait_of(each, view)))
     compared = [each for each in mine if each.name in seen]

@@ -11,6 +11,7 @@ from argosy.advise.live_view import LiveView
 from argosy.advise.waves import wait_of
 from argosy.desk.applications import facts
 from argosy.desk.applications.changing import hold, release
+from argosy.desk.applications.delays import describe_delay
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.differing import as_data, differing, with_causes, with_places
 from argosy.desk.applications.explaining import explained, unrendered
@@ -35,15 +36,20 @@ LONGEST: Final = 1_000  # characters of a reason
 
 async def why(asked: Asked) -> Json:
     app: Application = asked.subject
+    lookout = asked.site.lookout
+    delay = describe_delay(app, lookout.rules, lookout.cache.get, clock())
     words = {"sync": facts.sync_word(app), "health": facts.health_word(app)}
-    told = {"application": app.name, "namespace": app.namespace, **words, "why": facts.why(app), "next": next_step(app)}
+    told = {"application": app.name, "namespace": app.namespace, **words}
+    told |= {"why": facts.why(app, delay=delay), "next": next_step(app, is_delayed=bool(delay))}
     ill = words["health"] not in ("Healthy", "Unknown") and app.destination.is_here
     return Json({**told, "causes": await unwell(reader_of(asked), app) if ill else []})
 
 
-def next_step(app: Application) -> str:
+def next_step(app: Application, *, is_delayed: bool = False) -> str:
     """What to type next; empty where all is well."""
     name = app.name
+    if is_delayed:
+        return f"argosy doctor {name}"
     if facts.is_busy(app):
         return f"argosy app wait {name} --operation"
     if not app.status:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from argosy.advise.delays import find_budget_delay
 from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import LiveApp, LiveView, moment, span
 from argosy.advise.rules.rule import live_rule
@@ -172,6 +173,15 @@ def _argocd(view: LiveView) -> Iterator[Sight]:
     yield Sight(place, text, f"{fix} reconcile, as argosy doctor --fix does: {touch}", f"ArgoCD/{settings.owner}")
 
 
+# -- behind the others ------------------------------------------------------------------------------------------------
+
+
+def _find_over_budget(view: LiveView) -> Iterator[Sight]:
+    for app in view.apps:
+        if delay := find_budget_delay(app.app, view.budget_uses):
+            yield app.sight(*delay)
+
+
 def key_name(live: Manifest) -> str:
     key = key_of(live)
     return f"{key.kind}/{key.name}"
@@ -209,5 +219,16 @@ RULES: Final = (
         " openshift-gitops-operator; the controller is the StatefulSet openshift-gitops-application-controller); then"
         " touch the resource, so that it is looked at anew.",
         _idle,
+    ),
+    live_rule(
+        "AGY525",
+        Severity.WARNING,
+        "An Application waits because its project is over its budget",
+        "Renders and health checks of the project go behind those of other projects, so its Applications are looked at"
+        " late.",
+        "The controller lists the project in ConfigMap argosy-project-budgets, and a first look, a refresh or an"
+        " operation of the Application is due.",
+        "Make the renders and health checks of the project cheaper, or raise fairness.project.budget in argosy-cm.",
+        _find_over_budget,
     ),
 )

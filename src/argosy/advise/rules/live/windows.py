@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from argosy.advise.delays import find_window_delay
 from argosy.advise.finding import Place, Severity, Sight
-from argosy.advise.live_view import LiveApp, LiveView, moment
+from argosy.advise.live_view import LiveApp, LiveView
 from argosy.advise.rules.rule import live_rule
 from argosy.model.project import Project, SyncWindow, read_project
-from argosy.policy.windows import Verdict, find_window_fault, is_for, verdict
-from argosy.report.holds import read_hold
+from argosy.policy.windows import find_window_fault, is_for, verdict
 
 NAMED_APPS: Final = 3
 
@@ -45,37 +45,9 @@ def _apps_of(view: LiveView, project: Project) -> list[LiveApp]:
 
 def _find_waiting(view: LiveView) -> Iterator[Sight]:
     for project in view.projects.values():
-        for app in _apps_of(view, project) if project.windows else ():
-            found = _find_blocking(view, project, app)
-            if found is not None and found.window is not None:
-                what = "its operation" if app.is_busy else "its automated sync"
-                yield app.sight(f"{what} waits for a sync window: {found.reason}", _way_out(view, project, app, found))
-
-
-def _find_blocking(view: LiveView, project: Project, app: LiveApp) -> Verdict | None:
-    """Return the verdict that keeps the Application from syncing now; None where it need not or may."""
-    placed, state = view.clusters.placed(app.app), app.app.state
-    if app.is_busy:
-        is_running = state is not None and not state.progress.is_over
-        request = app.app.operation or (state.request if state else None)
-        is_manual = request is None or not request.is_automated
-        started = moment(state.started) if state is not None and is_running else None
-        found = verdict(project.windows, placed, view.now, is_manual=is_manual, started=started)
-    elif app.sync == "OutOfSync" and app.is_automated and read_hold(app.app.annotations) is None:
-        found = verdict(project.windows, placed, view.now, is_manual=False)
-    else:
-        return None
-    return None if found.is_allowed else found
-
-
-def _way_out(view: LiveView, project: Project, app: LiveApp, found: Verdict) -> str:
-    wait = "wait until then, or " if found.ends is not None else ""
-    windows = f"see the windows: argosy proj windows list {project.name}"
-    if app.is_busy:
-        return f"{wait}end the operation: argosy app terminate-op {app.name}; {windows}"
-    if verdict(project.windows, view.clusters.placed(app.app), view.now, is_manual=True).is_allowed:
-        return f"{wait}sync it by hand, which the window allows: argosy app sync {app.name}; {windows}"
-    return f"{wait}change the window; {windows}"
+        for app in _apps_of(view, project):
+            if delay := find_window_delay(app.app, project, view.clusters, view.now, app.name):
+                yield app.sight(*delay)
 
 
 def find_refused_syncs(view: LiveView) -> dict[str, str]:

@@ -20,6 +20,7 @@ from argosy.server.behalf import desk_of, reader_of
 from argosy.server.doors.application_masks import masks_of
 from argosy.server.pages.application.addresses import of_app
 from argosy.server.pages.application.causes import told
+from argosy.server.pages.application.delayed_rows import add_delay
 from argosy.server.resolving import application_manifest, application_name, found_application, readable
 from argosy.server.routes import Filtered, Route
 
@@ -103,6 +104,7 @@ def _planned(asked: Asked, app: Application, refusal: str) -> Planned:
     url = of_app(app.namespace, app.name)
     if row is None:
         return Planned(f"{app.namespace}/{app.name}", url, "Unknown", "Unknown", "", 0, refusal)
+    row = add_delay(asked.site.lookout, row)
     mask = masks_of(asked).by_name(f"{app.namespace}/{app.name}")
     why, refusal = mask.hide_text(told(asked.site.lookout.cache.get, row.why)), mask.hide_text(refusal)
     return Planned(f"{app.namespace}/{app.name}", url, row.sync, row.health, why, row.differing, refusal)

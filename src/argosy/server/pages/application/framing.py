@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.desk.applications import facts
+from argosy.desk.applications.delays import describe_delay
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.whose import Doings
 from argosy.model.application import Application
@@ -39,8 +40,10 @@ async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
     told = await commits.current(reader, app, facts.revisions(app), seconds)
     project = reader.rules.projects.get(app.project)
     counted = asked.site.part(Doings).told(app, reader.cache.get)
-    found = header(app, project, clock(), permissions(asked), told, counted, reader.rules.clusters.placed(app))
-    engines = asked.site.lookout.engines
+    placed, lookout = reader.rules.clusters.placed(app), asked.site.lookout
+    delay = describe_delay(app, lookout.rules, lookout.cache.get, clock())
+    found = header(app, project, clock(), permissions(asked), told, counted, placed, delay)
+    engines = lookout.engines
     whose = app.annotations, app.namespace
     delivered = "" if engines.is_usual(*whose) else engines.told(*whose)
     return replace(found, why=causes.told(reader.cache.get, found.why), delivered=delivered)

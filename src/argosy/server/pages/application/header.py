@@ -106,10 +106,12 @@ def header(
     commits: Mapping[str, tuple[str, str, str]] | None = None,
     found: str = "",
     placed: Application | None = None,
+    delay: str = "",
 ) -> Header:
     """`commits` has subject, author and time by revision; `found` what somebody has seen by looking closely.
 
     `placed` is the Application with its destination by name and by address, since sync windows select by either.
+    `delay` says what it waits for.
     """
     automated = app.policy.automated
     target, hold = app.destination, read_hold(app.annotations)
@@ -120,7 +122,7 @@ def header(
         base=of_app(app.namespace, app.name),
         sync=facts.sync_word(app),
         health=facts.health_word(app),
-        why=_why(app, found),
+        why=_why(app, found, delay),
         message=facts.health_message(app),
         revisions=_revisions(app, commits or {}),
         policy=facts.policy_word(app),
@@ -147,9 +149,9 @@ def header(
     )
 
 
-def _why(app: Application, found: str) -> str:
+def _why(app: Application, found: str, delay: str) -> str:
     """Nothing where a banner says it already."""
-    why = facts.why(app, found)
+    why = facts.why(app, found, delay)
     types = {str(each.get("type")) for each in mappings(app.status.get("conditions"))}
     is_hold = why.startswith("held") and read_hold(app.annotations) is not None
     is_back = (back := facts.rolled_back(app)) is not None and why == str(back)

@@ -28,6 +28,7 @@ from argosy.server.looking.doctor_errors import DoctorError, doctor_errors, may_
 from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import element_of_app, of_app, of_resource
 from argosy.server.pages.application.causes import told
+from argosy.server.pages.application.delayed_rows import add_delay
 from argosy.server.pages.application.header import window_mark
 from argosy.server.pages.looks import look, page_state, worst_tone
 from argosy.server.resolving import is_at_home
@@ -144,6 +145,7 @@ def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Show
         row = asked.site.part(Doings).shown(known, lambda: _application(lookout, known), lookout.cache.get)
     if (why := told(lookout.cache.get, row.why)) != row.why:
         row = replace(row, why=why)
+    row = add_delay(lookout, row)
     return Shown(
         masks_of(asked).row(row),
         element_of_app(row.namespace, row.name),

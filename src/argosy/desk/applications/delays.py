@@ -1,0 +1,55 @@
+"""What Applications wait for, as one sentence for lists, screens, pages and the API.
+
+In: Applications, and the rules in force. Out: texts, empty where nothing holds an Application back. Never: asks a
+cluster while no Application waits for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from argosy.advise.delays import find_delay, is_waiting_for_pass, is_waiting_for_sync
+from argosy.desk.applications.desk import Desk, clock
+from argosy.model.application import Application
+from argosy.model.errors import ArgosyError
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.pipeline.rules import Rules
+from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, read_budget_uses
+
+GetManifest = Callable[[ResourceKey], Manifest | None]
+
+
+def load_budget_uses(get: GetManifest, control: str, now: datetime) -> dict[str, BudgetUse]:
+    """Return the projects that are over their budgets, from a cache of the installation's ConfigMaps."""
+    return read_budget_uses(get(ResourceKey("", "ConfigMap", control, BUDGETS_CONFIG_MAP)), now)
+
+
+def describe_delay(app: Application, rules: Rules, get: GetManifest, now: datetime) -> str:
+    """Say which sync window or budget an Application waits for, and what to do; empty if it waits for neither."""
+    if not _may_be_delayed(app):
+        return ""
+    uses = load_budget_uses(get, rules.control_namespace, now)
+    delay = find_delay(app, rules.projects.get(app.project), rules.clusters, uses, now)
+    return "" if delay is None else str(delay)
+
+
+async def describe_delays(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey, str]:
+    """The same of many. Settings are read only if one of them may wait; what may not be read is left out."""
+    waiting = [app for app in apps if _may_be_delayed(app)]
+    if not waiting:
+        return {}
+    from argosy.desk.applications.reader import open_reader  # late: most lists need no settings
+
+    try:
+        async with open_reader(desk) as reader:
+            now, get = clock(), reader.control_cache.get
+            texts = {app.key: describe_delay(app, reader.rules, get, now) for app in waiting}
+    except ArgosyError:
+        return {}
+    return {key: text for key, text in texts.items() if text}
+
+
+def _may_be_delayed(app: Application) -> bool:
+    return not app.deleted and (is_waiting_for_pass(app) or is_waiting_for_sync(app))

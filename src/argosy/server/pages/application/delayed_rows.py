@@ -1,0 +1,31 @@
+"""Rows of Applications that wait for a sync window or for their project's turn: their WHY says so.
+
+In: a row, and what the server has read. Out: the row, or one with another WHY. Never: reads an Application that waits
+for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from argosy.desk.applications import facts
+from argosy.desk.applications.app_row import AppRow
+from argosy.desk.applications.delays import describe_delay
+from argosy.desk.applications.desk import clock
+from argosy.desk.lookout import Lookout
+from argosy.model.annotations import REFRESH
+from argosy.model.errors import UserError
+
+
+def add_delay(lookout: Lookout, row: AppRow) -> AppRow:
+    """Return the row with what its Application waits for, before what differs."""
+    if row.sync == "Synced" and not row.is_busy and REFRESH not in row.annotations:
+        return row
+    try:
+        app = lookout.application(row.namespace, row.name)
+    except UserError:
+        return row  # its row says why
+    delay = describe_delay(app, lookout.rules, lookout.cache.get, clock()) if app is not None else ""
+    if app is None or not delay:
+        return row
+    return replace(row, why=facts.why(app, row.why if row.sync == "OutOfSync" else "", delay))
