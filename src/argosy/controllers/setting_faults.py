@@ -12,12 +12,21 @@ from typing import Final
 
 from argosy.cluster.fleet import MAX_MEMORY
 from argosy.compare.settings import MAP_KEY, OPTIONS_KEY
+from argosy.controllers.setting_checks import (
+    CHECKS,
+    HOSTS,
+    OVERRIDE,
+    PROXIES,
+    check_boolean,
+    check_quantity,
+    find_wrong_values,
+    is_account_switch,
+)
 from argosy.live.exclusions import EXCLUSIONS, INCLUSIONS
-from argosy.model.errors import ArgosyError, UserError
-from argosy.model.switches import parse_switch
+from argosy.model.errors import UserError
+from argosy.policy.clusters import IN_CLUSTER_ENABLED
 from argosy.policy.impersonation import ENABLED, find_impersonation_fault
 from argosy.policy.inheritance import GLOBAL
-from argosy.schema.quantity import parse
 from argosy.source.settings import PROTOCOLS
 
 log = logging.getLogger(__name__)
@@ -29,16 +38,27 @@ SWITCHES: Final[Mapping[str, tuple[str, ...]]] = {
         "helm.enable",
         "kustomize.enable",
         "jsonnet.enable",
-        "cluster.inClusterEnabled",
+        IN_CLUSTER_ENABLED,
         "resource.ignoreResourceUpdatesEnabled",
         "application.sync.impersonation.enforced",
     ),
     "argocd-cmd-params-cm": ("controller.resource.health.persist", "controller.diff.server.side"),
 }
-# Keys that restrict what is delivered. Without a good value of one of them, no Application is synced.
-RESTRICTING_KEYS: Final = (GLOBAL, EXCLUSIONS, INCLUSIONS, PROTOCOLS)
+# Keys that restrict what is delivered. Without a good value of one of them, no Application is synced; without one of
+# IN_CLUSTER_ENABLED, none that goes to this cluster.
+RESTRICTING_KEYS: Final = (GLOBAL, EXCLUSIONS, INCLUSIONS, PROTOCOLS, IN_CLUSTER_ENABLED)
+# What holds while a key cannot be read, where that is neither the last good value nor the default.
+_FALLBACKS: Final[Mapping[str, str]] = {
+    ENABLED: "impersonation is enabled",
+    IN_CLUSTER_ENABLED: "the last good value is used, and after a restart no Application is synced to this cluster",
+    OVERRIDE: "a sync to another revision needs the right to override",
+    PROXIES: "what cannot be read is not trusted",
+    HOSTS: "what cannot be read allows no host",
+}
 # Keys whose default holds as soon as they cannot be read. Of all others the last good value does.
-_DEFAULTED_KEYS: Final = (*(key for keys in SWITCHES.values() for key in keys), MAX_MEMORY, OPTIONS_KEY)
+_DEFAULTED_KEYS: Final = frozenset(
+    {MAX_MEMORY, OPTIONS_KEY, *(key for table in (SWITCHES, CHECKS) for keys in table.values() for key in keys)}
+)
 
 
 def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
@@ -46,15 +66,16 @@ def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
     for name, keys in SWITCHES.items():
         for key in keys:
             value = config_maps.get(name, {}).get(key, "").strip()
-            if value and parse_switch(value) is None:
-                yield f"{name}: {key}: {_shorten(value)} is no boolean; write true or false"
+            if value and (wrong := check_boolean(value)):
+                yield f"{name}: {key}: {_shorten(value)} {wrong}"
     if fault := find_impersonation_fault(config_maps.get("argocd-cm", {})):
         yield f"argocd-cm: {fault}"
     value = config_maps.get("argosy-cm", {}).get(MAX_MEMORY, "").strip()
-    try:
-        parse(value or "1")
-    except (ArgosyError, ValueError):
-        yield f"argosy-cm: {MAX_MEMORY}: {_shorten(value)} is no quantity; write one such as 4Gi"
+    if value and (wrong := check_quantity(value)):
+        yield f"argosy-cm: {MAX_MEMORY}: {_shorten(value)} {wrong}"
+    for name, data in config_maps.items():
+        for key, value, wrong in find_wrong_values(name, data):
+            yield f"{name}: {key}: {_shorten(value)} {wrong}"
 
 
 def describe_fault(error: Exception) -> str:
@@ -93,8 +114,10 @@ def describe_fallback(fault: str) -> str:
     key = find_key(fault)
     if fault.startswith("AppProject "):
         return "the project allows nothing"
-    if key == ENABLED:
-        return "impersonation is enabled"
+    if key in _FALLBACKS:
+        return _FALLBACKS[key]
+    if is_account_switch(key):
+        return "the account is enabled"
     if key in RESTRICTING_KEYS:
         return "the last good value is used, and after a restart no Application is synced"
     if key in _DEFAULTED_KEYS or key.startswith(MAP_KEY):

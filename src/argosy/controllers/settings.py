@@ -33,7 +33,7 @@ from argosy.model.project import Project, read_project
 from argosy.model.switches import read_switch
 from argosy.pipeline.rules import RemoveAll, Rules
 from argosy.policy.access import RBAC_CM, read_access
-from argosy.policy.clusters import read_clusters
+from argosy.policy.clusters import is_own_cluster_enabled, read_clusters
 from argosy.policy.impersonation import read_impersonation
 from argosy.policy.inheritance import GLOBAL, deny_everything, inherited
 from argosy.render import read_build_settings
@@ -93,6 +93,7 @@ class Settings:
         self._global_projects: str | None = None
         self._exclusions: Exclusions | None = None
         self._sources: SourceSettings | None = None
+        self._is_own_enabled: bool | None = None
         self._is_stale = True
 
     def concerns(self, manifest: Manifest) -> bool:
@@ -153,7 +154,7 @@ class Settings:
             sync=good(partial(self._sync, ours, parameters), before.sync),
             heal=good(partial(_heal, parameters), before.heal),
             projects=self._inheriting(projects, theirs, faults),
-            clusters=read_clusters(self._secrets(), theirs),
+            clusters=replace(read_clusters(self._secrets(), theirs), has_own=self._has_own_cluster(theirs)),
             # A ConfigMap that is missing for a moment must not give syncs the rights of the engine.
             impersonation=read_impersonation(theirs) if self._config_map(ARGOCD_CM) else before.impersonation,
             signature_keys=self._data(GPG_KEYS),
@@ -210,6 +211,15 @@ class Settings:
             *([EXCLUSIONS, INCLUSIONS] if self._exclusions is None else ()),
             *([PROTOCOLS] if self._sources is None else ()),
         }
+
+    def _has_own_cluster(self, theirs: Mapping[str, str]) -> bool:
+        """Return the last good value where it cannot be read; without one, nothing goes to the engine's own cluster."""
+        is_enabled = is_own_cluster_enabled(theirs)
+        if is_enabled is None:
+            return self._is_own_enabled is True
+        if self._config_map(ARGOCD_CM) is not None:
+            self._is_own_enabled = is_enabled
+        return is_enabled
 
     def _read_exclusions(self, theirs: Mapping[str, str], faults: list[str]) -> Exclusions:
         exclusions = read_exclusions(theirs)

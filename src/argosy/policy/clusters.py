@@ -10,16 +10,17 @@ import base64
 import binascii
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from argosy.model.annotations import SECRET_TYPE, SKIP_RECONCILE
 from argosy.model.application import IN_CLUSTER, Application, Destination
 from argosy.model.cluster_address import ClusterAddress, parse_cluster_address
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
-from argosy.model.switches import read_switch
+from argosy.model.switches import parse_switch
 
 HERE, HERE_NAME = IN_CLUSTER
+IN_CLUSTER_ENABLED: Final = "cluster.inClusterEnabled"  # argo
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,13 @@ class Clusters:
 def read_clusters(secrets: Iterable[Manifest], argocd_cm: Mapping[str, str] = {}) -> Clusters:
     """One without an address is passed over; the others in the order of their names."""
     found = sorted(filter(None, map(_read, secrets)), key=lambda each: each.secret)
-    return Clusters(tuple(found), read_switch(argocd_cm, "cluster.inClusterEnabled", default=True))
+    return Clusters(tuple(found), is_own_cluster_enabled(argocd_cm) is True)
+
+
+def is_own_cluster_enabled(argocd_cm: Mapping[str, str]) -> bool | None:
+    """Return whether Applications may go to the engine's own cluster; None if that cannot be read."""
+    text = argocd_cm.get(IN_CLUSTER_ENABLED, "")
+    return parse_switch(text) if text.strip() else True
 
 
 def _read(secret: Manifest) -> KnownCluster | None:

@@ -80,7 +80,10 @@ async def test_a_revision_that_is_not_there_is_refused(tmp_path: Path) -> None:
         await sync_checks.check_refs(reader, an_app("https://git.example.com/a.git"), ("v9",))
 
 
-@pytest.mark.parametrize(("said", "needed"), [("true", True), ("True", True), ("false", False), ("", False)])
+@pytest.mark.parametrize(
+    ("said", "needed"),
+    [("true", True), ("True", True), ("nonsense", True), (" FALSE", False), ("false", False), ("", False)],
+)
 def test_another_revision_needs_another_right_where_the_installation_says_so(said: str, needed: bool) -> None:
     reader, app = a_reader(data={sync_checks.OVERRIDE: said}), an_app("https://git.example.com/a.git")
     assert sync_checks.needs_override(reader, app, ("v2",)) is needed

@@ -20,6 +20,7 @@ from argosy.addons.notifications.worker import fill, judge
 from argosy.language.expr import compile_expression
 from argosy.language.templates import compile_template
 from argosy.model.annotations import NOTIFIED, NOTIFYING
+from argosy.model.errors import PolicyError
 from argosy.model.names import ResourceKey
 
 NOW = "2026-01-01T00:00:00+00:00"
@@ -36,6 +37,13 @@ def secret(**data: str) -> dict[str, Any]:
 def app(annotations: dict[str, str] | None = None, **status: Any) -> dict[str, Any]:
     metadata = {"name": "wine", "namespace": "argocd", "annotations": annotations or {}, "labels": {"team": "ml"}}
     return {"kind": "Application", "metadata": metadata, "spec": {"source": {"repoURL": "x"}}, "status": status}
+
+
+@pytest.mark.parametrize("text", [",", " , ,", "a b", "*.slack.com hooks.example.org"])
+def test_a_list_of_hosts_that_names_none_allows_none(text: str) -> None:
+    hosts = read_settings(None, None, {"data": {"notifications.hosts": text}}).hosts
+    with pytest.raises(PolicyError, match=r"notifications\.hosts"):
+        hosts.addresses("localhost", 80)
 
 
 def test_a_secret_is_put_wherever_its_key_stands_and_masked_wherever_it_is_told() -> None:

@@ -13,6 +13,7 @@ from argosy.confine import Pool
 from argosy.controllers.setting_faults import SWITCHES, SettingFaultLog
 from argosy.controllers.settings import Settings
 from argosy.desk.doctor.installation import setting_sights
+from argosy.model.manifest import Manifest
 from argosy.pipeline.rules import Rules
 from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
@@ -27,6 +28,8 @@ KEYS = {
         "source.local.roots", "source.mirrors", "source.protocols", "source.limit.list.seconds",
         "source.limit.fetch.seconds", "source.limit.fetch.bytes", "source.limit.file.bytes",
         "render.limit.manifests", "render.limit.bytes", "render.plugin.cue",
+        "server.proxies", "notifications.hosts", "notifications.selfService",
+        "notebooks.parallel", "notebooks.memory", "notebooks.storage", "notebooks.network",
     ),
     THEIRS: (
         "timeout.reconciliation", "timeout.reconciliation.jitter", "timeout.hard.reconciliation",
@@ -34,6 +37,8 @@ KEYS = {
         "application.resourceTrackingMethod", "resource.exclusions", "resource.inclusions", "resource.compareoptions",
         "resource.ignoreResourceUpdatesEnabled", "resource.customizations",
         "application.sync.impersonation.enabled", "application.sync.impersonation.enforced",
+        "application.sync.requireOverridePrivilegeForRevisionSync", "statusbadge.enabled",
+        "admin.enabled", "accounts.ann.enabled", "users.session.duration", "users.anonymous.enabled",
     ),
     PARAMETERS: (
         "controller.sync.timeout.seconds", "controller.sync.wave.delay.seconds",
@@ -46,17 +51,22 @@ KEYS = {
 # Settings that any text is a valid value of: names, programs and patterns.
 TEXTS = {
     "triggers.namespaces", "cluster.execPrograms", "sync.observedGeneration", "kustomize.buildOptions",
-    "kustomize.path.<version>", "kustomize.binary.<version>", "helm.valuesFileSchemes",
+    "kustomize.path.<version>", "kustomize.binary.<version>", "helm.valuesFileSchemes", "accounts.NAME",
 }  # fmt: skip
 KEY = r"`[a-z][\w.<>]+\.[\w.<>]+`"
-ROW = re.compile(rf"^\| (?:arg[a-z-]+-cm \| )?({KEY}(?:, {KEY})*) \|", re.MULTILINE)
-DOCUMENTED = ("engine.md", "rendering.md", "sources.md")
+ROW = re.compile(rf"^\| (?:arg[a-z-]+-cm \| |`arg[a-z-]+-cm`: )?({KEY}(?:, {KEY})*) \|", re.MULTILINE)
+DOCUMENTED = ("engine.md", "rendering.md", "sources.md", "access.md")
+# Pages that name settings of argosy-cm between other words.
+PREFIXES = {"notebook-jobs.md": "notebooks", "notifications.md": "notifications", "access.md": "server"}
+
+
+def build_config_map(name: str, data: dict[str, str]) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "argocd"}, "data": data}
 
 
 def settings_with(folder: Path, config_map: str, key: str, value: str) -> Settings:
     cache = Cache()
-    metadata = {"name": config_map, "namespace": "argocd"}
-    cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: value}})
+    cache.put(build_config_map(config_map, {key: value}))
     return Settings(cache, Repositories(folder, SourceSettings()), Pool(), control_namespace="argocd")
 
 
@@ -118,9 +128,15 @@ def test_impersonation_that_cannot_be_read_is_enabled_and_a_fault_that_shows_the
         (OURS, "source.protocols", "the last good value is used, and after a restart no Application is synced"),
         (THEIRS, "resource.exclusions", "the last good value is used, and after a restart no Application is synced"),
         (THEIRS, "helm.enable", "the default is used"),
+        (THEIRS, "accounts.ann.enabled", "the account is enabled"),
+        (THEIRS, "cluster.inClusterEnabled",
+         "the last good value is used, and after a restart no Application is synced to this cluster"),
+        (OURS, "server.proxies", "what cannot be read is not trusted"),
+        (OURS, "notifications.hosts", "what cannot be read allows no host"),
+        (OURS, "notebooks.memory", "the default is used"),
         (THEIRS, "application.sync.impersonation.enabled", "impersonation is enabled"),
     ],
-)
+)  # fmt: skip
 def test_the_log_and_the_doctor_say_the_same_of_what_holds_meanwhile(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, config_map: str, key: str, holds: str
 ) -> None:
@@ -138,3 +154,54 @@ def test_every_documented_key_is_tested_with_nonsense() -> None:
         documented = {key for row in ROW.findall(text) for key in re.findall(r"`([^`]+)`", row)}
         documented = {key for key in documented if not key.startswith("webhook.")}  # in a Secret
         assert documented and documented <= tested, (page, documented - tested)
+    for page, prefix in PREFIXES.items():
+        text = (ROOT / "docs/reference" / page).read_text(encoding="utf-8")
+        documented = set(re.findall(rf"`({prefix}\.[a-zA-Z]+)[`:]", text)) - {"server.secretkey"}  # in a Secret
+        assert documented and documented <= tested, (page, documented - tested)
+
+
+def test_a_value_of_each_kind_that_can_be_read_is_no_fault(tmp_path: Path) -> None:
+    good = {
+        OURS: {
+            "server.proxies": "10.0.0.1, 10.1.2.3/8,fd00::/8,", "notifications.hosts": "*.slack.com, hooks.example.org",
+            "notifications.selfService": "True", "notebooks.parallel": " 4", "notebooks.memory": "3Gi",
+            "notebooks.storage": "500M",
+        },
+        THEIRS: {
+            "admin.enabled": "0", "accounts.ann.enabled": "T", "users.session.duration": "8h",
+            "users.anonymous.enabled": "false", "statusbadge.enabled": "true",
+        },
+    }  # fmt: skip
+    pairs = [(name, key, value) for name, data in good.items() for key, value in data.items()]
+    pairs += [(OURS, "notebooks.network", value) for value in ("", "true", "False", "443", "443, 5432", "80 443")]
+    for name, key, value in pairs:
+        assert settings_with(tmp_path, name, key, value).rules().faults == (), (key, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("server.proxies", "10.0.0.1, proxy.example"), ("server.proxies", "10.0.0.0/99"),
+        ("notifications.hosts", ","), ("notifications.hosts", "*.slack.com hooks.example.org"),
+        ("notebooks.network", "443, 99999"), ("notebooks.network", "0"), ("notebooks.parallel", "-1"),
+    ],
+)  # fmt: skip
+def test_a_list_with_an_entry_that_cannot_be_read_is_a_fault(tmp_path: Path, key: str, value: str) -> None:
+    (fault,) = settings_with(tmp_path, OURS, key, value).rules().faults
+    assert fault.startswith(f"argosy-cm: {key}: ")
+
+
+def test_the_own_cluster_stays_as_it_was_while_its_setting_cannot_be_read_and_closed_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    key = "cluster.inClusterEnabled"
+    assert not settings_with(tmp_path, THEIRS, key, NONSENSE).rules().clusters.has_own
+    for word in ("true", "false"):
+        settings = settings_with(tmp_path, THEIRS, key, word)
+        before = settings.rules().clusters.has_own
+        settings._cache.put(build_config_map(THEIRS, {key: NONSENSE}))
+        settings.outdate()
+        assert before is (word == "true") and settings.rules().clusters.has_own is before
+        settings._cache.put(build_config_map(THEIRS, {}))
+        settings.outdate()
+        assert settings.rules().clusters.has_own

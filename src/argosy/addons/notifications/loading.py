@@ -13,6 +13,7 @@ from argosy.cluster import ClusterReader
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.switches import parse_switch
 from argosy.runtime import Cache
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ class Loader:
     async def settings(self, namespace: str, cluster: ClusterReader, cache: Cache) -> tuple[Versions, Settings]:
         rules, own = await self._allowed(cluster, cache)
         places = self._control
-        if (own or {}).get("data", {}).get(names.SELF_SERVICE) == "true":
+        if parse_switch(str((own or {}).get("data", {}).get(names.SELF_SERVICE) or "")) is True:
             places = (namespace, *(each for each in places if each != namespace))
         home = next((each for each in places if cache.get(_key(names.CONFIG_MAP, each, names.SETTINGS))), "")
         versions = (home, *rules, *(_version(cache.get(key)) for key in _keys(home)))

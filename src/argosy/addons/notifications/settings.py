@@ -76,7 +76,10 @@ def read_settings(config_map: Manifest | None, secret: Manifest | None, own: Man
     reader = _Reader(secrets)
     for key in sorted(data):
         reader.read(key, data[key])
-    allowed = tuple(each.strip() for each in _texts(own).get(names.HOSTS, "").split(",") if each.strip())
+    hosts = _texts(own).get(names.HOSTS, "").strip()
+    allowed = tuple(each.strip() for each in hosts.split(",") if each.strip())
+    if hosts and not allowed:
+        allowed = (hosts,)  # it names no host: none is asked
     return Settings(
         reader.services,
         reader.triggers,

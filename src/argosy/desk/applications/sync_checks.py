@@ -50,7 +50,8 @@ async def check_windows(desk: Desk, apps: Sequence[Application]) -> None:
 def needs_override(reader: Reader, app: Application, refs: Sequence[str]) -> bool:
     """argo: where the installation says so, for another revision than the Application's own."""
     found = reader.control_cache.get(ResourceKey("", "ConfigMap", reader.desk.control, "argocd-cm")) or {}
-    if parse_switch(str((found.get("data") or {}).get(OVERRIDE, ""))) is not True:
+    text = str((found.get("data") or {}).get(OVERRIDE, ""))
+    if not text.strip() or parse_switch(text) is False:  # what cannot be read restricts
         return False
     return any(refs) and tuple(refs) != tuple(source.ref for source in app.sources)
 

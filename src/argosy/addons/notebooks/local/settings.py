@@ -13,12 +13,12 @@ from typing import Final
 from argosy.cluster import Cluster
 from argosy.model.errors import UserError
 from argosy.model.names import CONTROL_NAMESPACES, ResourceKey
+from argosy.model.port_list import parse_ports
 from argosy.schema import quantity
 
 ARGOSY_CM: Final = "argosy-cm"
 PARALLEL, MEMORY, NETWORK, STORAGE = (f"notebooks.{name}" for name in ("parallel", "memory", "network", "storage"))
 LEAST_MEMORY: Final = 256 << 20  # a kernel alone needs a third of it
-WEB: Final = (80, 443)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def read(data: Mapping[str, str]) -> Allowed:
         parallel=max(1, int(parallel)) if re.fullmatch(r"[0-9]{1,4}", parallel) else usual.parallel,
         memory=max(_bytes(data.get(MEMORY, ""), usual.memory), LEAST_MEMORY),
         storage=max(_bytes(data.get(STORAGE, ""), usual.storage), 1 << 20),
-        ports=_ports(data.get(NETWORK, "")),
+        ports=parse_ports(data.get(NETWORK, "")) or (),
     )
 
 
@@ -47,13 +47,6 @@ async def data_of(name: str, cluster: Cluster) -> Mapping[str, str]:
         if found is not None:
             return {str(key): str(value) for key, value in (found.get("data") or {}).items()}
     return {}
-
-
-def _ports(text: str) -> tuple[int, ...]:
-    if text.strip().lower() == "true":
-        return WEB
-    words = text.replace(",", " ").split()
-    return tuple(int(word) for word in words) if all(re.fullmatch(r"[0-9]{1,5}", word) for word in words) else ()
 
 
 def _bytes(text: str, usual: int) -> int:

@@ -5,16 +5,15 @@ In: a Pod, the ConfigMap argosy-cm. Out: ports. Never: any, unless both say so.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from argosy.cluster import Cluster
 from argosy.model.annotations import NETWORK
 from argosy.model.manifest import Manifest, annotation
 from argosy.model.names import CONTROL_NAMESPACES, ResourceKey
+from argosy.model.port_list import parse_ports
 
 SETTING: Final = "notebooks.network"
-WEB: Final = (80, 443)
 
 
 async def ports_of(pod: Manifest, cluster: Cluster) -> tuple[int, ...]:
@@ -23,12 +22,5 @@ async def ports_of(pod: Manifest, cluster: Cluster) -> tuple[int, ...]:
     for namespace in CONTROL_NAMESPACES:
         found = await cluster.get(ResourceKey("", "ConfigMap", namespace, "argosy-cm"))
         if found is not None:
-            return _read(str((found.get("data") or {}).get(SETTING) or ""))
+            return parse_ports(str((found.get("data") or {}).get(SETTING) or "")) or ()
     return ()
-
-
-def _read(text: str) -> tuple[int, ...]:
-    if text.strip().lower() == "true":
-        return WEB
-    words = text.replace(",", " ").split()
-    return tuple(map(int, words)) if all(re.fullmatch(r"[0-9]{1,5}", word) for word in words) else ()

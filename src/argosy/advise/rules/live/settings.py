@@ -18,7 +18,8 @@ RULES: Final = (
         "The last good value is used, and after a restart the default; for booleans, `cluster.maxMemory` and"
         " comparisons the default at once. `globalProjects`, `resource.exclusions`, `resource.inclusions` and"
         " `source.protocols` restrict, so the finding is an error: after a restart no Application is synced"
-        " until they can be read. An AppProject that cannot be read allows nothing.",
+        " until they can be read; because of `cluster.inClusterEnabled`, none that goes to this cluster. An AppProject"
+        " that cannot be read allows nothing.",
         "The ConfigMaps and AppProjects are read as the controller reads them.",
         "Correct the value of the key, or remove the key to use the default.",
         lambda view: view.unreadable_settings,
