@@ -1,4 +1,4 @@
-"""`argosy sandbox status` says that a sandbox is read-only, and why."""
+"""`argosy sandbox status` and `argosy demo status` say that a store is read-only, and why."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.server import serve
 from argosy.apiserver.tls import certificates
-from argosy.app.folder import DataFolder, Run
-from argosy.cli import sandbox, sandbox_readiness
+from argosy.app.demo.examples import EXAMPLES
+from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run
+from argosy.cli import demo, sandbox, sandbox_readiness
 from argosy.cli.sandbox_readiness import find_storage_problem
 from argosy.model.errors import StorageFull
 from support.deadlines import HANG_SECONDS
@@ -39,21 +41,28 @@ async def test_a_full_disk_is_told_by_the_status_until_it_is_over(tmp_path: Path
     assert find_storage_problem(folder, api) == "", "nobody listens any more"
 
 
-async def test_the_json_of_the_status_says_why_a_sandbox_is_read_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", [sandbox, demo], ids=["sandbox", "demo"])
+async def test_the_status_says_in_json_and_in_text_why_a_store_is_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: ModuleType
 ) -> None:
     folder = DataFolder(tmp_path / "data")
-    chosen = argparse.Namespace(data_dir=folder.root, output="json")
+
+    async def status(output: str) -> str:
+        chosen = argparse.Namespace(data_dir=folder.root, output=output)
+        assert await asyncio.to_thread(command.status, chosen) in (0, 1)
+        return capsys.readouterr().out
 
     async def read_only() -> str | None:
-        assert await asyncio.to_thread(sandbox.status, chosen) in (0, 1)
-        reason: str | None = json.loads(capsys.readouterr().out)["readOnly"]
+        reason: str | None = json.loads(await status("json"))["readOnly"]
         return reason
 
     assert await read_only() is None, "it does not run"
     async with Plane.open() as plane, serve(plane, certificates(folder.tls)) as api:
-        run = Run(pid=os.getpid(), api=api, kubeconfig="", data_dir=str(folder.root))
+        name = DEMO_NAME if command is demo else DEFAULT_NAME
+        repository = next(each.repository for each in EXAMPLES.values() if not each.has_accidents)
+        run = Run(os.getpid(), api, "", str(folder.root), name=name, repository=repository)
         monkeypatch.setattr(DataFolder, "running", lambda self: run)
-        assert await read_only() is None
+        assert await read_only() is None and "read-only" not in await status("table")
         plane.store.refused(StorageFull("the disk is full; free some space"))
         assert await read_only() == "the disk is full; free some space"
+        assert "read-only  the disk is full; free some space\n" in await status("table")
