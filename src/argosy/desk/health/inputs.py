@@ -21,6 +21,7 @@ from argosy.model.manifest import load
 STDIN: Final = Path("-")
 MANIFESTS: Final = (".yaml", ".yml", ".json")
 RULE_FILES: Final = ("health.lua", "health_test.yaml", "action_test.yaml", "discovery.lua", "action.lua")
+KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml")
 MOST_BYTES: Final = 32 << 20
 
 
@@ -70,7 +71,9 @@ def _files_of(paths: Iterable[Path], trees: list[Path], problems: list[UserError
 
 
 def manifest_files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.suffix in MANIFESTS and file.is_file())
+    """Files of a folder that may hold objects; a kustomization is none."""
+    files = (file for file in folder.rglob("*") if file.suffix in MANIFESTS and file.is_file())
+    return sorted(file for file in files if file.name not in KUSTOMIZATIONS)
 
 
 def read_settings(files: Sequence[Path]) -> Customizations:
