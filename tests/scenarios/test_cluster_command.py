@@ -323,9 +323,10 @@ def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both:
 
 @pytest.mark.tier("all")
 def test_a_cluster_or_context_that_nobody_knows_is_told(both: Both) -> None:
+    advice = f"argosy --data-dir {both.near.folder} cluster list"
     for verb, *flags in (("get",), ("set", "--name", "x"), ("rm", "-y"), ("rotate",)):
         said = both.argosy(verb, "nowhere", *flags)
-        assert said.code == 2 and "there is no cluster 'nowhere'" in said.err and "argosy cluster list" in said.err
+        assert said.code == 2 and "there is no cluster 'nowhere'" in said.err and advice in said.err
     said = both.argosy("add", "nowhere", "--context-kubeconfig", str(both.far.kubeconfig), "-y")
     assert said.code == 2 and 'context "nowhere" does not exist' in said.err
     user = both.home / ".kube"
