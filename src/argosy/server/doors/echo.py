@@ -8,8 +8,9 @@ somebody sent the same.
 A question that holds a secret value is answered as if one that is nobody's had been sent: each letter and digit is
 another one of its class. All that was read is masked in full; then the stand-in becomes what was sent again.
 
-A question without a secret value takes the same steps with a decoy, a piece of what was sent, and their results are
-dropped: how long an answer takes does not tell whether a guess is right.
+A question without a secret value takes the same steps with a decoy, a piece of the longest text that was sent, and
+their results are dropped. Each step does as much work as the longest text needs, and looks for both the stand-ins and
+what was sent: how long an answer takes does not tell whether a guess is right.
 """
 
 from __future__ import annotations
@@ -21,22 +22,24 @@ import string
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import unquote, unquote_plus
 
 import orjson
 
 from argosy.server.asked import Asked, Query
-from argosy.server.doors.secret_forms import forms
+from argosy.server.doors.substitutions import SHORTEST_PART, StandIn, Substitutions
+from argosy.server.doors.words import list_words
 
 MAX_ENCODINGS: Final = 3  # of percent-encoding: an address within an address
 MAX_TRIES: Final = 50  # to find a stand-in that is no secret itself
 MAX_STAND_INS: Final = 1_000  # in one text
-MIN_DECOY, MAX_DECOY = 8, 16  # characters; no secret value is shorter
-PLAIN_PIECE: Final = re.compile(rf"[^%+]{{{MIN_DECOY},{MAX_DECOY}}}")
-EVEN_LENGTH: Final = 64  # characters of which each stand-in costs as much as one of this length
+MIN_DECOY: Final = 8  # characters; no secret value is shorter
+MAX_DECOY: Final = 256  # characters; nobody guesses a longer value
+PIECES: Final = tuple(  # of a text: what has one form and one spelling, or at least one spelling
+    re.compile(rf"{characters}{{{MIN_DECOY},{MAX_DECOY}}}") for characters in (r"[\w.~-]", "[^%+]")
+)
 ABSENT: Final = "\x00"  # a character that no request has
-SHORTEST_PART: Final = 7  # characters: of a commit, pages show as many
 CLASSES: Final = ("0123456789", "abcdef", "ABCDEF", string.ascii_lowercase[6:], string.ascii_uppercase[6:])
 NEVER_SENT: Final = ("status", "operation")  # fields of an answer that a write does not set
 INPUT: Final = re.compile(rb"<input\b[^<>]*>")
@@ -44,22 +47,22 @@ INPUT_NAME: Final = re.compile(rb' name="([^"]*)"')
 INPUT_VALUE: Final = re.compile(rb' value="([^"]*)"')
 TEXT_AREA: Final = re.compile(rb"(<textarea\b[^<>]*>)([^<]*)(</textarea>)")
 SIGNS: Final = "-_.~"  # of a text that has neither letters nor digits
+OTHERS: Final = {one: kind.replace(one, "") for kind in CLASSES for one in kind}  # by character: the rest of its class
+OTHER_SIGNS: Final = {one: SIGNS.replace(one, "") for one in SIGNS}
 Find = Callable[[bytes], list[bytes]]
-
-
-class StandIn(NamedTuple):
-    text: str
-    sent: str
 
 
 class Echo:
     """Stand-ins of one request. Most have none, or those of a decoy: they change nothing, with as much work."""
 
-    def __init__(self, stand_ins: tuple[StandIn, ...] = (), decoys: tuple[StandIn, ...] = ()) -> None:
-        self._stand_ins, self._decoys = stand_ins, decoys
-        self._pairs = _all_pairs(stand_ins)
-        # what was sent is in the answer, where an answer to a right guess has the stand-in
-        self._decoy_pairs = [(sent, sent) for _, sent in _all_pairs(decoys)]
+    def __init__(self, stand_ins: tuple[StandIn, ...] = (), decoys: tuple[StandIn, ...] = (), even: str = "") -> None:
+        """`even`: the longest text that was sent."""
+        self._stand_ins, self._decoys, self._even = stand_ins, decoys, even
+        everything = stand_ins + decoys
+        # An answer to a right guess has the stand-in where an answer to a wrong one has what was sent. Both texts are
+        # looked for in both answers; what was sent is replaced by itself.
+        self._given = Substitutions(everything, even)
+        self._sent = Substitutions((StandIn(sent, sent) for _, sent in everything), even)
 
     @property
     def is_decoy(self) -> bool:
@@ -68,18 +71,19 @@ class Echo:
     def __add__(self, other: Echo) -> Echo:
         if not other._stand_ins and not other._decoys:
             return self
-        return Echo(self._stand_ins + other._stand_ins, self._decoys + other._decoys)
+        return Echo(self._stand_ins + other._stand_ins, self._decoys + other._decoys, self._even or other._even)
 
     def __bool__(self) -> bool:
-        return bool(self._pairs)
+        return bool(self._stand_ins)
 
-    def restore(self, data: bytes) -> bytes:
-        pairs = self._pairs + self._decoy_pairs
-        for given, sent in pairs:
-            data = data.replace(given, sent)
-        for _ in range(len(pairs), EVEN_LENGTH if pairs else 0):  # a longer stand-in has more beginnings
-            data.find(ABSENT.encode())
-        return data
+    def restore(self, data: bytes, words: set[int] | None = None) -> bytes:
+        """Return the data with what was sent. `words`: those of the data, if they are known."""
+        if not self._given:
+            return data
+        words = list_words(data) if words is None else words
+        restored = self._given.apply(data, words)
+        self._sent.apply(data, words)
+        return restored if self._stand_ins else data
 
 
 def conceal(asked: Asked, find: Find) -> tuple[Asked, Echo]:
@@ -89,25 +93,28 @@ def conceal(asked: Asked, find: Find) -> tuple[Asked, Echo]:
     """
     given = [*asked.query, *(text for name in asked.query for text in asked.query.all(name)), *asked.values.values()]
     everything = _decoded("\n".join([asked.path, *given]))
+    longest = max(given, key=len, default="")
+    even = min(len(longest), MAX_DECOY)
     if find(everything):
-        concealed, stand_ins = _conceal(asked, find, everything.decode().lower())
-        return concealed, Echo(stand_ins)
-    decoy = next((_decoy(text) for text in given if len(text) >= MIN_DECOY), b"")
-    if not decoy:
+        concealed, stand_ins = _conceal(asked, find, everything.decode().lower(), even)
+        return concealed, Echo(stand_ins, even=longest[:MAX_DECOY])
+    if len(longest) < MIN_DECOY:
         return asked, NO_ECHO
+    decoy = _decoy(longest)
     _, stand_ins = _conceal(
-        asked, lambda data: find(data) or ([decoy] if decoy in data else []), everything.decode().lower()
+        asked, lambda data: find(data) or ([decoy] if decoy in data else []), everything.decode().lower(), even
     )
-    return asked, Echo(decoys=stand_ins)
+    return asked, Echo(decoys=stand_ins, even=longest[:MAX_DECOY])
 
 
 def _decoy(text: str) -> bytes:
-    """Return a piece of the text that has one spelling, if there is one."""
-    plain = PLAIN_PIECE.search(text)
-    return (plain[0] if plain else text[:MAX_DECOY]).encode("utf-8", "replace")
+    """Return the longest plain piece of the text, if there is one."""
+    pieces = next((found for pattern in PIECES if (found := pattern.findall(text))), [text[:MAX_DECOY]])
+    return max(pieces, key=len).encode("utf-8", "replace")
 
 
-def _conceal(asked: Asked, find: Find, everything: str) -> tuple[Asked, tuple[StandIn, ...]]:
+def _conceal(asked: Asked, find: Find, everything: str, even: int) -> tuple[Asked, tuple[StandIn, ...]]:
+    """`even`: characters of which each stand-in costs as much as one of this length."""
     stand_ins: dict[str, StandIn] = {}  # by what was sent
     spellings: list[StandIn] = []  # with percent-encodings
 
@@ -120,7 +127,7 @@ def _conceal(asked: Asked, find: Find, everything: str) -> tuple[Asked, tuple[St
             spellings.extend(_levels(made, match[0]))
             return made
 
-        return _spelled(known.sent).sub(spelled, text)
+        return _spelled(known.sent, even).sub(spelled, text)
 
     def stand_in(text: str) -> str:
         for known in stand_ins.values():
@@ -129,7 +136,7 @@ def _conceal(asked: Asked, find: Find, everything: str) -> tuple[Asked, tuple[St
             found = [each.decode("utf-8", "replace") for each in find(_decoded(text))]
             if not found or found[0] in stand_ins:
                 break
-            stand_ins[found[0]] = made = _different(found[0], find, everything)
+            stand_ins[found[0]] = made = _different(found[0], find, everything, even)
             text = put(made, text)
         return text
 
@@ -223,10 +230,10 @@ def _decoded(text: str) -> bytes:
     return "\n".join(spellings).encode("utf-8", "replace")
 
 
-def _spelled(text: str) -> re.Pattern[str]:
+def _spelled(text: str, even: int) -> re.Pattern[str]:
     """A pattern of the text, each of its characters as it is or percent-encoded. A short text is compiled with a
     second pattern that matches nothing, so that the work does not tell its length."""
-    padding = ABSENT * (EVEN_LENGTH - len(text))
+    padding = ABSENT * (even - len(text))
     return re.compile("|".join("".join(map(_character, part)) for part in (text, padding) if part))
 
 
@@ -257,36 +264,21 @@ def _levels(made: str, sent: str) -> Iterator[StandIn]:
         made, sent = unquote(made), unquote(sent)
 
 
-def _different(sent: str, find: Find, everything: str) -> StandIn:
+def _different(sent: str, find: Find, everything: str, even: int) -> StandIn:
     """Another text of the same length and the same classes of characters, which is no secret and was not sent."""
-    classes = CLASSES if any(character in kind for kind in CLASSES for character in sent) else (SIGNS,)
+    others = OTHERS if any(character in OTHERS for character in sent) else OTHER_SIGNS
+    padding = ABSENT * (even - len(sent))  # the work does not tell the length
     for _ in range(MAX_TRIES):
-        characters = list(sent)
-        for place, character in enumerate(characters):
-            if kind := next((each for each in classes if character in each), ""):
-                characters[place] = secrets.choice([each for each in kind if each != character])
-        made = "".join(characters)
+        padded = sent + padding
+        choices = zip(padded, secrets.token_bytes(len(padded)))
+        made = "".join(_pick(others.get(character, character), number) for character, number in choices)[: len(sent)]
         if made != sent and made.lower() not in everything and not find(made.encode("utf-8", "replace")):
             return StandIn(made, sent)
     return StandIn("".join(secrets.choice(string.ascii_lowercase) for _ in sent), sent)
 
 
-def _all_pairs(stand_ins: tuple[StandIn, ...]) -> list[tuple[bytes, bytes]]:
-    pairs = [
-        pair
-        for each in stand_ins
-        for text, original in ((each.text, each.sent), (each.text.lower(), each.sent.lower()))
-        for pair in _all_forms(text, original)
-    ]
-    return list(dict.fromkeys(pairs))
-
-
-def _all_forms(text: str, sent: str) -> list[tuple[bytes, bytes]]:
-    """The same forms of both, the longest first, and the text with its end cut off, as pages cut it."""
-    pairs = dict(zip(forms(text), forms(sent)))
-    for end in range(len(text) - 1, SHORTEST_PART - 1, -1):
-        pairs.setdefault(text[:end].encode("utf-8", "replace"), sent[:end].encode("utf-8", "replace"))
-    return sorted(((given, sent) for given, sent in pairs.items() if given != sent), key=lambda pair: -len(pair[0]))
+def _pick(characters: str, number: int) -> str:
+    return characters[number % len(characters)]
 
 
 NO_ECHO: Final = Echo()

@@ -42,6 +42,7 @@ from argosy.server.doors.frame import frame_values
 from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
 from argosy.server.doors.masking import masked_json, sensitive, without_secrets
 from argosy.server.doors.tally import Tally
+from argosy.server.doors.words import list_words
 from argosy.server.identity import cookies
 from argosy.server.identity.caller import NOBODY, BadCredential, Caller, Shown
 from argosy.server.pages.rendering import render
@@ -308,10 +309,11 @@ class _Visit:
             fields = NO_ECHO
             if media == HTML and self.asked and "form" in self.asked.kept:
                 data, fields = conceal_fields(data, self.asked.kept["form"])
-            masked = self._mask.hide_as(data, media)
+            words = list_words(data)
+            masked = self._mask.hide_as(data, media, words)
             if self.route and self.asked and marks.stores_document(self.route) and media == JSON:
                 masked = restore_written(masked, data, self.asked.kept.get("document"))
-            data = (self._echo + fields).restore(masked)
+            data = (self._echo + fields).restore(masked, words if masked is data else None)
         return packing.packed(data, media, self.headers.get("accept-encoding", ""))
 
     async def _serialised(self, answer: Answer) -> tuple[bytes, str]:

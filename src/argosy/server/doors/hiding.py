@@ -77,26 +77,26 @@ class Mask:
         """Return the values, in the forms that they have there, the longest first."""
         return self._found(data)
 
-    def hide(self, data: bytes) -> bytes:
-        """In a text."""
-        return _without(data, self._found(data), self.needles)
+    def hide(self, data: bytes, words: set[int] | None = None) -> bytes:
+        """In a text. `words`, also below: those of the data, if they are known."""
+        return _without(data, self._found(data, words), self.needles)
 
-    def hide_as(self, data: bytes, media: str) -> bytes:
+    def hide_as(self, data: bytes, media: str, words: set[int] | None = None) -> bytes:
         if media.startswith(HTML):
-            return self.hide_html(data)
-        return self.hide_json(data) if media.startswith("application/json") else self.hide(data)
+            return self.hide_html(data, words)
+        return self.hide_json(data, words) if media.startswith("application/json") else self.hide(data, words)
 
     def hide_text(self, text: str) -> str:
         return self.hide(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
-    def hide_html(self, data: bytes) -> bytes:
+    def hide_html(self, data: bytes, words: set[int] | None = None) -> bytes:
         """In a page of ours."""
-        found = self._found(data)
+        found = self._found(data, words)
         return _in_html(data, lambda piece: _without(piece, found, self.needles)) if found else data
 
-    def hide_json(self, data: bytes, *, has_parts: bool = False) -> bytes:
+    def hide_json(self, data: bytes, words: set[int] | None = None, *, has_parts: bool = False) -> bytes:
         """In a document; `has_parts`: some of its texts are pieces of pages."""
-        found = self._found(data)
+        found = self._found(data, words)
         if not found:
             return data
         try:
@@ -136,8 +136,8 @@ class Mask:
                 return lead + self.hide_json(line[len(lead) :], has_parts=is_page)
         return self.hide(line)
 
-    def _found(self, data: bytes) -> list[bytes]:
-        found = [each for each in self.needles.near(data) if self._is_hidden(each)]
+    def _found(self, data: bytes, words: set[int] | None = None) -> list[bytes]:
+        found = [each for each in self.needles.near(data, words) if self._is_hidden(each)]
         if found and self._sent is not None:
             own = _quoted_needles(found, self._sent(), data)
             found = [each for each in found if each not in own]

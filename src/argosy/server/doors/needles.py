@@ -7,7 +7,6 @@ change; keeps a long value: of that it keeps a few bytes of each block, and look
 from __future__ import annotations
 
 import base64
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -18,8 +17,8 @@ from argosy.model.names import ResourceKey
 from argosy.server.doors.provenance import SecretOrigin, unescape
 from argosy.server.doors.secret_forms import forms
 from argosy.server.doors.secret_values import Long, values
+from argosy.server.doors.words import list_first_words, list_words, may_have
 
-WORD: Final = 4  # bytes
 BLOCK: Final = 32  # bytes that are kept of each block
 STEP: Final = 256  # bytes from one block to the next
 MOST_BLOCKS: Final = 256  # of one value
@@ -109,14 +108,17 @@ class Needles:
         self.read()
         return len(self._owners)
 
-    def near(self, data: bytes) -> list[bytes]:
-        """Those that are in it, the longest first."""
+    def near(self, data: bytes, words: set[int] | None = None) -> list[bytes]:
+        """Those that are in it, the longest first. `words`: those of the data, if they are known.
+
+        A text that has a part of a needle costs no pass over the data: that would tell that the part is right.
+        """
         if self._came or not self._is_read:
             self.read()
-        words = set(memoryview(data)[: len(data) // WORD * WORD].cast("I"))
+        words = list_words(data) if words is None else words
         with self._lock:
             found = {each for word in words & self._by_word.keys() for each in _some(self._by_word[word])}
-        return sorted((each for each in found if each in data), key=len, reverse=True)
+        return sorted((each for each in found if may_have(words, each) and each in data), key=len, reverse=True)
 
     def block(self, needle: bytes) -> Block | None:
         return self._blocks.get(needle)
@@ -201,7 +203,7 @@ class Needles:
             owners.add(origin)
             return
         self._owners[needle] = origin
-        for word in _words(needle):
+        for word in list_first_words(needle):
             known = self._by_word.get(word)
             if known is None:
                 self._by_word[word] = needle
@@ -218,7 +220,7 @@ class Needles:
                 return
         del self._owners[needle]
         self._blocks.pop(needle, None)
-        for word in _words(needle):
+        for word in list_first_words(needle):
             known = self._by_word.get(word)
             if isinstance(known, dict) and len(known) > 1:
                 del known[needle]
@@ -257,10 +259,6 @@ def _same(one: bytes, other: bytes) -> int:
         else:
             high = middle - 1
     return low
-
-
-def _words(needle: bytes) -> set[int]:
-    return {int.from_bytes(needle[at : at + WORD], sys.byteorder) for at in range(WORD)}
 
 
 def _some(known: bytes | dict[bytes, None]) -> Iterable[bytes]:

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.server.answers import Json
 from argosy.server.asked import Asked, Query
-from argosy.server.doors import echo, permission
+from argosy.server.doors import echo, permission, substitutions
 from argosy.server.doors.echo import conceal
 from argosy.server.doors.entry import Entry
 from argosy.server.doors.hiding import Mask
@@ -24,12 +24,20 @@ RIGHT, WRONG = "pin-314159", "pin-271828"
 PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "alone": lambda guess: {"query": Query([("q", guess)])},
     "behind other text": lambda guess: {"query": Query([("q", f"{'x' * 34}{guess}")])},
+    "behind signs": lambda guess: {"query": Query([("q", f"{'<&>' * 10}{guess}")])},
     "as a name": lambda guess: {"query": Query([(guess, "1")])},
     "percent-encoded": lambda guess: {"query": Query([("q", f"%41{'x' * 30}{guess}")])},
     "in the path": lambda guess: {"values": {"name": guess}, "path": f"/apps/{guess}"},
     "twice": lambda guess: {"query": Query([("q", guess), ("tab", guess)])},
 }
-STEPS = ("_different", "_spelled", "_respelled", "_all_pairs", "_conceal", "forms")
+STEPS = (
+    (echo, "_different"),
+    (echo, "_pick"),
+    (echo, "_spelled"),
+    (echo, "_respelled"),
+    (echo, "_conceal"),
+    (substitutions, "forms"),
+)
 
 
 @pytest.fixture
@@ -44,8 +52,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return count
 
-    for name in STEPS:
-        monkeypatch.setattr(echo, name, counting(name, getattr(echo, name)))
+    for module, name in STEPS:
+        monkeypatch.setattr(module, name, counting(name, getattr(module, name)))
     monkeypatch.setattr(permission, "permitted", counting("permitted", permission.permitted))
     monkeypatch.setattr(Mask, "find", counting("find", Mask.find))
     return counted
@@ -62,7 +70,7 @@ def test_a_right_guess_and_a_wrong_one_take_the_same_steps(place: str, steps: Co
         assert (concealed is asked, made.is_decoy) == (guess == WRONG, guess == WRONG)
         taken.append(+steps)
     assert taken[0] == taken[1]
-    assert taken[0]["_different"] > 0
+    assert taken[0]["_different"] > 0 and taken[0]["_pick"] > 0
 
 
 @pytest.mark.parametrize("text", ["", "short", "x" * 7])
@@ -72,28 +80,52 @@ def test_what_is_too_short_for_a_secret_takes_no_further_step(text: str, steps: 
     assert steps == {"find": 1}
 
 
-@pytest.mark.parametrize("length", [10, 20, 40])
-def test_an_answer_is_scanned_as_often_for_a_guess_of_any_length(length: int) -> None:
-    class Scanned(bytes):
-        scans = 0
+class Scanned(bytes):
+    """An answer that counts how often it is searched from its beginning."""
 
-        def replace(self, *arguments: Any) -> Scanned:  # type: ignore[override]
-            Scanned.scans += 1
-            return self
+    scans = 0
 
-        def find(self, *arguments: Any) -> int:
-            Scanned.scans += 1
-            return -1
+    def find(self, part: Any, *place: Any) -> int:
+        Scanned.scans += not place
+        return super().find(part, *place)
 
-    value = "pin-1b3d5f7h9j2l4n6p8r0t2v4x6z1b3d5f7h9j"[:length]
-    asked = Asked("GET", "/apps", {}, Query([("q", f"with {value}")]), {}, NOBODY, a_site())
-    counts = set()
-    for secret in (value, "quite-another-value"):
-        _, made = conceal(asked, Mask(lambda secret=secret: [{"stringData": {"v": secret}}]).find)
-        Scanned.scans = 0
-        made.restore(Scanned(b"an answer"))
-        counts.add(Scanned.scans)
-    assert counts == {echo.EVEN_LENGTH}
+    def replace(self, *arguments: Any) -> bytes:  # type: ignore[override]
+        Scanned.scans += 1
+        return super().replace(*arguments)
+
+    def __contains__(self, part: Any) -> bool:
+        Scanned.scans += 1
+        return super().__contains__(part)
+
+
+def count_scans(text: str, secret: str, lead: str = "") -> int:
+    """Return how often a large answer that echoes a question is searched."""
+    asked = Asked("GET", "/apps", {}, Query([("q", f"{lead}{text}")]), {}, NOBODY, a_site())
+    mask = Mask(lambda: [{"stringData": {"v": secret}}])
+    concealed, made = conceal(asked, mask.find)
+    answer, expected = (
+        Scanned(f"{'an answer of many words ' * 1_000}{q}, cut {q[:-3]}, again {q}".encode())
+        for q in (concealed.query["q"], asked.query["q"])
+    )
+    Scanned.scans = 0
+    mask.needles.near(answer)
+    restored = made.restore(answer)
+    assert restored == expected
+    return Scanned.scans
+
+
+@pytest.mark.parametrize("lead", ["", "with ", "x" * 40, "<b>&'quoted'"])
+@pytest.mark.parametrize("length", [10, 20, 52, 200])
+def test_an_answer_is_searched_as_often_for_a_guess_of_any_length(length: int, lead: str) -> None:
+    value = ("pin-1b3d5f7h9j2l4n6p8r0t2v4x6z" * 7)[:length]
+    right, wrong = count_scans(value, value, lead), count_scans(value, "quite-another-value", lead)
+    assert 0 < right == wrong <= 3
+
+
+@pytest.mark.parametrize("known", [0, 4, 8])
+def test_an_answer_is_searched_as_often_for_a_wrong_guess_with_a_right_beginning(known: int) -> None:
+    value, wrong = "1b3d5f7h9j2l4n6p8r0t", "q0w1e2r4t5y6u8i9o1z3"
+    assert count_scans(f"{value[:known]}{wrong[known:]}", value) == count_scans(wrong, value)
 
 
 def test_a_decoy_changes_no_answer() -> None:

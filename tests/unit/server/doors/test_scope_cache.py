@@ -145,9 +145,9 @@ def count_scans(masks: ApplicationMasks, monkeypatch: pytest.MonkeyPatch) -> lis
     scanned: list[bytes] = []
     near = masks._mask.needles.near
 
-    def count(data: bytes) -> list[bytes]:
+    def count(data: bytes, words: set[int] | None = None) -> list[bytes]:
         scanned.append(data)
-        return near(data)
+        return near(data, words)
 
     monkeypatch.setattr(masks._mask.needles, "near", count)
     return scanned
