@@ -84,6 +84,18 @@ def test_secrets_and_escapes_are_taken_out_of_what_git_says() -> None:
     assert "https://h/x" in told
 
 
+@pytest.mark.parametrize("guess", ["hunter22", "swordfish"])
+@pytest.mark.parametrize(
+    "said", ["fatal: repository 'https://h/{}/' not found", "fatal: couldn't find remote ref refs/heads/{}"]
+)
+def test_a_guess_at_a_credential_in_an_address_or_a_ref_is_told_whether_it_is_right_or_wrong(
+    said: str, guess: str
+) -> None:
+    failed, asked = GitFailed(128, said.format(guess)), ["fetch", f"+refs/heads/{guess}:refs/a/b"]
+    assert guess in source_error(failed, f"https://h/{guess}", None, ["hunter22"], asked).message
+    assert "hunter22" not in source_error(failed, "https://h/other", None, ["hunter22"], ["fetch"]).message
+
+
 def test_the_folder_of_the_mirror_is_not_told() -> None:
     error = source_error(
         GitFailed(128, "fatal: bad config line 1 in file /data/m.git/config"), "url", Path("/data/m.git")

@@ -129,12 +129,15 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
 )
 
 
-def source_error(failed: GitFailed, where: str, folder: Path | None, secrets: Iterable[str] = ()) -> SourceError:
+def source_error(
+    failed: GitFailed, where: str, folder: Path | None, secrets: Iterable[str] = (), asked: Iterable[str] = ()
+) -> SourceError:
+    """`where` is the address, `asked` are the words that git was called with, such as refs of an Application."""
     words_of_git = _QUOTED_ADDRESS.sub("''", failed.said)
     kinds = ((kind, what_next) for words, kind, what_next in KINDS if re.search(words, words_of_git))
     kind, what_next = next(kinds, (SourceError, "see what git says, and try the same address by hand"))
     said = failed.said.replace(str(folder), "the mirror") if folder else failed.said
-    said = scrubbed(_AUTHORITY_FILE.sub("", _telling_line(said)), secrets)
+    said = scrubbed(_AUTHORITY_FILE.sub("", _telling_line(said)), secrets, (where, *asked))
     return kind(f"{what_next} (git: {said})" if said else what_next, where=where)
 
 
@@ -143,9 +146,14 @@ def _telling_line(said: str) -> str:
     return next((line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))), lines[-1] if lines else "")
 
 
-def scrubbed(text: str, secrets: Iterable[str] = ()) -> str:
-    """Without secrets that are known, without what looks like one, and in plain characters."""
-    parts = {part for value in secrets for part in (value, *value.split()) if len(part) > 3}
+def scrubbed(text: str, secrets: Iterable[str] = (), asked: Iterable[str] = ()) -> str:
+    """Without secrets that are known, without what looks like one, and in plain characters.
+
+    What stands in `asked` stays, except for a user in an address. Whoever writes an Application chooses its address and
+    its refs: a guess at a credential there would be replaced if it is right, and told if it is wrong.
+    """
+    own = _USER_INFO.sub("", "\n".join(asked))
+    parts = {part for value in secrets for part in (value, *value.split()) if len(part) > 3 and part not in own}
     for secret in sorted(parts, key=len, reverse=True):
         text = text.replace(secret, "***")
     text = _NAMED_SECRET.sub(r"\1***", _USER_INFO.sub("", text))

@@ -83,7 +83,7 @@ class Remote:
                 )
             except GitFailed as failed:
                 # Not `from failed`: its text may hold secrets, and whoever logs the error would log its causes too.
-                raise source_error(failed, self.shown, folder, given.secrets) from None
+                raise source_error(failed, self.shown, folder, given.secrets, arguments) from None
             except TimeoutError:
                 setting = f"source.limit.{'list' if folder is None else 'fetch'}.seconds"
                 raise SourceTimeout(
