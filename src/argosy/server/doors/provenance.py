@@ -58,7 +58,8 @@ class SecretScope:
     """Whose Secrets a text may quote. An empty one: those of the installation.
 
     Tenants decide what their Applications say. So what can be guessed of the installation's Secrets is not hidden
-    there: a Pod that prints guesses would learn which is right. What cannot be guessed is hidden everywhere.
+    there, also if it is declared for their project: a Pod that prints guesses would learn which is right. What cannot
+    be guessed is hidden everywhere, or in the project that it is declared for. Errors of Git never have a credential.
     """
 
     project: str = ""
@@ -73,9 +74,11 @@ class SecretScope:
         """True if a value of that origin is hidden; `form` is how it is spelled."""
         if origin.namespace in self.namespaces:
             return True
-        if origin.project:
-            return origin.project == self.project or (not self.project and self.has_guessable)
-        return origin.is_installation and (self.has_guessable or not is_guessable(form))
+        if origin.project and origin.project != self.project:
+            return not self.project and self.has_guessable
+        if not origin.is_installation:  # a password that somebody wrote into an address of the project
+            return bool(origin.project)
+        return self.has_guessable or not is_guessable(form)
 
     def can_read(self, origins: Iterable[SecretOrigin | None]) -> bool:
         """True if all origins of a value are Secrets that those who write the Application's Git can read anyway.

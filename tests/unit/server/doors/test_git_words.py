@@ -176,10 +176,17 @@ async def test_guesses_in_git_unmask_no_secret_without_a_project_to_permit_them(
 
 
 async def test_guesses_in_git_unmask_no_credential_of_the_project() -> None:
-    repository = secret(CONTROL, **{"argocd.argoproj.io/secret-type": "repository"})
+    repository = secret(CONTROL, RANDOM, **{"argocd.argoproj.io/secret-type": "repository"})
     place = Place(project("web"), app(), repository)
+    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, RANDOM)})
+    assert place.told(text=f"cannot reach {RANDOM}") == "cannot reach ++++++++"
+
+
+async def test_guesses_in_git_at_a_short_credential_of_the_project_change_nothing() -> None:
+    place = Place(project("web"), app(), secret(CONTROL, **{"argocd.argoproj.io/secret-type": "repository"}))
+    assert place.told() == TOLD, "it is not masked where tenants write"
     await place.render(app(), {"settings.yaml": CONFIG_MAP})
-    assert place.told() == "cannot reach ++++++++"
+    assert place.told() == TOLD
 
 
 async def test_a_value_that_another_secret_has_too_stays_hidden_if_that_one_cannot_be_read() -> None:

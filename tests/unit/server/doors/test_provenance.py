@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import string
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -103,10 +104,17 @@ def test_commits_paths_options_and_names_are_public_and_values_are_not() -> None
 
 
 def test_what_is_declared_for_a_project_is_quoted_by_its_applications_alone() -> None:
-    scope = build_scope(app(), None)
-    assert scope.covers(SecretOrigin("argocd", "ml", is_installation=True), b"hunter22x")
-    assert not scope.covers(SecretOrigin("argocd", "other", is_installation=True), b"hunter22x")
-    assert not scope.covers(SecretOrigin("other"), b"hunter22x")
+    scope, token = build_scope(app(), None), b"ghp-Zx81kQpLm03vBn7RtYw"
+    assert scope.covers(SecretOrigin("argocd", "ml", is_installation=True), token)
+    assert not scope.covers(SecretOrigin("argocd", "other", is_installation=True), token)
+    assert not scope.covers(SecretOrigin("other"), token)
+
+
+def test_what_can_be_guessed_of_a_projects_credentials_is_not_hidden_in_what_its_tenants_write() -> None:
+    scope, origin = build_scope(app(), None), SecretOrigin("argocd", "ml", is_installation=True)
+    assert not scope.covers(origin, b"hunter22x")
+    assert replace(scope, has_guessable=True).covers(origin, b"hunter22x")
+    assert scope.covers(SecretOrigin("argocd", "ml"), b"hunter22x"), "a password in an address of an Application"
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,17 @@ def test_a_name_in_a_namespace_whose_secrets_its_writers_can_read_is_public(own:
 
 
 @pytest.mark.parametrize("own", [role("web"), pod("web")])
-@pytest.mark.parametrize(
-    "others", [(project(**NO_PODS), secret()), (project(), secret(CONTROL, project="ml")), (secret(),)]
-)
+@pytest.mark.parametrize("others", [(project(**NO_PODS), secret()), (secret(),)])
 def test_a_name_unmasks_no_secret_that_its_writers_cannot_read(own: dict[str, Any], others: Any) -> None:
     assert told(app(), own, *others) == HIDDEN
+
+
+def test_a_name_unmasks_no_credential_of_the_project() -> None:
+    token = "ghp-zx81kqplm03vbn7rtyw"
+    declared = secret(CONTROL, token, project="ml")
+    assert told(app(), project(), role("web", token), declared, text=TOLD.replace(VALUE, token)) == HIDDEN
+    short = secret(CONTROL, project="ml")
+    assert told(app(), project(), role("web"), short) == told(app(), project(), short) == TOLD
 
 
 def test_a_name_unmasks_no_value_that_another_secret_has_too_if_that_one_cannot_be_read() -> None:
