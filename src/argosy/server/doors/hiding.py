@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from argosy.compare.masks import SHORTEST
+from argosy.live.tracking import read_tracking
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping
@@ -245,7 +246,13 @@ class Looks(Protocol):
 def mask_of(lookout: Looks, control: str = "") -> Mask:
     """By the Secrets that the lookout sees. Names of objects are public in their namespace: a host that a Secret names
     is a Service, too."""
-    cache, public, projects = lookout.cache, Public(control=control), dict[ResourceKey, str]()
+    cache, projects = lookout.cache, dict[ResourceKey, str]()
+
+    def find_label() -> str:
+        settings = mapping(mapping(cache.get(ResourceKey("", "ConfigMap", control, "argocd-cm"))).get("data"))
+        return read_tracking({name: str(text) for name, text in settings.items()}, control).label
+
+    public = Public(control=control, find_label=find_label)
 
     def origin(key: ResourceKey) -> SecretOrigin | None:
         project = projects.get(key)

@@ -6,17 +6,19 @@ a password in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from argosy.model.annotations import LAST_APPLIED
+from argosy.model.annotations import INSTANCE_LABEL, LAST_APPLIED, TRACKING_ID
+from argosy.model.names import split_api_version
 from argosy.report.wire import mapping, mappings
 
 ALWAYS: Final = ("argoproj.io/v1alpha1", "https://kubernetes.default.svc", "application/json", LAST_APPLIED)
 
+DEFINITION: Final = "CustomResourceDefinition"
 EVERYWHERE: Final = ""  # instead of a namespace
 ALL_NAMESPACES: Final = frozenset({EVERYWHERE})
 
@@ -49,30 +51,44 @@ class Public:
     """Names and addresses of live objects, by namespace. They stay public when the objects go.
 
     Tenants choose names: a name of one namespace must unmask nothing of another. Public everywhere are only names that
-    tenants do not choose: of kinds, of objects without a namespace, and of projects. Names of Namespaces are not among
-    them, because many projects let tenants create some.
+    tenants do not choose: of projects, of kinds of Kubernetes itself, and of objects without a namespace that no
+    Application delivers. Names of Namespaces and of CustomResourceDefinitions are not among them, because many projects
+    let tenants create some.
     """
 
-    def __init__(self, names: Iterable[str] = (), control: str = "") -> None:
-        """`names` are public everywhere; `control` is the control namespace."""
-        self._control = control
+    def __init__(
+        self, names: Iterable[str] = (), control: str = "", find_label: Callable[[], str] = lambda: INSTANCE_LABEL
+    ) -> None:
+        """`names` are public everywhere; `control` is the control namespace. `find_label` returns the label that names
+        the Application of an object."""
+        self._control, self._find_label = control, find_label
         self._namespaces: dict[str, str | set[str]] = dict.fromkeys(names, EVERYWHERE)  # by name
         self._addresses: set[str] = set()
 
     def see(self, manifest: Mapping[str, Any]) -> None:
         metadata, kind = mapping(manifest.get("metadata")), str(manifest.get("kind") or "")
         name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
-        self._add(kind, EVERYWHERE)
+        is_built_in = "." not in split_api_version(str(manifest.get("apiVersion") or ""))[0]
+        if is_built_in or namespace:  # others may be of a tenant's definition
+            self._add(kind, EVERYWHERE if is_built_in else namespace)
         if kind == "Namespace":
             namespace = name
         self._add(namespace, namespace)
         is_project = kind == "AppProject" and namespace == self._control
-        self._add(name, EVERYWHERE if is_project else namespace)
+        if is_project or namespace or not self._may_be_of_tenant(kind, metadata):
+            self._add(name, EVERYWHERE if is_project else namespace)
         if kind == "Pod":
             for container in _container_names(mapping(manifest.get("spec"))):
                 self._add(container, namespace)
         if kind == "Application":
             self._addresses.update(address for address in addresses(manifest) if _is_plain(address))
+
+    def _may_be_of_tenant(self, kind: str, metadata: Mapping[str, Any]) -> bool:
+        """True if an Application may have delivered an object without a namespace: its writers choose the name."""
+        labels, annotations = mapping(metadata.get("labels")), mapping(metadata.get("annotations"))
+        return (
+            kind == DEFINITION or TRACKING_ID in annotations or bool({INSTANCE_LABEL, self._find_label()} & {*labels})
+        )
 
     def _add(self, name: str, namespace: str) -> None:
         known = self._namespaces.get(name)

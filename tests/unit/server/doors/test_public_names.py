@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from argosy.model.annotations import INSTANCE_LABEL, TRACKING_ID
 from argosy.server.doors.application_masks import ApplicationMasks
 from argosy.server.doors.hiding import mask_of
 from support.page_site import CONTROL, StillLookout
@@ -108,6 +109,31 @@ def test_a_name_unmasks_no_value_that_another_secret_has_too_if_that_one_cannot_
 @pytest.mark.parametrize("safe", [cluster_wide("StorageClass"), project(VALUE)])
 def test_names_that_administrators_give_are_public_everywhere(safe: dict[str, Any]) -> None:
     assert told(project(), app(), secret(), safe) == TOLD
+
+
+def delivered(kind: str, label: str = "") -> dict[str, Any]:
+    made = cluster_wide(kind)
+    tracking = {"labels": {label: "shop"}} if label else {"annotations": {TRACKING_ID: f"shop:/{kind}:/{VALUE}"}}
+    return {**made, "metadata": {**made["metadata"], **tracking}}
+
+
+def settings(label: str) -> dict[str, Any]:
+    metadata = {"name": "argocd-cm", "namespace": CONTROL}
+    data = {"application.instanceLabelKey": label}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+@pytest.mark.parametrize(
+    "guess",
+    [
+        delivered("ClusterRole"), delivered("ClusterRole", INSTANCE_LABEL),
+        delivered("ClusterRole", "corp.example/app"), cluster_wide("CustomResourceDefinition"),
+        {"apiVersion": "example.com/v1", "kind": VALUE, "metadata": {"name": "x"}},
+        {"apiVersion": "example.com/v1", "kind": VALUE, "metadata": {"name": "x", "namespace": "other"}},
+    ],
+)  # fmt: skip
+def test_a_cluster_wide_name_that_tenants_choose_unmasks_nothing(guess: dict[str, Any]) -> None:
+    assert told(project(), app(), secret(), settings("corp.example/app"), guess) == HIDDEN
 
 
 def test_names_of_an_applications_own_objects_are_public_in_it() -> None:
