@@ -143,10 +143,13 @@ def _ways(model: ServedModel) -> list[tuple[str, str]]:
     if question.needs_name:
         question = question.named(model.name)
     found = [("ask it", f'argosy model try {model.name} "{typed}"'), ("", curl(model.url, question))]
-    parts = urlsplit(model.url)
-    host = parts.hostname or ""
+    try:
+        parts = urlsplit(model.url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # the status of a model may hold anything
+        return found
     if host.endswith(LOCAL) and not is_known(host):
-        found.append(("", f"where the name is not found: --resolve {host}:{parts.port}:{LOOPBACK}"))
+        found.append(("", f"where the name is not found: --resolve {host}:{port}:{LOOPBACK}"))
     return found
 
 

@@ -1,11 +1,14 @@
-"""Which proxy, if any, leads to a server. In: a URL, the environment. Out: a proxy URL or an empty string."""
+"""Which proxy, if any, leads to a server. In: a URL, the environment. Out: a proxy URL or an empty string.
+
+Never: a traceback for an address that is malformed.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from argosy.model.errors import UserError
 
@@ -20,8 +23,18 @@ def proxy_for(server: str, proxy_url: str = "", env: Mapping[str, str] = os.envi
     return proxy
 
 
+def split_server(server: str) -> SplitResult:
+    """Return the parts of a server's address. Raises UserError if it is malformed."""
+    try:
+        parts = urlsplit(server)
+        _ = parts.port
+    except ValueError as error:  # brackets or a port that no address has
+        raise UserError("server is no address; write it as https://host:6443", where="server") from error
+    return parts
+
+
 def _from_environment(server: str, env: Mapping[str, str]) -> str:
-    parts = urlsplit(server)
+    parts = split_server(server)
     name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
     proxy = env.get(name) or env.get(name.lower()) or ""
     if not proxy or is_loopback(parts.hostname or ""):

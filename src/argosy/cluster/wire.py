@@ -17,7 +17,6 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import aiohttp
 import aiohttp.abc
@@ -30,7 +29,7 @@ from argosy.cluster.auth import Credentials, Identity
 from argosy.cluster.connection import Connection
 from argosy.cluster.contact import Contact
 from argosy.cluster.deep_json import CUT_LEVEL, holds_cut
-from argosy.cluster.proxy import is_loopback, proxy_for
+from argosy.cluster.proxy import is_loopback, proxy_for, split_server
 from argosy.cluster.refusals import Unavailable, Untrusted, refusal
 from argosy.cluster.sending import BEFORE_SENDING
 from argosy.model.errors import ArgosyError, ClusterError, UserError
@@ -86,14 +85,15 @@ class NameService(aiohttp.abc.AbstractResolver):
 class Wire:
     def __init__(self, connection: Connection) -> None:
         self._server = connection.server
-        self.host = urlsplit(connection.server).netloc.rpartition("@")[2]
+        parts = split_server(connection.server)
+        self.host = parts.netloc.rpartition("@")[2]
         self._credentials = Credentials(connection)
         self._authority = _authority(connection)
         self.contact: Contact | None = None  # who tells whether it answers, in a process that stays
         self._proxy = proxy_for(connection.server, connection.proxy_url) or None
         self._server_name = connection.tls_server_name or None
         # Packing costs both sides more than a loopback's copy does.
-        packed = connection.compressed and not is_loopback(urlsplit(connection.server).hostname or "")
+        packed = connection.compressed and not is_loopback(parts.hostname or "")
         self._session = aiohttp.ClientSession(
             # A watch holds a connection: no limit.
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, resolver=NameService()),

@@ -13,7 +13,7 @@ import ssl
 import time
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from argosy.model.errors import TransientError, UserError
 
@@ -38,18 +38,18 @@ class Answered:
 
 def ask(url: str, document: Any = None, *, seconds: float = 60.0, insecure: bool = False) -> Answered:
     """GET, or POST where there is a document. Raises UserError for no address, TransientError for no answer."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f"{url!r} is no address; it must begin with http:// or https://")
+    parts, port = _split(url)
     host = LOOPBACK if parts.hostname.endswith(LOCAL) else parts.hostname
     data = None if document is None else json.dumps(document).encode()
     headers = {"Host": parts.netloc, **({"Content-Type": "application/json"} if data is not None else {})}
-    connection = _connection(parts.scheme, host, parts.port, seconds, insecure=insecure)
+    connection = _connection(parts.scheme, host, port, seconds, insecure=insecure)
     began = time.monotonic()
     try:
         connection.request("GET" if data is None else "POST", parts.path or "/", data, headers)
         response = connection.getresponse()
         body = response.read(MOST_BYTES + 1)
+    except UnicodeError as error:  # a host or a path that HTTP cannot spell
+        raise _no_address(url) from error
     except (OSError, http.client.HTTPException) as error:
         raise TransientError(f"{url}: no answer ({_why(error)}); {_advice(error)}") from error
     finally:
@@ -57,6 +57,22 @@ def ask(url: str, document: Any = None, *, seconds: float = 60.0, insecure: bool
     if len(body) > MOST_BYTES:
         raise UserError(f"{url}: the answer has more than {MOST_BYTES >> 20} MiB; ask for less")
     return Answered(response.status, body, time.monotonic() - began)
+
+
+def _split(url: str) -> tuple[SplitResult, int | None]:
+    """Return the parts of an address, and its port. Raises UserError."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:  # brackets or a port that no address has
+        raise _no_address(url) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _no_address(url)
+    return parts, port
+
+
+def _no_address(url: str) -> UserError:
+    return UserError(f"{url!r} is no address; write it as http://host:port/path or https://host:port/path")
 
 
 def _connection(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.cluster.connection import Connection
 from argosy.cluster.proxy import proxy_for
+from argosy.cluster.wire import Wire
 from argosy.model.errors import UserError
 
 ENV = {"HTTPS_PROXY": "http://proxy:1", "http_proxy": "plain:2"}
@@ -42,3 +44,11 @@ def test_a_proxy_of_the_kubeconfig_goes_before_the_environment() -> None:
 def test_a_proxy_that_cannot_be_used_is_refused() -> None:
     with pytest.raises(UserError, match="socks5 proxy is not supported"):
         proxy_for("https://api.example", "socks5://proxy", {})
+
+
+@pytest.mark.parametrize("server", ["http://[", "https://[::1", "https://api.example:99999", "https://api.example:x"])
+def test_a_malformed_server_is_a_clear_error(server: str) -> None:
+    with pytest.raises(UserError, match="server is no address; write it as https://host:6443"):
+        proxy_for(server, env=ENV)
+    with pytest.raises(UserError, match="server is no address"):
+        Wire(Connection(server=server))

@@ -200,6 +200,14 @@ async def test_a_platform_of_one_s_own_is_asked_where_it_says(cluster: EmbeddedC
     assert asked == [("/up", None), ("/guess", [[1.0, 2.0]])]
 
 
+async def test_a_malformed_address_in_a_status_is_said(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, _):
+        await serve(at, {**READY, "url": "http://["})
+        await at.apply(asking(predictionValidation=ASKED))
+        status = await at.becomes(lambda status: status["modelValidationResult"])
+    assert "'http://[' is no address of a model" in status["modelValidationResult"]["message"]
+
+
 async def test_a_status_cannot_send_the_operator_to_where_clouds_keep_credentials(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (at, _):
         await serve(at, {**READY, "url": "http://169.254.169.254/latest"})

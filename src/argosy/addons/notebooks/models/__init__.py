@@ -135,7 +135,10 @@ async def _address(live: Manifest, cluster: Cluster) -> str:
     found = platforms.address(live)
     if not found and live["kind"] == platforms.DEPLOYMENT.kind:
         found = await _service(live, cluster)
-    host = urlsplit(found).hostname or ""
+    try:
+        host = urlsplit(found).hostname or ""
+    except ValueError as error:
+        raise UserError(f"{found[:60]!r} is no address of a model; see who wrote it into the status") from error
     if not host:
         raise UserError(f"{live['kind']} {live['metadata']['name']} says nowhere how it is reached; give it a Service")
     if _is_of_the_machine(host):

@@ -143,10 +143,18 @@ async def _trusted(job: Job, cluster: Cluster) -> dict[str, str]:
     if hosts.strip():
         found["known_hosts"] = hosts
     for notebook in filter(None, (job.notebook, job.golden)):
-        host = urlsplit(notebook.url).hostname or ""
+        host = _host(notebook.url)
         if authorities.get(host, "").strip():
             found[f"ca-{host}.crt"] = authorities[host]
     return found
+
+
+def _host(url: str) -> str:
+    """Return the host of an address; nothing if it is malformed: git refuses it."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 async def _remove(live: Manifest, cluster: Cluster) -> None:
