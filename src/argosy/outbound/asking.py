@@ -38,8 +38,8 @@ class Answered:
 
 def ask(url: str, document: Any = None, *, seconds: float = 60.0, insecure: bool = False) -> Answered:
     """GET, or POST where there is a document. Raises UserError for no address, TransientError for no answer."""
-    parts, port = _split(url)
-    host = LOOPBACK if parts.hostname.endswith(LOCAL) else parts.hostname
+    parts, name, port = _split(url)
+    host = LOOPBACK if name.endswith(LOCAL) else name
     data = None if document is None else json.dumps(document).encode()
     headers = {"Host": parts.netloc, **({"Content-Type": "application/json"} if data is not None else {})}
     connection = _connection(parts.scheme, host, port, seconds, insecure=insecure)
@@ -59,16 +59,16 @@ def ask(url: str, document: Any = None, *, seconds: float = 60.0, insecure: bool
     return Answered(response.status, body, time.monotonic() - began)
 
 
-def _split(url: str) -> tuple[SplitResult, int | None]:
-    """Return the parts of an address, and its port. Raises UserError."""
+def _split(url: str) -> tuple[SplitResult, str, int | None]:
+    """Return the parts of an address, its host and its port. Raises UserError."""
     try:
         parts = urlsplit(url)
-        port = parts.port
+        host, port = parts.hostname, parts.port
     except ValueError as error:  # brackets or a port that no address has
         raise _no_address(url) from error
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not host:
         raise _no_address(url)
-    return parts, port
+    return parts, host, port
 
 
 def _no_address(url: str) -> UserError:
