@@ -12,7 +12,6 @@ import os
 import resource
 import secrets
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from argosy.app.known_logs import FirstWhoKnows
 from argosy.app.part_logs import PartLogs
 from argosy.cluster import Cluster, PodLogs, SomeLogs
 from argosy.cluster.private_file import check_private
+from argosy.confine.scratch_folders import scratch_folder
 from argosy.model.manifest import dump
 from argosy.runtime import AddOn
 
@@ -58,8 +58,8 @@ async def nothing_else(cluster: Cluster, folder: DataFolder, stop: asyncio.Event
 def run(options: SandboxOptions, ready: Ready) -> None:
     """In the foreground: returns after SIGTERM or SIGINT, when everything is safely stored."""
     if options.ephemeral and options.data_dir is None:
-        with tempfile.TemporaryDirectory(prefix="argosy-") as place:
-            run_in(DataFolder(Path(place)), options, ready)
+        with scratch_folder("argosy-sandbox-") as place:
+            run_in(DataFolder(place / "data"), options, ready)
     else:
         run_in(DataFolder(options.data_dir), options, ready)
 

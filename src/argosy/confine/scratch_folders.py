@@ -21,7 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-PREFIXES: Final = ("argosy-tree-", "argosy-run-")
+OF_RENDERS: Final = ("argosy-tree-", "argosy-run-")
+PREFIXES: Final = (
+    *OF_RENDERS, "argosy-nb-", "argosy-notifications-", "argosy-pod-", "argosy-probe-", "argosy-promote-",
+    "argosy-sandbox-",
+)  # fmt: skip
 LOCK: Final = ".lock"
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _NOT_SUPPORTED: Final = (errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
@@ -52,8 +56,8 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
 
 
 def find_scratch_folder(path: Path) -> Path | None:
-    """Find the temporary folder that a path lies in."""
-    return next((parent for parent in path.parents if parent.name.startswith(PREFIXES)), None)
+    """Find the temporary folder of a render that a path lies in."""
+    return next((parent for parent in path.parents if parent.name.startswith(OF_RENDERS)), None)
 
 
 def sweep_scratch_folders() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,10 +18,11 @@ from pathlib import Path
 
 import pytest
 
+import argosy
 from argosy.confine import scratch_folders
 from argosy.confine.crew import Crew
 from argosy.confine.program import workshop
-from argosy.confine.scratch_folders import LOCK, scratch_folder, sweep_scratch_folders
+from argosy.confine.scratch_folders import LOCK, PREFIXES, scratch_folder, sweep_scratch_folders
 from argosy.model.errors import LimitError
 from argosy.render.exporting import exported
 from support.crew_functions import hold_scratch_folder
@@ -31,7 +33,7 @@ from support.paths import TESTS
 HOLD = """
 import sys
 from argosy.confine.scratch_folders import scratch_folder
-with scratch_folder("argosy-tree-") as folder:
+with scratch_folder(sys.argv[1]) as folder:
     (folder / "tree").mkdir()
     (folder / "tree" / "file").write_text("content")
     (folder / "tree").chmod(0o555)
@@ -48,22 +50,34 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def holder() -> Iterator[tuple[subprocess.Popen[str], Path]]:
+def holder(prefix: str = "argosy-tree-") -> Iterator[tuple[subprocess.Popen[str], Path]]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", HOLD], **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen([sys.executable, "-c", HOLD, prefix], **pipes) as process:  # type: ignore[call-overload]
         try:
             yield process, Path(process.stdout.readline().strip())
         finally:
             process.kill()
 
 
-def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_kept() -> None:
-    with holder() as (killed, left), holder() as (_, used):
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_kept(prefix: str) -> None:
+    with holder(prefix) as (killed, left), holder(prefix) as (_, used):
         assert sweep_scratch_folders() == 0 and left.is_dir() and used.is_dir()
         killed.send_signal(signal.SIGKILL)
         killed.wait(HANG_SECONDS)
         assert sweep_scratch_folders() == 1
         assert not left.exists() and (used / "tree" / "file").read_text() == "content"
+
+
+def test_no_other_module_makes_temporary_folders_that_nobody_sweeps() -> None:
+    """Those below lie in a folder that is swept itself, or last for the time of one call of a library."""
+    source = Path(argosy.__file__).parent
+    made = re.compile(r"\b(?:TemporaryDirectory|mkdtemp)\(")
+    found = {str(file.relative_to(source)) for file in source.rglob("*.py") if made.search(file.read_text())}
+    assert found == {
+        "addons/notebooks/runner/kernels.py", "cluster/tls.py", "confine/scratch_folders.py", "source/git/access.py",
+        "source/signatures.py",
+    }  # fmt: skip
 
 
 def test_a_folder_without_a_lock_and_one_behind_a_link_are_left_alone(temporary: Path) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 from argosy.addons.notifications import names
 from argosy.cluster import ClusterReader
+from argosy.confine.scratch_folders import scratch_folder
 from argosy.model.annotations import SECRET_TYPE
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
@@ -36,7 +37,8 @@ class Commits:
 
     def __init__(self) -> None:
         self.folder: Path | None = None
-        self._own: tempfile.TemporaryDirectory[str] | None = None
+        self._own: Path | None = None
+        self._removal = ExitStack()  # of its own folder
 
     async def known(self, manifest: Manifest, texts: str, control: str, cluster: ClusterReader) -> dict[str, Any]:
         url = str(((manifest.get("spec") or {}).get("source") or {}).get("repoURL") or "")
@@ -71,13 +73,13 @@ class Commits:
         if self.folder is not None:
             return self.folder / "mirrors"
         if self._own is None:
-            self._own = tempfile.TemporaryDirectory(prefix="argosy-notifications-")
-        return Path(self._own.name)
+            self._own = self._removal.enter_context(scratch_folder("argosy-notifications-")) / "mirrors"
+            self._own.mkdir()
+        return self._own
 
     def close(self) -> None:
-        if self._own is not None:
-            self._own.cleanup()
-            self._own = None
+        self._removal.close()
+        self._own = None
 
 
 def _revisions(manifest: Manifest) -> Iterator[str]:

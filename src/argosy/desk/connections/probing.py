@@ -7,12 +7,11 @@ waits longer than its limit; keeps anything; says a secret.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
+from argosy.confine.scratch_folders import scratch_folder
 from argosy.desk.applications.desk import now
 from argosy.model.errors import ArgosyError, UserError
 from argosy.model.repository_url import parse_url
@@ -48,10 +47,10 @@ async def refs_of(url: str, project: str, repositories: Repositories, given: Cre
     elif given is None:
         credential = find_credential(repositories.credentials, place, project)
     remote = Remote(place, str(asked), credential, repositories.trust, repositories.settings.limits)
-    with tempfile.TemporaryDirectory(prefix="argosy-probe-") as scratch:
+    with scratch_folder("argosy-probe-") as scratch:
         try:
             async with asyncio.timeout(SECONDS):
-                return await remote.refs(Path(scratch))
+                return await remote.refs(scratch)
         except TimeoutError:
             raise UserError(f"no answer in {SECONDS:g} s; check the address and the host", where=str(asked)) from None
 

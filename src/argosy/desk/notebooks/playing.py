@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from argosy.addons.notebooks.installed import check_installed
 from argosy.confine import descendants
+from argosy.confine.scratch_folders import scratch_folder
 from argosy.model.errors import TransientError, UserError
 
 RUNNER: Final = "argosy.addons.notebooks.runner"
@@ -35,8 +36,8 @@ def play(order: str) -> Generator[Event]:
     Ctrl-C ends the run, not this: the runner still tells what it has. Raises KeyboardInterrupt where that is nothing.
     """
     check_installed()
-    with tempfile.TemporaryDirectory(prefix="argosy-nb-") as folder, tempfile.TemporaryFile() as said:
-        file = Path(folder) / "order.json"
+    with scratch_folder("argosy-nb-") as folder, tempfile.TemporaryFile() as said:
+        file = folder / "order.json"
         file.write_text(order, encoding="utf-8")
         command = [sys.executable, "-P", "-m", RUNNER, str(file), str(os.getpid())]
         process = subprocess.Popen(

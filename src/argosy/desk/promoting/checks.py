@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator, Mapping
 from importlib.resources import files as files_of
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from argosy import __version__
+from argosy.confine.scratch_folders import scratch_folder
 from argosy.desk.promoting.surveying import Survey
 from argosy.desk.rendering.checkouts import cache_folder
 from argosy.model.errors import ArgosyError
@@ -66,7 +66,9 @@ def _checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
     from argosy.advise.finding import Severity
     from argosy.desk.checking.checking import Manner, check
 
-    with TemporaryDirectory(prefix="argosy-promote-") as folder:
+    with scratch_folder("argosy-promote-") as scratch:
+        folder = str(scratch / "tree")
+        os.mkdir(folder)
         if not _export(survey.tree, files, Path(folder)):
             return False, f"cannot be judged: the repository has more than {MOST_BYTES >> 20} MiB of files"
         try:

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
+from argosy.confine.scratch_folders import scratch_folder
 from argosy.model.errors import TransientError, UserError
 from argosy.promote.clones import Clone
 from argosy.setup.repository.making import OF_ANOTHER, find_git
@@ -229,8 +229,8 @@ class Repository:
 
     def stage(self, base: str, files: Mapping[str, bytes], message: str) -> str:
         """A commit on top of another, on no branch yet: until one leads there, nothing has happened."""
-        with TemporaryDirectory(prefix="argosy-promote-") as folder:
-            own = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        with scratch_folder("argosy-promote-") as folder:
+            own = {"GIT_INDEX_FILE": str(folder / "index")}
             self.git("read-tree", base, more=own)
             for path, content in files.items():
                 blob = self.git("hash-object", "-w", "--stdin", given=content)

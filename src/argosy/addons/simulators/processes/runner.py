@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import shutil
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -26,6 +25,7 @@ from argosy.cluster import Cluster
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
 from argosy.confine.resident import DAYS, Resident, Surroundings, start
+from argosy.confine.scratch_folders import scratch_folder, sweep_scratch_folders
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.times import remaining_delay
@@ -63,6 +63,7 @@ class Running:
     logs: Path
     folder: Path | None = None
     asked_to_end: bool = field(default=False)
+    removal: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # of the folder
 
     @property
     def lives(self) -> list[Life]:
@@ -79,9 +80,18 @@ class Running:
                 life.words = file
         return file
 
+    def make_folder(self) -> Path:
+        """Make the folder, unless there is one. Programs pass above it, and see no name there."""
+        if self.folder is None:
+            scratch = self.removal.enter_context(scratch_folder("argosy-pod-"))
+            self.folder = scratch / "pod"
+            self.folder.mkdir()
+            for folder in (scratch, self.folder):
+                folder.chmod(0o711)
+        return self.folder
+
     def close(self) -> None:
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self.removal.close()
         self.folder = None
 
 
@@ -99,6 +109,7 @@ class Processes:
     @contextlib.asynccontextmanager
     async def beside(self, folder: Path) -> AsyncIterator[None]:
         self._place = folder
+        await asyncio.to_thread(sweep_scratch_folders)  # of Pods of a sandbox that was killed
         try:
             yield
         finally:
@@ -164,11 +175,9 @@ class Processes:
 
         env = await env_of(pod, container, read)
         argv = argv_of(container, env)
-        if running.folder is None:
-            running.folder = Path(tempfile.mkdtemp(prefix="argosy-pod-"))
-            running.folder.chmod(0o711)
-        folders = await volumes.folders_of(pod, running.folder / "volumes", self._place / "volumes", read)
-        account = await account_of(pod, running.folder, cluster, self._place / KUBECONFIG)
+        folder = running.make_folder()
+        folders = await volumes.folders_of(pod, folder / "volumes", self._place / "volumes", read)
+        account = await account_of(pod, folder, cluster, self._place / KUBECONFIG)
         words = running.words_of(container)
         argv[0] = shutil.which(argv[0], path={**account.env, **env}["PATH"]) or argv[0]
         around = Surroundings(
@@ -176,11 +185,11 @@ class Processes:
             ports=(*account.ports, *await ports_of(pod, cluster)),
             mounts=volumes.mounts_of(container, folders),
             extras=(*account.extras, (str(words), str(container.get("terminationMessagePath") or LAST_WORDS), False)),
-            disposable=[running.folder],
+            disposable=[folder],
             at_home=not container.get("workingDir"),
             hear=hear,
         )
-        where = Path(expanded(str(container.get("workingDir") or running.folder / "bin"), env))
+        where = Path(expanded(str(container.get("workingDir") or folder / "bin"), env))
         readable = (Path(sys.executable), *python_places(), *account.readable)
         return await start(argv, folder=where, readable=readable, limits=_limits(container), around=around)
 
