@@ -12,7 +12,7 @@ import orjson
 from argosy.apiserver import refusals
 from argosy.apiserver.call import ADMIN, Call
 from argosy.apiserver.deletion import DeleteOptions
-from argosy.apiserver.identity import AUTHENTICATED, implied_groups
+from argosy.apiserver.identity import add_implied_groups
 from argosy.apiserver.listing import Matcher, Query, parse_version
 from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.scale import read_scale
@@ -61,9 +61,7 @@ class EmbeddedCluster:
             yield cls(plane)
 
     def acting_as(self, user: User) -> EmbeddedCluster:
-        if not user.groups and (implied := implied_groups(user.name)):
-            user = replace(user, groups=(*implied, AUTHENTICATED))
-        return EmbeddedCluster(self.plane, user)
+        return EmbeddedCluster(self.plane, replace(user, groups=add_implied_groups(user.name, user.groups)))
 
     @contextlib.contextmanager
     def admit_with(self, admitters: Sequence[Admitter]) -> Iterator[None]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from urllib.parse import unquote
 
 import orjson
 
@@ -22,6 +24,11 @@ from argosy.cluster import User
 USERS_NAMESPACE = "kube-system"
 USER_SECRET_TYPE = "sandbox.argosy.dev/user"  # noqa: S105 - a type's name
 AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = "system:anonymous"
+AUTHENTICATION = "authentication.k8s.io"
+EXTRA_PREFIX = "impersonate-extra-"
+_WRONG_ESCAPE = re.compile("%(?![0-9a-f]{2})")
 
 
 def digest(token: str) -> str:
@@ -90,6 +97,14 @@ def implied_groups(user: str) -> tuple[str, ...]:
     return "system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}"
 
 
+def add_implied_groups(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """k8s: the groups of an impersonated user, with those that the server adds."""
+    chosen = groups or implied_groups(name)
+    if name == ANONYMOUS:
+        return chosen if UNAUTHENTICATED in chosen else (*chosen, UNAUTHENTICATED)
+    return chosen if {AUTHENTICATED, UNAUTHENTICATED} & set(chosen) else (*chosen, AUTHENTICATED)
+
+
 def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw: list[tuple[bytes, bytes]]) -> User:
     """k8s: acting as somebody else is a permission of its own, asked for each part of the other identity."""
     name = headers.get(b"impersonate-user", b"").decode(errors="replace")
@@ -98,8 +113,7 @@ def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw
             raise refusals.bad_request("requested impersonation without a user; send Impersonate-User too")
         return user
     ask = partial(Attributes, "impersonate")
-    implied = implied_groups(name)
-    if implied:
+    if implied_groups(name):
         _, _, namespace, account = name.split(":")
         access.require(user, ask(resource="serviceaccounts", namespace=namespace, name=account))
     else:
@@ -107,10 +121,23 @@ def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw
     groups = [value.decode(errors="replace") for header, value in raw if header == b"impersonate-group"]
     for group in groups:
         access.require(user, ask(resource="groups", name=group))
+    extra = _read_extras(raw)
+    for key, values in extra.items():
+        for value in values:
+            access.require(user, ask(group=AUTHENTICATION, resource="userextras", subresource=key, name=value))
     uid = headers.get(b"impersonate-uid", b"").decode(errors="replace")
     if uid:
-        access.require(user, ask(group="authentication.k8s.io", resource="uids", name=uid))
-    chosen = tuple(groups) or implied
-    if name != "system:anonymous" and AUTHENTICATED not in chosen:
-        chosen = (*chosen, AUTHENTICATED)
-    return User(name, chosen, uid)
+        access.require(user, ask(group=AUTHENTICATION, resource="uids", name=uid))
+    return User(name, add_implied_groups(name, tuple(groups)), uid, extra or None)
+
+
+def _read_extras(raw: list[tuple[bytes, bytes]]) -> dict[str, list[str]]:
+    """k8s: keys are lowercased and then percent-decoded, unless an escape is wrong."""
+    extras: dict[str, list[str]] = {}
+    for header, value in raw:
+        name = header.decode(errors="replace").lower()
+        if name.startswith(EXTRA_PREFIX):
+            key = name.removeprefix(EXTRA_PREFIX)
+            key = key if _WRONG_ESCAPE.search(key) else unquote(key)
+            extras.setdefault(key, []).append(value.decode(errors="replace"))
+    return extras

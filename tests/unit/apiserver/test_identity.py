@@ -14,7 +14,7 @@ import pytest
 from argosy.apiserver.identity import digest
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.tokens import ISSUER
-from support.api_client import TOKEN, Api
+from support.api_client import TOKEN, Api, named
 
 pytestmark = pytest.mark.anyio
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
@@ -203,6 +203,34 @@ async def test_who_has_no_permission_acts_as_nobody_else(api: Api) -> None:
         {"impersonate_user": "admin", "impersonate_uid": "1"},
     ):
         assert (await api.of(token).post(WHO, {}, **headers)).code == 403
+
+
+async def test_each_extra_is_a_permission_of_its_own(api: Api) -> None:
+    group = "rbac.authorization.k8s.io"
+    rules = [
+        {"apiGroups": [""], "resources": ["users"], "resourceNames": ["bob"], "verbs": ["impersonate"]},
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["userextras/scopes", "userextras/a/b"],
+         "resourceNames": ["read"], "verbs": ["impersonate"]},
+    ]  # fmt: skip
+    await api.post(f"/apis/{group}/v1/clusterroles", named(f"{group}/v1", "ClusterRole", "extras", rules=rules))
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": "extras"}
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
+    body = named(f"{group}/v1", "ClusterRoleBinding", "extras", roleRef=reference, subjects=[account])
+    await api.post(f"/apis/{group}/v1/clusterrolebindings", body)
+    limited = api.of(await issued(api))
+
+    async def ask(**extras: str) -> Any:
+        return await limited.post(WHO, {}, impersonate_user="bob", **extras)
+
+    scopes, wrong = "impersonate_extra_Scopes", "impersonate_extra_a%zz"
+    extra = (await ask(**{scopes: "read", "impersonate_extra_a%2Fb": "read"})).json["status"]["userInfo"]["extra"]
+    assert extra == {"scopes": ["read"], "a/b": ["read"]}
+    refusal = (
+        'userextras.authentication.k8s.io "{}" is forbidden: User "system:serviceaccount:default:default" cannot '
+        'impersonate resource "userextras/{}" in API group "authentication.k8s.io" at the cluster scope'
+    )
+    assert (await ask(**{scopes: "write"})).message == refusal.format("write", "scopes")
+    assert (await ask(**{wrong: "read"})).message == refusal.format("read", "a%zz")
 
 
 async def test_a_group_without_a_user_is_refused(api: Api) -> None:
