@@ -24,6 +24,9 @@ _PARTS = (
     ("NonResourceURLs", "nonResourceURLs"),
     ("Verbs", "verbs"),
 )
+_ESCAPES = {
+    '"': r"\"", "\\": r"\\", "\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v",
+}  # fmt: skip
 
 
 def find_uncovered(own: Sequence[Rule], granted: Sequence[Rule]) -> list[Rule]:
@@ -133,26 +136,36 @@ def path_matches(pattern: str, path: str) -> bool:
 
 
 def shown(missing: Sequence[Rule]) -> str:
-    """k8s: permissions on the same resource become one line; the lines are sorted."""
+    """k8s: permissions on the same resource become one line, a verb as often as it is granted; the lines are sorted."""
     lines: dict[tuple[str, ...], Rule] = {}
     for rule in missing:
-        key = tuple(_quoted(rule.get(name) or ()) for _, name in _PARTS[:4])
+        key = tuple(quote_list(rule.get(name) or ()) for _, name in _PARTS[:4])
         if "nonResourceURLs" in rule:
-            key = (*key, *rule["verbs"])
-        known = lines.setdefault(key, {**rule, "verbs": []})
-        known["verbs"] += [verb for verb in rule["verbs"] if verb not in known["verbs"]]
+            lines[*key, *rule["verbs"]] = rule
+        else:
+            lines.setdefault(key, {**rule, "verbs": []})["verbs"] += rule["verbs"]
     listed = sorted({_line(rule) for rule in lines.values()})
     return "\n".join([*listed, "and more"] if len(missing) >= MAX_LISTED_PERMISSIONS else listed)
 
 
-def quoted_groups(groups: Sequence[str]) -> str:
-    return _quoted(groups)
-
-
 def _line(rule: Rule) -> str:
-    return "{" + ", ".join(f"{label}:{_quoted(rule[name])}" for label, name in _PARTS if rule.get(name)) + "}"
+    return "{" + ", ".join(f"{label}:{quote_list(rule[name])}" for label, name in _PARTS if rule.get(name)) + "}"
 
 
-def _quoted(values: Sequence[str]) -> str:
-    """As Go's `%q` shows strings in a list."""
-    return "[" + " ".join(f'"{value}"' for value in values) + "]"
+def quote_list(values: Sequence[str]) -> str:
+    """Strings in a list as Go's `%q` shows them."""
+    return "[" + " ".join(map(quote, values)) + "]"
+
+
+def quote(text: str) -> str:
+    """A string as Go's `%q` shows it."""
+    return '"' + "".join(map(_escape, text)) + '"'
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

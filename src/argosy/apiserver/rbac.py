@@ -6,7 +6,6 @@ In: a user and what it asks for. Out: yes or no, and all rules of a user. Never:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -49,16 +48,22 @@ class Rbac:
 
     def problem(self, user: User, namespace: str) -> str:
         """k8s: roles that a binding names and nobody made are told to whom they would have helped."""
-        bindings = [(each, "") for each in self._loaded(CLUSTER_BINDINGS, "")]
-        if namespace:
-            bindings += [(each, namespace) for each in self._loaded(BINDINGS, namespace)]
         lost = [
-            f'{binding["roleRef"]["kind"].lower()}.{GROUP} "{binding["roleRef"]["name"]}" not found'
+            f'{reference["kind"].lower()}.{GROUP} "{reference["name"]}" not found'
+            for reference in self._lost_references(user, namespace)
+        ]
+        return f"RBAC: {_aggregate(lost)}" if lost else ""
+
+    def _lost_references(self, user: User, namespace: str) -> list[Manifest]:
+        """The roles that bindings give to the user and that do not exist."""
+        bindings = [(binding, "") for binding in self._loaded(CLUSTER_BINDINGS, "")]
+        if namespace:
+            bindings += [(binding, namespace) for binding in self._loaded(BINDINGS, namespace)]
+        return [
+            binding["roleRef"]
             for binding, place in bindings
             if _binds(binding, user, place) and not self._exists(binding["roleRef"], place)
         ]
-        lost = list(dict.fromkeys(lost))
-        return f"RBAC: {lost[0]}" if len(lost) == 1 else f"RBAC: [{', '.join(lost)}]" if lost else ""
 
     def rules(self, user: User, namespace: str) -> Manifest:
         """All that a user may do in a namespace, as SelfSubjectRulesReview tells it."""
@@ -126,7 +131,8 @@ class Rbac:
         """k8s: nobody hands out more than they have, unless allowed to `escalate` roles or to `bind` them.
 
         `request_name` is the name in the URL, which a POST does not have: a right to escalate one role by its name is
-        not one to create it.
+        not one to create it. As in Kubernetes the check comes before validation, so `manifest` is decoded but may be
+        invalid.
         """
         if SUPERUSERS in user.groups:
             return
@@ -143,18 +149,24 @@ class Rbac:
             verb, plural, target = "escalate", resource.plural, request_name
             granted = manifest.get("rules") or []
         else:
-            reference = manifest["roleRef"]
+            reference = manifest.get("roleRef") or {}
+            kinds = ("Role", "ClusterRole") if namespace else ("ClusterRole",)
+            if reference.get("kind") not in kinds or not reference.get("name"):
+                return  # the validation, which comes next, refuses it
             verb, plural, target = "bind", f"{reference['kind'].lower()}s", reference["name"]
             granted = self._role(reference, namespace)
         if self.allows(user, Attributes(verb, GROUP, plural, "", namespace, target)):
             return
         if verb == "bind" and not self._exists(reference, namespace):  # who makes it later would give it unseen
-            which = replace(resource, kind=reference["kind"], plural=plural)
-            raise refusals.not_found(which, target)
+            raise refusals.not_found(resource, target)  # k8s: it names the kind of the binding, not of the role
         if missing := escalation.find_uncovered(own, granted):
-            groups = escalation.quoted_groups(user.groups)
-            why = f'user "{user.name}" (groups={groups}) is attempting to grant RBAC permissions not currently held:\n'
-            raise refusals.forbidden(resource, name, why + escalation.shown(missing))
+            who = f"user {escalation.quote(user.name)} (groups={escalation.quote_list(user.groups)})"
+            why = f"{who} is attempting to grant RBAC permissions not currently held:\n{escalation.shown(missing)}"
+            if references := self._lost_references(user, namespace):
+                # k8s: it names the kind that is written, not that of the role
+                lost = [refusals.not_found(resource, reference["name"]).message for reference in references]
+                why += f"; resolution errors: [{_aggregate(lost)}]"
+            raise refusals.forbidden(resource, name, why)
         aggregates = manifest.get("aggregationRule") or (old or {}).get("aggregationRule")  # it can gather anything
         if aggregates and escalation.find_uncovered(own, FULL_AUTHORITY):
             why = "must have cluster-admin privileges to use the aggregationRule"
@@ -172,6 +184,12 @@ def permits(rule: Rule, asked: Attributes) -> bool:
         and _resource_fits(rule.get("resources") or (), asked)
         and (not names or asked.name in names)
     )
+
+
+def _aggregate(messages: Sequence[str]) -> str:
+    """k8s: one error as it is, several in brackets, each once."""
+    messages = list(dict.fromkeys(messages))
+    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
 
 
 def _has(values: Sequence[str] | None, wanted: str) -> bool:

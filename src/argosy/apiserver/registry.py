@@ -108,9 +108,9 @@ class Registry:
             new = await beside(self._created_by, served, sent, new, call)
         new = self.admission.admitted(served, new, None, meta.stamp(now))
         name = new["metadata"]["name"]
+        self.access.authorizer.check_escalation(call.user, resource, new, request_name=name if applied else "")
         if faults := [*await beside(served.faults_on_create, new), *self.admission.faults(served, new, None)]:
             raise refusals.invalid(resource, name, faults)
-        self.access.authorizer.check_escalation(call.user, resource, new, request_name=name if applied else "")
         if call.size >= LARGE_BYTES:
             await beside(check_size, served, new)
         if await self._check_rules(served, new, None) or call.size >= LARGE_BYTES:
@@ -232,12 +232,12 @@ class Registry:
             if not subresource:
                 new = self.admission.admitted(served, new, old, meta.stamp(self.clock()))
             new = await beside(meta.next_generation, served, new, old)
+            self.access.authorizer.check_escalation(call.user, served.resource, new, old=old, request_name=name)
             faults = await beside(self._update_faults, served, new, old, subresource)
             if has_admission:
                 faults = [*faults, *self.admission.faults(served, new, old)]
             if faults:
                 raise refusals.invalid(served.resource, name, faults)
-            self.access.authorizer.check_escalation(call.user, served.resource, new, old=old, request_name=name)
             await self._check_rules(served, new, old)
             kept = await beside(keep_times, old, new)
             if kept is not old and size >= LARGE_BYTES:

@@ -307,7 +307,7 @@ async def test_nobody_binds_a_role_that_gives_more_than_they_have(guarded: Plane
 @anyio
 async def test_a_role_that_is_not_there_yet_cannot_be_bound_in_advance(guarded: Plane) -> None:
     alice = await allow(guarded, MAY_ROLE, OWN)
-    with pytest.raises(ClusterError, match=r'roles\.rbac\.authorization\.k8s\.io "later" not found'):
+    with pytest.raises(ClusterError, match=r'rolebindings\.rbac\.authorization\.k8s\.io "later" not found'):
         await alice.create(binding("b", "later"))
 
 
