@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +12,9 @@ from argosy.confine import OverLimit, room
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places, run
 from support.deadlines import HANG_SECONDS
+from support.open_folders import everyone, only_root
 from support.unprivileged_user import run_as
 
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-everyone = pytest.mark.parametrize("who", ["self", pytest.param("ordinary", marks=only_root)])
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines more than by rlimits")
 # Fills the buffers of many sockets, then waits to be ended; it holds next to no memory of its own.
 SOCKETS = """
@@ -52,13 +49,6 @@ except OSError as problem:
     raise
 """
 TMPFS = "stat -f -c %T $HOME; echo kept > $HOME/a; cat $HOME/a"
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
 
 
 def python(who: str, folder: Path, code: str, limits: ProgramLimits):

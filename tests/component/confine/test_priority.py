@@ -6,20 +6,20 @@ import asyncio
 import os
 import socket
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from argosy.confine import Limits, Pool, conversation
-from argosy.confine.conversation import Worker
+from argosy.confine import Limits, Pool, conversation, wire
+from argosy.confine.conversation import Batch, Ending, Worker
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
 from argosy.confine.resident import start
 from argosy.model.fairness import Tenant, on_behalf_of
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.file_pools import FilePool
+from support.loop_clock import LoopClock, turns
+from support.open_folders import everyone
 from support.unprivileged_user import run_as
 
 HOSTILE = "support.hostile_functions"
@@ -27,7 +27,6 @@ PATIENT = Limits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
 OWN, LOWER = os.getpriority(os.PRIO_PROCESS, 0), min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
 POOL = FilePool(workers=2, preload=[HOSTILE])
 close_pool = POOL.fixture()
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines more than by rlimits")
 
 # Two threads, as the kernel keeps a priority for each.
@@ -46,14 +45,7 @@ print(os.getpriority(os.PRIO_PROCESS, 0), end="")
 SAY_PRIORITY_LATE = "import os, time; time.sleep(1.2); print(os.getpriority(os.PRIO_PROCESS, 0), end='')"
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-
-
-@pytest.mark.parametrize("who", ["self", pytest.param("ordinary", marks=only_root)])
+@everyone
 def test_a_program_that_takes_long_goes_on_at_a_lower_priority(who: str, folder: Path) -> None:
     command = (sys.executable, "-I", "-c", WAIT_FOR_LOWER_PRIORITY)
     limits = ProgramLimits(wall=HANG_SECONDS)
@@ -83,14 +75,24 @@ async def test_a_resident_keeps_its_priority(folder: Path) -> None:
 
 async def test_only_a_call_that_takes_long_counts_not_a_batch_of_quick_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "LONG_SECONDS", HANG_SECONDS)
-    loop, ours, theirs = asyncio.get_running_loop(), *socket.socketpair()
-    worker, noticed = Worker(1, ours, generation=1, cpu=1.0), list[str]()
+    (ours, theirs), clock, noticed = socket.socketpair(), LoopClock(), list[str]()
+    worker = Worker(1, ours, generation=1, cpu=HANG_SECONDS)
+    batch = Batch("any:function", [1, 2, 3, 4], Limits(wall=100 * HANG_SECONDS))
     with theirs:
-        for call_started, expected in ((loop.time(), []), (loop.time() - HANG_SECONDS, ["long"])):
-            worker._since = call_started  # an answer came just now, or long ago
-            worker._notice_long_call(lambda: noticed.append("long"))
-            assert noticed == expected
-        worker._long_timer.cancel()
+        conversation_ends = asyncio.create_task(worker.converse(batch, lambda: noticed.append("long")))
+        for serial in range(3):  # together they take longer than one call may
+            await turns()
+            clock.leap(0.6 * HANG_SECONDS)
+            await turns()
+            theirs.send(wire.pack_answer(wire.DONE, serial, b"null"))
+            await wait_until_async(lambda serial=serial: batch.first == serial + 1, "the answer has been read")
+        assert noticed == [] and worker.has_priority
+        clock.leap(HANG_SECONDS)
+        await wait_until_async(lambda: noticed == ["long"], "the long call is noticed")
+        assert not worker.has_priority
+        theirs.send(wire.pack_answer(wire.DONE, 3, b"null"))
+        assert await conversation_ends is Ending.COMPLETE
+        assert noticed == ["long"]
         worker.close()
 
 

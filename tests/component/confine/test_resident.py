@@ -8,7 +8,6 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,13 +33,6 @@ for line in sys.stdin:
     other.sendall(line.encode() + str(os.getuid()).encode())
     other.close()
 """
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
 
 
 async def begin(folder: Path, script: str, *sockets: socket.socket) -> Resident:

@@ -1,0 +1,25 @@
+"""Folders that every user can enter: programs that run as another user cannot pass through pytest's own folders.
+
+In: nothing. Out: an empty folder that is deleted afterwards. Never: a folder that another user can write to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+# For tests with an argument `who`, which `run_as` of support.unprivileged_user takes.
+everyone = pytest.mark.parametrize("who", ["self", pytest.param("ordinary", marks=only_root)])
+
+
+@contextlib.contextmanager
+def open_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
