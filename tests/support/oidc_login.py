@@ -6,18 +6,20 @@ of the provider are right.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.client
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from argosy.model.manifest import dump
 from argosy.server.identity.caller import Caller
 from support.deadlines import HANG_SECONDS
-from support.identities import Room
-from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider
+from support.identities import Room, identity_room
+from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider
 
 CALLBACK = "https://argosy.example/auth/callback"
 
@@ -73,6 +75,21 @@ class Scene(LoginScene[IdentityProvider]):
     def __init__(self, room: Room, provider: IdentityProvider) -> None:
         super().__init__(room, provider, functools.partial(_visit, provider), client=CLIENT, secret=CLIENT_SECRET)
         self.key = provider.key
+
+    def renew(self) -> None:
+        """Undo what a test changed at the provider, and start a new server that has seen none of it."""
+        fresh = IdentityProvider(self.provider.url, self.provider.authority, key=self.key)
+        self.provider.__dict__.update(fresh.__dict__)
+        self.provider.clock_ahead = self.room.clock._ahead
+        self.room.identities = self.room.server(self.room.glance)
+
+
+@contextlib.asynccontextmanager
+async def open_scene(folder: Path) -> AsyncIterator[Scene]:
+    """A provider and a room that do not know of each other yet; `configure` introduces them."""
+    with identity_provider(folder / "tls") as provider:
+        async with identity_room(folder / "room") as room:
+            yield Scene(room, provider)
 
 
 def _visit(provider: IdentityProvider, url: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,33 +14,15 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from argosy.desk.accounts.identity_provider import read_provider
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.oidc import NotVouched, person_of
-from support.identities import identity_room
 from support.oidc_login import CALLBACK, Scene
-from support.oidc_provider import CLIENT, IdentityProvider, identity_provider
+from support.oidc_provider import CLIENT, IdentityProvider
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def at_home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    folder: Path = tmp_path_factory.mktemp("provider")
-    with identity_provider(folder / "tls") as provider:
-        async with identity_room(folder / "room") as room:
-            yield Scene(room, provider)
-
-
 @pytest.fixture
 async def scene(at_home: Scene) -> Scene:
-    """As new: what the last test changed is forgotten, also by the server."""
-    fresh = IdentityProvider(at_home.provider.url, at_home.provider.authority, key=at_home.key)
-    at_home.provider.__dict__.update(fresh.__dict__)
-    at_home.provider.clock_ahead = at_home.room.clock._ahead
-    at_home.room.identities = at_home.room.server(at_home.room.glance)
+    at_home.renew()
     await at_home.configure()
     return at_home
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,34 +11,17 @@ from argosy.desk.accounts.identity_provider import read_provider
 from argosy.desk.accounts.tokens import DAY, SKEW
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.user_info import RETRY_SECONDS
-from support.identities import identity_room
 from support.oidc_login import Scene
-from support.oidc_provider import IdentityProvider, identity_provider
+from support.oidc_provider import IdentityProvider
 
 pytestmark = pytest.mark.anyio
 EXPIRY_SECONDS = 60
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-async def at_home(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    folder: Path = tmp_path_factory.mktemp("provider")
-    with identity_provider(folder / "tls") as provider:
-        async with identity_room(folder / "room") as room:
-            yield Scene(room, provider)
-
-
 @pytest.fixture
 async def scene(at_home: Scene) -> Scene:
-    fresh = IdentityProvider(at_home.provider.url, at_home.provider.authority, key=at_home.key)
-    at_home.provider.__dict__.update(fresh.__dict__)
-    at_home.provider.clock_ahead = at_home.room.clock._ahead
+    at_home.renew()
     at_home.provider.changes["groups"] = ["of-the-id-token"]
-    at_home.room.identities = at_home.room.server(at_home.room.glance)
     await at_home.configure(
         enableUserInfoGroups=True, userInfoPath="/userinfo", userInfoCacheExpiration=f"{EXPIRY_SECONDS}s"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 from typing import Any
 
@@ -15,32 +14,13 @@ from argosy.server.doors import application_masks, provenance, scope_cache
 from argosy.server.doors.application_masks import ApplicationMasks
 from argosy.server.doors.hiding import MaskedLogs, mask_of
 from argosy.server.doors.scope_cache import ScopeCache
-from support.page_site import StillLookout
-
-CONTROL = "argocd"
-HERE = "https://kubernetes.default.svc"
+from support.page_site import CONTROL, StillLookout
+from support.scope_manifests import application, project, secret
 
 
 def app(name: str = "shop", namespace: str = "web", message: str = "", project: str = "ml") -> dict[str, Any]:
-    return {
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-        "metadata": {"name": name, "namespace": CONTROL},
-        "spec": {"project": project, "destination": {"server": HERE, "namespace": namespace}},
-        "status": {"conditions": [{"type": "SyncError", "message": message}]},
-    }  # fmt: skip
-
-
-def project(*namespaces: str) -> dict[str, Any]:
-    places = [{"server": HERE, "namespace": namespace} for namespace in namespaces]
-    metadata = {"name": "ml", "namespace": CONTROL}
-    spec = {"destinations": places}
-    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec}
-
-
-def secret(namespace: str, value: str, version: int = 1) -> dict[str, Any]:
-    metadata = {"name": "own", "namespace": namespace, "resourceVersion": str(version)}
-    data = {"token": base64.b64encode(value.encode()).decode()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+    conditions = [{"type": "SyncError", "message": message}]
+    return application(name, namespace=namespace, project=project, status={"conditions": conditions})
 
 
 def run(message: str, namespace: str = "web") -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -14,35 +13,22 @@ from argosy.server.doors.application_masks import masks_of
 from argosy.server.doors.entry import Entry
 from argosy.server.identity.caller import NOBODY
 from argosy.server.routes import Found, May, Route
-from support.page_site import CONTROL, KnownPeople, StillLookout, a_site, anything
+from support import scope_manifests
+from support.page_site import KnownPeople, StillLookout, a_site, anything
+from support.scope_manifests import project
 from support.tenants import ask
 
 pytestmark = pytest.mark.anyio
-HERE = "https://kubernetes.default.svc"
 VALUE = "of-jobs-0f5d4c"
 
 
 def app(*namespaces: str) -> dict[str, Any]:
     rows = [{"kind": "ConfigMap", "namespace": each, "name": "c", "status": "OutOfSync"} for each in namespaces]
-    return {
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-        "metadata": {"name": "shop", "namespace": CONTROL},
-        "spec": {"project": "ml", "destination": {"server": HERE, "namespace": namespaces[0]}},
-        "status": {"resources": rows},
-    }  # fmt: skip
-
-
-def project(*namespaces: str) -> dict[str, Any]:
-    places = [{"server": HERE, "namespace": namespace} for namespace in namespaces]
-    metadata = {"name": "ml", "namespace": CONTROL}
-    spec = {"destinations": places}
-    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec}
+    return scope_manifests.application(namespace=namespaces[0], status={"resources": rows})
 
 
 def secret(value: str = VALUE, version: int = 1) -> dict[str, Any]:
-    metadata = {"name": "own", "namespace": "jobs", "resourceVersion": str(version)}
-    data = {"token": base64.b64encode(value.encode()).decode()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+    return scope_manifests.secret("jobs", value, version)
 
 
 def tracked() -> dict[str, Any]:
