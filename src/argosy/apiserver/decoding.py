@@ -46,9 +46,9 @@ def decoded(
     if served.resource.custom and not (value.get("kind") and value.get("apiVersion")):
         raise refusals.bad_request("Object 'Kind' is missing in the object; set apiVersion and kind")
     try:
-        if resource.custom:
-            _check_metadata(value)
         manifest, unknown = served.decode(value)
+        if resource.custom:
+            manifest = {**manifest, "metadata": _decode_metadata(value)}
     except ManifestError as error:
         raise Undecodable(_cannot_handle(served, error.message), error.message) from error
     given = value.get("metadata")
@@ -61,12 +61,13 @@ def decoded(
     return manifest, problems if validation == "Warn" else ()
 
 
-def _check_metadata(value: Manifest) -> None:
-    """k8s: the metadata of custom objects has everybody's types, whatever their schema says."""
+def _decode_metadata(value: Manifest) -> dict[str, Any]:
+    """k8s: the metadata of custom objects is decoded as ObjectMeta, whatever their schema says: a null is empty."""
     type_ = type_of("meta.k8s.io", "v1", "PartialObjectMetadata")
     assert type_ is not None
     only = {"metadata": value.get("metadata")}
-    wire.decode(type_, only, kind="PartialObjectMetadata", api_version="meta.k8s.io/v1")
+    decoded = wire.decode(type_, only, kind="PartialObjectMetadata", api_version="meta.k8s.io/v1")
+    return decoded.manifest.get("metadata") or {}
 
 
 def decoded_as(api_version: str, kind: str, value: Any) -> Manifest:
