@@ -84,9 +84,9 @@ class Crew:
         """How many calls wait for a worker, by tenant."""
         return self._slots.depths()
 
-    def over_budget(self) -> Mapping[str, tuple[float, Budget]]:
+    def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
         """Recent worker seconds and the budget of each tenant that used more than its budget."""
-        return self._slots.shares.over_budget()
+        return self._slots.shares.list_over_budget()
 
     def begin(self) -> None:
         """Start the first worker now, and wait for nothing: by the first call it may be ready."""

@@ -101,9 +101,9 @@ class Pool:
         """How many calls wait for a worker, by tenant."""
         return self._slots.depths()
 
-    def over_budget(self) -> Mapping[str, tuple[float, Budget]]:
+    def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
         """Recent worker seconds and the budget of each tenant that used more than its budget."""
-        return self._slots.shares.over_budget()
+        return self._slots.shares.list_over_budget()
 
     def report(self) -> Confinement:
         """What was put in force in the newest worker."""

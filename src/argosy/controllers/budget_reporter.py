@@ -32,7 +32,7 @@ class Queue(Protocol):
 
 
 class BudgetedWorkers(Queue, Protocol):
-    def over_budget(self) -> Mapping[str, tuple[float, Budget]]: ...
+    def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]: ...
 
 
 class BudgetReporter:
@@ -82,7 +82,7 @@ class BudgetReporter:
         uses: dict[str, BudgetUse] = {}
         exist = self._projects()
         for workers in self._workers:
-            for project, (used, budget) in workers.over_budget().items():
+            for project, (used, budget) in workers.list_over_budget().items():
                 is_more = project not in uses or uses[project].used < used
                 if is_more and project in exist and self._is_waiting(project):
                     uses[project] = BudgetUse(used, budget.seconds, budget.window)

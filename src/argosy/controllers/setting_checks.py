@@ -23,7 +23,7 @@ OVERRIDE: Final = "application.sync.requireOverridePrivilegeForRevisionSync"
 ADMIN_ENABLED: Final = "admin.enabled"
 _ACCOUNT_ENABLED: Final = re.compile(r"accounts\.[^.]+\.enabled")
 _GO_BOOLEANS: Final = frozenset({"1", "t", "true", "0", "f", "false"})  # argo: strconv.ParseBool
-_NOT_BOOLEAN: Final = "is no boolean; write true or false"
+_NOT_BOOLEAN: Final = "is not a boolean; write true or false"
 
 
 def check_boolean(value: str) -> str:
@@ -34,7 +34,7 @@ def check_quantity(value: str) -> str:
     try:
         quantity.parse(value)
     except (ArgosyError, ValueError):
-        return "is no quantity; write one such as 4Gi"
+        return "is not a quantity; write one such as 4Gi"
     return ""
 
 

@@ -130,7 +130,7 @@ class Shares:
         account = self._accounts.get(name)
         return account is not None and account.is_over(self._clock())
 
-    def over_budget(self) -> Mapping[str, tuple[float, Budget]]:
+    def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
         """Recent worker seconds and the budget of each tenant that used more than its budget."""
         now = self._clock()
         over = ((name, account) for name, account in self._accounts.items() if account.is_over(now))

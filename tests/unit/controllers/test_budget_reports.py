@@ -37,8 +37,8 @@ class Workers:
         self.shares.start(project, BUDGET)
         self.shares.finish(project, seconds)
 
-    def over_budget(self) -> Mapping[str, tuple[float, Budget]]:
-        return self.shares.over_budget()
+    def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
+        return self.shares.list_over_budget()
 
     def depths(self) -> Mapping[str, int]:
         return self.waiting

@@ -143,7 +143,7 @@ def _quantities(job: Job) -> Iterator[Problem]:
             try:
                 parse(str(value))
             except (UserError, ValueError, ArithmeticError):
-                text = f"{str(value)[:40]!r} is no quantity; write for example 2Gi or 500m"
+                text = f"{str(value)[:40]!r} is not a quantity; write for example 2Gi or 500m"
                 yield Problem(f"spec.podConfig.resources.{part}.{name}", text)
 
 
