@@ -265,8 +265,9 @@ class Engine:
 
     def _budget_reporter(self) -> BudgetReporter:
         workers, namespace = (self.crew, self.pool), self.settings.control_namespace
+        identity = "leader" if self.sharing is None else self.sharing.members.identity
         return BudgetReporter(
-            self.cluster, self.cache, namespace, self.clock.now, workers, self.queue,
+            self.cluster, self.cache, namespace, identity, self.clock, workers, self.queue,
             lambda: self.settings.rules().projects)  # fmt: skip
 
     async def _listen(self) -> None:

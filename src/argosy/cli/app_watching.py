@@ -26,7 +26,7 @@ from argosy.model.names import ResourceKey
 from argosy.runtime.clock import SYSTEM_CLOCK, sleep
 from argosy.setup.waiting import AGAIN, until
 
-DELAYS_SECONDS: Final = 5.0  # for which what Applications wait for counts as known
+DELAY_CACHE_SECONDS: Final = 5.0  # for which what Applications wait for counts as known
 TRIES: Final = 10  # in a row, over half a minute
 
 Fits = Callable[[Application], bool]
@@ -34,10 +34,10 @@ Fits = Callable[[Application], bool]
 
 async def watch_list(desk: Desk, chosen: argparse.Namespace, fits: Fits, *, everywhere: bool) -> int:
     show = _Shown(desk, form(chosen), has_headings=not chosen.no_headers, is_compat=is_compat(chosen))
-    delays, read_at = dict[ResourceKey, str](), -DELAYS_SECONDS
+    delays, read_at = dict[ResourceKey, str](), -DELAY_CACHE_SECONDS
     async for found in _changes(desk, "" if everywhere else desk.namespace, chosen.selector):
         apps = [app for each in found if fits(app := read_application(each))]
-        if show.has_why and (now := time.monotonic()) - read_at >= DELAYS_SECONDS:
+        if show.has_why and (now := time.monotonic()) - read_at >= DELAY_CACHE_SECONDS:
             delays, read_at = await describe_delays(desk, apps), now
         show.see(apps, delays)
     return 0

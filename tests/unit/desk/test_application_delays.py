@@ -20,7 +20,7 @@ from argosy.desk.doctor.examining import Wanted, examine
 from argosy.desk.lookout import Lookout, open_lookout
 from argosy.model.annotations import REFRESH
 from argosy.model.names import ResourceKey
-from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, budget_use_to_wire
+from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, budget_uses_to_wire
 from argosy.server.pages.application.delayed_rows import add_delay
 from support.engine import furnish
 
@@ -64,7 +64,7 @@ async def create_app(desk: Desk, status: dict[str, Any] | None = None, **metadat
 
 
 async def publish_budget(desk: Desk, project: str = "shops") -> None:
-    data = {project: budget_use_to_wire(BudgetUse(75.0, 60.0, 300.0), clock())}
+    data = {"leader": budget_uses_to_wire({project: BudgetUse(75.0, 60.0, 300.0)}, clock())}
     metadata = {"name": BUDGETS_CONFIG_MAP, "namespace": "argocd"}
     await desk.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 

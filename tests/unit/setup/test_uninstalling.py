@@ -13,6 +13,7 @@ from argosy.model.errors import UserError
 from argosy.model.finalizers import OF_HOOKS, OF_RESOURCES
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BUDGETS_LABELS
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import DEFINITIONS, manifests
 from argosy.setup.installing.options import InstallOptions
@@ -74,6 +75,16 @@ async def remove(cluster: Cluster, plan: Plan, seconds: float = 0.2) -> list[str
 async def definitions_are_gone(cluster: Cluster) -> bool:
     """A definition stays for a moment until the server has looked for its objects."""
     return not [name for name in DEFINITIONS if await cluster.get(ResourceKey(*DEFINITION, "", name))]
+
+
+async def test_the_list_of_projects_over_their_budgets_goes_and_one_of_somebody_else_stays(there: Cluster) -> None:
+    key = ResourceKey("", "ConfigMap", "argosy", BUDGETS_CONFIG_MAP)
+    metadata = {"name": key.name, "namespace": key.namespace}
+    await there.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    assert key not in [step.key for step in (await removal(there)).steps]
+    await there.patch(key, {"metadata": {"labels": BUDGETS_LABELS}})
+    await remove(there, await removal(there))
+    assert await there.get(key) is None
 
 
 async def test_applications_definitions_and_settings_stay(there: Cluster) -> None:

@@ -45,6 +45,8 @@ def make_removal(options: InstallOptions, remains: Remains, *, with_applications
         else:
             steps.append(_deletion(live))
     steps += [_deletion(each) for each in remains.leases]
+    if remains.budgets is not None and is_ours(remains.budgets):
+        steps.append(_deletion(remains.budgets))
     steps.sort(key=lambda step: step.key.group_kind in (DEFINITION, NAMESPACE))
     if kept:
         notes.append(f"Applications that stay, with all that they delivered: {len(kept)}")

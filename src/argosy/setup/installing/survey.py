@@ -14,6 +14,7 @@ from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.policy.engines import Engines
+from argosy.report.project_budgets import BUDGETS_CONFIG_MAP
 from argosy.runtime.member_leases import PREFIX
 from argosy.setup.installing.manifests import every_key, manifests
 from argosy.setup.installing.options import InstallOptions
@@ -34,6 +35,7 @@ class Remains:
     projects: Sequence[Manifest]
     leases: Sequence[Manifest]
     engines: Engines  # of others, whose controllers run
+    budgets: Manifest | None = None  # the ConfigMap that lists projects over their budgets
 
     @property
     def has_argocd(self) -> bool:
@@ -72,6 +74,7 @@ async def survey_remains(cluster: Cluster, options: InstallOptions, engines: Eng
         await _all(cluster, PROJECT),
         [each for each in await _all(cluster, LEASE, namespace=options.namespace) if _is_of_engines(each)],
         engines,
+        await cluster.get(ResourceKey("", "ConfigMap", options.namespace, BUDGETS_CONFIG_MAP)),
     )
 
 
