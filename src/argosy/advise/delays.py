@@ -6,7 +6,6 @@ clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from argosy.model.annotations import REFRESH
 from argosy.model.application import Application
 from argosy.model.project import Project
 from argosy.policy.clusters import Clusters
+from argosy.policy.engines import Deliverer, Engines
 from argosy.policy.windows import Verdict, verdict
 from argosy.report.holds import read_hold
 from argosy.report.project_budgets import BudgetUse
@@ -46,10 +46,14 @@ def is_syncing(app: Application) -> bool:
     return app.operation is not None or (app.state is not None and not app.state.progress.is_over)
 
 
-def find_budget_delay(app: Application, uses: Mapping[str, BudgetUse]) -> Delay | None:
-    """Return the delay of an Application whose project goes behind the others."""
-    use = uses.get(app.project)
+def find_budget_delay(app: Application, use: BudgetUse | None, engines: Engines) -> Delay | None:
+    """Return the delay of an Application whose project goes behind the others. `use`: None if the project does not.
+
+    An Application that an Argo CD delivers, or that is paused, does not wait for workers of argosy.
+    """
     if use is None or not is_waiting_for_pass(app):
+        return None
+    if engines.deliverer(app.annotations, app.namespace) in (Deliverer.ARGOCD, Deliverer.NOBODY):
         return None
     spent = f"{use.used:.0f}s of {use.budget:g}s of worker time within {use.window:g}s"
     reason = f"waits because project {app.project!r} is over its budget ({spent}): other projects go first"
@@ -65,34 +69,34 @@ def find_window_verdict(app: Application, project: Project, clusters: Clusters, 
         return None
     placed, state = clusters.placed(app), app.state
     if not is_syncing(app):
-        found = verdict(project.windows, placed, now, is_manual=False)
+        window_verdict = verdict(project.windows, placed, now, is_manual=False)
     else:
         is_running = state is not None and not state.progress.is_over
         request = app.operation or (state.request if state else None)
         is_manual = request is None or not request.is_automated
         started = moment(state.started) if state is not None and is_running else None
-        found = verdict(project.windows, placed, now, is_manual=is_manual, started=started)
-    return None if found.is_allowed else found
+        window_verdict = verdict(project.windows, placed, now, is_manual=is_manual, started=started)
+    return None if window_verdict.is_allowed else window_verdict
 
 
 def find_window_delay(
     app: Application, project: Project, clusters: Clusters, now: datetime, title: str = ""
 ) -> Delay | None:
     """Return the delay of an Application that a sync window holds back. `title`: its name as users type it."""
-    found = find_window_verdict(app, project, clusters, now) if project.windows else None
-    if found is None or found.window is None:
+    window_verdict = find_window_verdict(app, project, clusters, now) if project.windows else None
+    if window_verdict is None or window_verdict.window is None:
         return None
     what = "its operation" if is_syncing(app) else "its automated sync"
     return Delay(
-        f"{what} waits for a sync window: {found.reason}",
-        _window_fix(app, project, clusters, now, found, title or app.name),
+        f"{what} waits for a sync window: {window_verdict.reason}",
+        _window_fix(app, project, clusters, now, window_verdict, title or app.name),
     )
 
 
 def _window_fix(
-    app: Application, project: Project, clusters: Clusters, now: datetime, found: Verdict, title: str
+    app: Application, project: Project, clusters: Clusters, now: datetime, window_verdict: Verdict, title: str
 ) -> str:
-    wait = "wait until then, or " if found.ends is not None else ""
+    wait = "wait until then, or " if window_verdict.ends is not None else ""
     windows = f"see the windows: argosy proj windows list {project.name}"
     if is_syncing(app):
         return f"{wait}end the operation: argosy app terminate-op {title}; {windows}"
@@ -105,12 +109,13 @@ def find_delay(
     app: Application,
     project: Project | None,
     clusters: Clusters,
-    uses: Mapping[str, BudgetUse],
+    use: BudgetUse | None,
+    engines: Engines,
     now: datetime,
     title: str = "",
 ) -> Delay | None:
     """Return why an Application waits now: for its project's turn, or for a sync window."""
-    if delay := find_budget_delay(app, uses):
+    if delay := find_budget_delay(app, use, engines):
         return delay
     return None if project is None else find_window_delay(app, project, clusters, now, title)
 

@@ -227,10 +227,11 @@ async def print_app(
     from argosy.desk.applications.windows import window_text
     from argosy.desk.beside import seen_engines
 
+    engines = await seen_engines(desk.cluster, desk.control)
     async with open_reader(desk) as reader:
         reader, found = await fares(reader, app)
         health = health_words(found)
-        delay = describe_delay(app, reader.rules, reader.control_cache.get, clock())
+        delay = describe_delay(app, reader.rules, reader.control_cache.get, engines, clock())
         window = window_text(reader.rules.clusters.placed(app), reader.rules.projects.get(app.project))
         why = reasons((key, each, reader.cache.get(key) or {}) for key, each in found.items())
         if facts.health_word(app) == "Progressing":
@@ -240,7 +241,6 @@ async def print_app(
     elif delay:
         why = [delay, *why]
     why = list(dict.fromkeys((*why[:1], *facts.comparison_errors(app), *why)))
-    engines = await seen_engines(desk.cluster, desk.control)
     told = app.annotations, app.namespace
     delivered = "" if engines.is_usual(*told) else engines.told(*told)
     lines = app_screen.block_lines(app, window, list(filter(None, why)), delivered)

@@ -98,13 +98,13 @@ def list_lines(
     for app in apps:
         name = app.name if app.namespace == home else f"{app.namespace}/{app.name}"
         hold = read_hold(app.annotations) is not None
-        told = facts.why(app, (found or {}).get(app.key, ""), delays.get(app.key, ""))
+        why = facts.why(app, (found or {}).get(app.key, ""), delays.get(app.key, ""))
         rows.append(
             (
                 name,
                 screen.mark(facts.sync_word(app)),
                 screen.mark(facts.health_word(app)),
-                cut(plain(told), MAX_WHY_LENGTH),
+                cut(plain(why), MAX_WHY_LENGTH),
                 ",".join(map(facts.short, facts.revisions(app))) or "-",
                 f"{facts.policy_word(app)}{' (held)' if hold else ''}",
                 facts.age(facts.created(app), now),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from argosy.model.annotations import PART_OF
@@ -48,31 +49,46 @@ def read_budget_uses(config_map: Manifest | None, now: datetime) -> dict[str, Bu
 
     Entries that are old or cannot be read are left out.
     """
-    uses: dict[str, BudgetUse] = {}
-    for text in mapping((config_map or {}).get("data")).values():
-        for project, use in _read_entry(text, now):
-            if project not in uses or uses[project].used < use.used:
-                uses[project] = use
-    return uses
+    entries = list(_read_valid_entries(config_map, now))
+    projects = {project for uses in entries for project in uses}
+    return {project: _find_worst(entries, project) for project in projects}
+
+
+def find_budget_use(config_map: Manifest | None, project: str, now: datetime) -> BudgetUse | None:
+    """Return the same of one project; None if it is not over its budget."""
+    entries = [uses for uses in _read_valid_entries(config_map, now) if project in uses]
+    return _find_worst(entries, project) if entries else None
 
 
 def is_abandoned(text: object, now: datetime) -> bool:
     """True if an entry is so old that the controller that wrote it cannot be at work, whatever its clock says."""
-    try:
-        return abs(_age(json.loads(str(text)), now)) > ABANDONED_SECONDS
-    except _UNREADABLE:
-        return False
+    observed_at, _ = _read_entry(str(text))
+    return observed_at is not None and abs((now - observed_at).total_seconds()) > ABANDONED_SECONDS
 
 
-def _read_entry(text: object, now: datetime) -> Iterator[tuple[str, BudgetUse]]:
+def _find_worst(entries: Iterable[Mapping[str, BudgetUse]], project: str) -> BudgetUse:
+    return max((uses[project] for uses in entries if project in uses), key=lambda use: use.used)
+
+
+def _read_valid_entries(config_map: Manifest | None, now: datetime) -> Iterator[Mapping[str, BudgetUse]]:
+    for text in mapping((config_map or {}).get("data")).values():
+        observed_at, uses = _read_entry(str(text))
+        if observed_at is not None and abs((now - observed_at).total_seconds()) <= VALID_SECONDS:
+            yield uses
+
+
+@lru_cache(maxsize=32)  # a list of Applications asks for each of its rows
+def _read_entry(text: str) -> tuple[datetime | None, Mapping[str, BudgetUse]]:
+    """Return when the entry was written, None if it cannot be read, and the projects in it."""
     try:
-        wire = json.loads(str(text))
-        projects = mapping(wire["projects"]) if abs(_age(wire, now)) <= VALID_SECONDS else {}
+        wire = json.loads(text)
+        observed_at, projects = datetime.fromisoformat(wire["observedAt"]), mapping(wire["projects"])
     except _UNREADABLE:
-        return
-    for project, numbers in projects.items():
-        if (use := _read_use(numbers)) is not None:
-            yield project, use
+        return None, {}
+    if observed_at.tzinfo is None:
+        return None, {}
+    uses = {project: _read_use(numbers) for project, numbers in projects.items()}
+    return observed_at, {project: use for project, use in uses.items() if use is not None}
 
 
 def _read_use(wire: Any) -> BudgetUse | None:
@@ -82,7 +98,3 @@ def _read_use(wire: Any) -> BudgetUse | None:
         return None
     is_sound = all(math.isfinite(number) and number >= 0 for number in (use.used, use.budget, use.window))
     return use if is_sound else None
-
-
-def _age(wire: Any, now: datetime) -> float:
-    return (now - datetime.fromisoformat(wire["observedAt"])).total_seconds()

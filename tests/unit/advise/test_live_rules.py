@@ -24,6 +24,7 @@ from argosy.advise.rules.live.workloads import CLASS, MODEL
 from argosy.model.application import read_application
 from argosy.model.manifest import Manifest
 from argosy.model.project import Project, read_project
+from argosy.policy.engines import Controller, Engines
 from argosy.report.project_budgets import BudgetUse
 from support.installation_facts import ago, app, differs, manifest, row, told, view
 
@@ -649,6 +650,11 @@ CASES: Mapping[str, Case] = {
             view(not_looked_at()),
             view(not_looked_at(), budget_uses={"other": BudgetUse(75.0, 60.0, 300.0)}),
             view(app(), budget_uses={"default": BudgetUse(75.0, 60.0, 300.0)}),
+            view(
+                not_looked_at(),
+                budget_uses={"default": BudgetUse(75.0, 60.0, 300.0)},
+                settings=SettingsView(engines=Engines((Controller("StatefulSet", "argocd", "controller"),))),
+            ),
         ],
     ),
 }

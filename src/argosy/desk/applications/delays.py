@@ -11,12 +11,14 @@ from datetime import datetime
 
 from argosy.advise.delays import find_delay, is_waiting_for_pass, is_waiting_for_sync
 from argosy.desk.applications.desk import Desk, clock
+from argosy.desk.beside import UNKNOWN, seen_engines
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.pipeline.rules import Rules
-from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, read_budget_uses
+from argosy.policy.engines import Engines
+from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, find_budget_use, read_budget_uses
 
 GetManifest = Callable[[ResourceKey], Manifest | None]
 
@@ -26,18 +28,19 @@ def load_budget_uses(get: GetManifest, control: str, now: datetime) -> dict[str,
     return read_budget_uses(get(ResourceKey("", "ConfigMap", control, BUDGETS_CONFIG_MAP)), now)
 
 
-def describe_delay(app: Application, rules: Rules, get: GetManifest, now: datetime) -> str:
+def describe_delay(app: Application, rules: Rules, get: GetManifest, engines: Engines, now: datetime) -> str:
     """Say which sync window or budget an Application waits for, and what to do; empty if it waits for neither."""
-    if not _may_be_delayed(app):
+    if not may_be_delayed(app):
         return ""
-    uses = load_budget_uses(get, rules.control_namespace, now)
-    delay = find_delay(app, rules.projects.get(app.project), rules.clusters, uses, now)
+    budgets = get(ResourceKey("", "ConfigMap", rules.control_namespace, BUDGETS_CONFIG_MAP))
+    use = find_budget_use(budgets, app.project, now)
+    delay = find_delay(app, rules.projects.get(app.project), rules.clusters, use, engines, now)
     return "" if delay is None else str(delay)
 
 
 async def describe_delays(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey, str]:
     """The same of many. Settings are read only if one of them may wait; what may not be read is left out."""
-    waiting = [app for app in apps if _may_be_delayed(app)]
+    waiting = [app for app in apps if may_be_delayed(app)]
     if not waiting:
         return {}
     from argosy.desk.applications.reader import open_reader  # late: most lists need no settings
@@ -45,11 +48,14 @@ async def describe_delays(desk: Desk, apps: Sequence[Application]) -> dict[Resou
     try:
         async with open_reader(desk) as reader:
             now, get = clock(), reader.control_cache.get
-            texts = {app.key: describe_delay(app, reader.rules, get, now) for app in waiting}
+            is_over_budget = bool(load_budget_uses(get, reader.rules.control_namespace, now))
+            engines = await seen_engines(desk.cluster, desk.control) if is_over_budget else UNKNOWN
+            delays = {app.key: describe_delay(app, reader.rules, get, engines, now) for app in waiting}
     except ArgosyError:
         return {}
-    return {key: text for key, text in texts.items() if text}
+    return {key: delay for key, delay in delays.items() if delay}
 
 
-def _may_be_delayed(app: Application) -> bool:
+def may_be_delayed(app: Application) -> bool:
+    """False if nothing of the Application is due: then it waits for nothing."""
     return not app.deleted and (is_waiting_for_pass(app) or is_waiting_for_sync(app))

@@ -37,7 +37,7 @@ LONGEST: Final = 1_000  # characters of a reason
 async def why(asked: Asked) -> Json:
     app: Application = asked.subject
     lookout = asked.site.lookout
-    delay = describe_delay(app, lookout.rules, lookout.cache.get, clock())
+    delay = describe_delay(app, lookout.rules, lookout.cache.get, lookout.engines, clock())
     words = {"sync": facts.sync_word(app), "health": facts.health_word(app)}
     told = {"application": app.name, "namespace": app.namespace, **words}
     told |= {"why": facts.why(app, delay=delay), "next": next_step(app, is_delayed=bool(delay))}

@@ -178,7 +178,7 @@ def _argocd(view: LiveView) -> Iterator[Sight]:
 
 def _find_over_budget(view: LiveView) -> Iterator[Sight]:
     for app in view.apps:
-        if delay := find_budget_delay(app.app, view.budget_uses):
+        if delay := find_budget_delay(app.app, view.budget_uses.get(app.app.project), view.settings.engines):
             yield app.sight(*delay)
 
 

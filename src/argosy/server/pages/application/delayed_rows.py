@@ -25,7 +25,9 @@ def add_delay(lookout: Lookout, row: AppRow) -> AppRow:
         app = lookout.application(row.namespace, row.name)
     except UserError:
         return row  # its row says why
-    delay = describe_delay(app, lookout.rules, lookout.cache.get, clock()) if app is not None else ""
-    if app is None or not delay:
+    if app is None:
+        return row
+    delay = describe_delay(app, lookout.rules, lookout.cache.get, lookout.engines, clock())
+    if not delay:
         return row
     return replace(row, why=facts.why(app, row.why if row.sync == "OutOfSync" else "", delay))
