@@ -6,24 +6,25 @@ In: a desk, what to show. Out: text on stdout. Never: the same twice.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from argosy.cli import app_screen
 from argosy.cli.app_flags import form, is_compat, talk
 from argosy.cli.app_progress import Canvas, picture
 from argosy.cli.screen import Screen, cut
-from argosy.desk.applications.delays import describe_delays
+from argosy.desk.applications.delays import describe_delays, may_be_delayed
 from argosy.desk.applications.desk import APPLICATION, Desk, clock
 from argosy.desk.applications.following import FOR_EVER
 from argosy.model.application import Application, read_application
 from argosy.model.errors import Gone, TransientError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-from argosy.runtime.clock import SYSTEM_CLOCK, sleep
+from argosy.runtime.clock import SYSTEM_CLOCK, let_go, sleep
 from argosy.setup.waiting import AGAIN, until
 
 DELAY_CACHE_SECONDS: Final = 5.0  # for which what Applications wait for counts as known
@@ -33,14 +34,21 @@ Fits = Callable[[Application], bool]
 
 
 async def watch_list(desk: Desk, chosen: argparse.Namespace, fits: Fits, *, everywhere: bool) -> int:
-    show = _Shown(desk, form(chosen), has_headings=not chosen.no_headers, is_compat=is_compat(chosen))
-    delays, read_at = dict[ResourceKey, str](), -DELAY_CACHE_SECONDS
-    async for found in _changes(desk, "" if everywhere else desk.namespace, chosen.selector):
-        apps = [app for each in found if fits(app := read_application(each))]
-        if show.has_why and (now := time.monotonic()) - read_at >= DELAY_CACHE_SECONDS:
-            delays, read_at = await describe_delays(desk, apps), now
-        show.see(apps, delays)
+    shown = _Shown(desk, form(chosen), has_headings=not chosen.no_headers, is_compat=is_compat(chosen))
+    refreshing = asyncio.create_task(_refresh_delays(shown))
+    try:
+        async for manifests in _changes(desk, "" if everywhere else desk.namespace, chosen.selector):
+            await shown.see([app for manifest in manifests if fits(app := read_application(manifest))])
+    finally:
+        await let_go(refreshing)
     return 0
+
+
+async def _refresh_delays(shown: _Shown) -> None:
+    """Until cancelled: a window opens, and a project keeps to its budget again, without a change of an Application."""
+    while True:
+        await sleep(SYSTEM_CLOCK, DELAY_CACHE_SECONDS)
+        await shown.refresh_delays()
 
 
 async def _changes(desk: Desk, namespace: str, selector: str) -> AsyncIterator[list[Manifest]]:
@@ -77,15 +85,34 @@ class _Shown:
         self._desk, self._how, self._has_headings, self._is_compat = desk, how, has_headings, is_compat
         self._canvas = Canvas(sys.stdout) if sys.stdout.isatty() and how in ("table", "wide") else None
         self._seen: dict[ResourceKey, tuple[str, ...]] = {}
-        self._delays: Mapping[ResourceKey, str] = {}
+        self._delays: dict[ResourceKey, str] = {}
+        self._delays_read_at = -DELAY_CACHE_SECONDS
+        self._apps: Sequence[Application] = ()
 
     @property
     def has_why(self) -> bool:
         return self._how == "table" or (self._how == "wide" and not self._is_compat)
 
-    def see(self, apps: list[Application], delays: Mapping[ResourceKey, str]) -> None:
-        self._delays = delays
-        apps = sorted(apps, key=lambda app: (app.namespace, app.name))
+    async def see(self, apps: Sequence[Application]) -> None:
+        self._apps = apps
+        if self.has_why and time.monotonic() - self._delays_read_at >= DELAY_CACHE_SECONDS:
+            await self._read_delays()
+        self._show()
+
+    async def refresh_delays(self) -> None:
+        if self.has_why and self._apps:
+            await self._read_delays()
+            self._show()
+
+    async def _read_delays(self) -> None:
+        self._delays_read_at = time.monotonic()
+        self._delays = await describe_delays(self._desk, self._apps)
+
+    def _show(self) -> None:
+        # An Application that changed since delays were read may wait for nothing any more.
+        waiting = {app.key for app in self._apps if may_be_delayed(app)}
+        self._delays = {key: delay for key, delay in self._delays.items() if key in waiting}
+        apps = sorted(self._apps, key=lambda app: (app.namespace, app.name))
         if self._canvas is not None:
             size = shutil.get_terminal_size()
             room = max(size.lines - 2, 3)

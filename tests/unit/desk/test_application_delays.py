@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import io
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from argosy.cli.app_reading import print_app
 from argosy.cli.app_screen import list_lines, wide_lines
+from argosy.cli.app_watching import watch_list
 from argosy.cli.screen import Screen
 from argosy.cluster import Cluster
 from argosy.desk.applications import facts
@@ -22,6 +26,7 @@ from argosy.model.annotations import REFRESH
 from argosy.model.names import ResourceKey
 from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, budget_uses_to_wire
 from argosy.server.pages.application.delayed_rows import add_delay
+from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import furnish
 
 DEPLOYED = {"id": 0, "revision": "4c1d2e3", "deployedAt": "2026-01-01T00:00:00Z"}
@@ -111,6 +116,19 @@ async def test_a_refresh_waits_for_the_budget_too_and_what_is_known_is_no_delay(
     assert (await list_why(desk), await page_why(desk)) == (OVER, OVER)
 
 
+async def test_the_budget_delays_no_application_that_an_argo_cd_delivers(desk: Desk) -> None:
+    await create_project(desk)
+    await create_app(desk)
+    await publish_budget(desk)
+    labels = {"app.kubernetes.io/name": "argocd-application-controller"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    spec = {"replicas": 1, "serviceName": "a", "selector": {"matchLabels": labels}, "template": pod}
+    metadata = {"name": "argocd-application-controller", "namespace": "argocd", "labels": labels}
+    await desk.cluster.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
+    for why in (await list_why(desk), await page_why(desk), await find_by_doctor(desk, "AGY525")):
+        assert "over its budget" not in why
+
+
 async def test_the_budget_of_another_project_delays_nothing(desk: Desk) -> None:
     await create_project(desk)
     await create_app(desk)
@@ -143,3 +161,53 @@ async def test_an_application_that_is_held_or_synced_waits_for_no_window(desk: D
     await create_project(desk, WINDOW)
     await create_app(desk, OUT_OF_SYNC, annotations={"argosy.dev/hold": "by hand"})
     assert (await list_why(desk), await page_why(desk)) == ("held: by hand", "held: by hand")
+
+
+@asynccontextmanager
+async def watching_list(desk: Desk) -> AsyncIterator[None]:
+    chosen = argparse.Namespace(output="", no_headers=False, compat=False, selector="")
+    task = asyncio.create_task(watch_list(desk, chosen, lambda app: True, everywhere=False))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def wait_for_line(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the first new line that has all words."""
+    lines: list[str] = []
+
+    def find_line() -> str:
+        lines.extend(capsys.readouterr().out.splitlines())
+        return next((line for line in lines if all(word in line for word in words)), "")
+
+    return await wait_until_async(find_line, " ".join(words))
+
+
+WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")
+
+
+async def test_a_watched_list_drops_the_delay_of_an_application_that_waits_for_nothing_any_more(
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.cli.app_watching.DELAY_CACHE_SECONDS", 2 * HANG_SECONDS)
+    await create_project(desk)
+    await publish_budget(desk)
+    await create_app(desk)
+    async with watching_list(desk):
+        await wait_for_line(capsys, "web", "is over its budget")
+        await desk.cluster.patch(WEB, {"status": SYNCED})
+        assert "over its budget" not in await wait_for_line(capsys, "web", "Synced", "Healthy")
+
+
+async def test_a_watched_list_notices_delays_that_come_without_a_change_of_an_application(
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.cli.app_watching.DELAY_CACHE_SECONDS", 0.05)
+    await create_project(desk)
+    await create_app(desk)
+    async with watching_list(desk):
+        await wait_for_line(capsys, "web", "not looked at yet")
+        await publish_budget(desk)
+        await wait_for_line(capsys, "web", "is over its budget")
