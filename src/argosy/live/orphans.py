@@ -21,6 +21,7 @@ from argosy.model.project import KindPattern, OrphanRule
 _EVERYWHERE: Final = (
     ResourceKey("", "ServiceAccount", "", "default"),
     ResourceKey("", "ConfigMap", "", "kube-root-ca.crt"),
+    ResourceKey("", "ConfigMap", "", "argosy-project-budgets"),  # controllers write it while work waits
 )
 _KUBERNETES: Final = ResourceKey("", "Service", "default", "kubernetes")
 
@@ -64,7 +65,7 @@ def warning(found: list[Node], rule: OrphanRule | None) -> str:
 
 
 def _is_ignored(key: ResourceKey, rule: OrphanRule) -> bool:
-    """argo: what every namespace has by itself, and what the project names."""
+    """argo: what every namespace has by itself, and what the project names; here also what controllers write."""
     if key == _KUBERNETES or key._replace(namespace="") in _EVERYWHERE:
         return True
     return any(_fits(pattern, key) for pattern in rule.ignored)

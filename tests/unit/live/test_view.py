@@ -29,6 +29,7 @@ from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import KindPattern, OrphanRule
+from argosy.report.project_budgets import BUDGETS_CONFIG_MAP
 from argosy.runtime import Cache
 
 TRACKING = Tracking(control_namespace="argocd")
@@ -327,6 +328,11 @@ def test_what_every_namespace_has_by_itself_is_no_orphan() -> None:
     )  # fmt: skip
     assert orphaned(cache) == ["kubernetes", "robot"]
     assert orphans(cache, ALL, "default", (), TRACKING) == []
+
+
+def test_the_list_of_project_budgets_that_controllers_write_is_no_orphan() -> None:
+    cache = cache_of(live("ConfigMap", BUDGETS_CONFIG_MAP), live("ConfigMap", "stray"))
+    assert orphaned(cache) == ["stray"]
 
 
 @pytest.mark.parametrize(
