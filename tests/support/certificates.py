@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-HOUR = datetime.timedelta(hours=1)
+DAY = datetime.timedelta(days=1)
+YEAR = 365 * DAY
 
 
 class Certificate(NamedTuple):
@@ -38,12 +39,15 @@ def issue(
     issuer: Certificate | None = None,
     *,
     is_authority: bool = False,
-    starts_in: datetime.timedelta = -HOUR,
-    ends_in: datetime.timedelta = HOUR,
+    starts_in: datetime.timedelta = -DAY,
+    ends_in: datetime.timedelta = 10 * YEAR,
     is_for_clients: bool = False,
     has_alternative_names: bool = True,
 ) -> Certificate:
-    """A certificate for a DNS name or an IP address. Without an issuer it is self-signed."""
+    """Issue a certificate for a DNS name or an IP address. Without an issuer it is self-signed.
+
+    Modules issue certificates when they are imported, hours before a long run of tests gets to them.
+    """
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     builder = (
         x509.CertificateBuilder().subject_name(_distinguished(name))

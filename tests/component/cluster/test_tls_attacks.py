@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from argosy.cluster.connection import Connection
 from argosy.cluster.fleet import connection_of
@@ -20,14 +21,13 @@ from argosy.cluster.kube import KubeCluster, connect
 from argosy.cluster.refusals import Unavailable, Untrusted
 from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
-from support.certificates import HOUR, Certificate, issue, only_old_tls, server_context
+from support.certificates import YEAR, Certificate, issue, only_old_tls, server_context
 from support.deadlines import wait_until_async
 from support.loop_clock import LoopClock, turns
 from support.lying_cluster import discovery_document, http_answer
 
 TOKEN = "eyJ-a-token-that-nobody-else-may-see"
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")
-DAY = datetime.timedelta(days=1)
 AUTHORITY = issue("authority", is_authority=True)
 OTHER_AUTHORITY = issue("authority", is_authority=True)  # of the same name
 
@@ -110,8 +110,8 @@ IMPOSTORS: dict[str, tuple[Certificate, dict[str, Any], str]] = {
     "another host": (issue("api.example.com", AUTHORITY), {}, "IP address mismatch"),
     "another address": (issue("127.0.0.2", AUTHORITY), {}, "IP address mismatch"),
     "a name in the subject only": (issue("127.0.0.1", AUTHORITY, has_alternative_names=False), {}, "mismatch"),
-    "expired": (issue("127.0.0.1", AUTHORITY, starts_in=-DAY, ends_in=-HOUR), {}, "certificate has expired"),
-    "not valid yet": (issue("127.0.0.1", AUTHORITY, starts_in=HOUR, ends_in=DAY), {}, "not yet valid"),
+    "expired": (issue("127.0.0.1", AUTHORITY, starts_in=-2 * YEAR, ends_in=-YEAR), {}, "certificate has expired"),
+    "not valid yet": (issue("127.0.0.1", AUTHORITY, starts_in=YEAR, ends_in=2 * YEAR), {}, "not yet valid"),
     "self-signed": (issue("127.0.0.1"), {"caData": ""}, "self-signed certificate"),
     "self-signed beside an authority": (issue("127.0.0.1"), {}, "self-signed certificate"),
     "no authority given": (LEAF, {"caData": ""}, "self-signed certificate in certificate chain"),
@@ -122,6 +122,15 @@ IMPOSTORS: dict[str, tuple[Certificate, dict[str, Any], str]] = {
                                "unsupported certificate purpose"),
     "serverName of another host": (LEAF, {"serverName": "api.inside"}, "Hostname mismatch"),
 }  # fmt: skip
+
+
+def test_certificates_that_were_issued_at_import_are_the_same_in_a_run_of_days() -> None:
+    now, days = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=30)
+    issued = {**{name: certificate for name, (certificate, *_) in IMPOSTORS.items()}, "authority": AUTHORITY}
+    for name, certificate in issued.items():
+        read = x509.load_pem_x509_certificate(certificate.pem)
+        starts, ends = read.not_valid_before_utc, read.not_valid_after_utc
+        assert (starts <= now < ends) == (starts <= now + days < ends) == (name not in ("expired", "not valid yet"))
 
 
 @pytest.mark.parametrize("call", CALLS)

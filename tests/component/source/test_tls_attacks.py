@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import socket
 import socketserver
 import threading
@@ -17,13 +16,12 @@ from argosy.model.errors import SourceRefused, SourceTimeout, Unreachable
 from argosy.source.credentials import Credential, Trust, read_credentials
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceLimits, SourceSettings
-from support.certificates import HOUR, Certificate, issue, only_old_tls, server_context
+from support.certificates import YEAR, Certificate, issue, only_old_tls, server_context
 from support.git_server import git_host
 
 pytestmark = pytest.mark.anyio
 Opened = Callable[..., Repositories]
 PASSWORD = "hunter22-very-secret"
-DAY = datetime.timedelta(days=1)
 AUTHORITY = issue("authority", is_authority=True)
 OTHER_AUTHORITY = issue("another authority", is_authority=True)
 LEAF = issue("127.0.0.1", AUTHORITY)
@@ -50,8 +48,8 @@ async def checkout(opened: Opened, url: str, trusted: Certificate | None = AUTHO
 IMPOSTORS: dict[str, tuple[Certificate, Certificate | None, str]] = {
     "another host": (issue("git.example.com", AUTHORITY), AUTHORITY, OTHER_HOST),
     "another address": (issue("127.0.0.2", AUTHORITY), AUTHORITY, OTHER_HOST),
-    "expired": (issue("127.0.0.1", AUTHORITY, starts_in=-DAY, ends_in=-HOUR), AUTHORITY, NOT_VALID_NOW),
-    "not valid yet": (issue("127.0.0.1", AUTHORITY, starts_in=HOUR, ends_in=DAY), AUTHORITY, NOT_VALID_NOW),
+    "expired": (issue("127.0.0.1", AUTHORITY, starts_in=-2 * YEAR, ends_in=-YEAR), AUTHORITY, NOT_VALID_NOW),
+    "not valid yet": (issue("127.0.0.1", AUTHORITY, starts_in=YEAR, ends_in=2 * YEAR), AUTHORITY, NOT_VALID_NOW),
     "self-signed": (issue("127.0.0.1"), None, UNTRUSTED),
     "self-signed beside an authority": (issue("127.0.0.1"), AUTHORITY, UNTRUSTED),
     "no authority given": (LEAF, None, UNTRUSTED),
