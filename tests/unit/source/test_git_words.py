@@ -26,6 +26,23 @@ from argosy.source.git.tree import GitTree
 from argosy.source.settings import SourceLimits
 from support.examples import examples
 
+CURL = "fatal: unable to access 'https://h/x/'"
+UNTRUSTED = "the host's certificate is not trusted"
+UNREADABLE = "the certificate of the authority or of the client cannot be read"
+# Words of libcurl with OpenSSL and with GnuTLS, old and new.
+CERTIFICATES = [
+    (f"{CURL}: server verification failed: certificate signer not trusted. (CAfile: /t/authority)", UNTRUSTED),
+    (f"{CURL}: server verification failed: certificate has expired. (CAfile: /t/authority)", "has expired or is not"),
+    (f"{CURL}: SSL certificate verify result: self-signed certificate (18)", UNTRUSTED),
+    (f"{CURL}: error setting certificate verify locations:  CAfile: /t/authority CApath: none", UNREADABLE),
+    (f"{CURL}: error setting certificate file: /t/authority", UNREADABLE),
+    (f"{CURL}: error reading ca cert file /t/authority (Error while reading file.)", UNREADABLE),
+    (f"{CURL}: error adding trust anchors from file: /t/authority", UNREADABLE),
+    (f"{CURL}: error reading X.509 key or certificate file: Base64 decoding error.", UNREADABLE),
+    (f"{CURL}: could not load PEM client certificate from /t/certificate, OpenSSL error", UNREADABLE),
+    (f"{CURL}: unable to set private key file: '/t/key' type PEM", UNREADABLE),
+    (f"{CURL}: SSL: unable to obtain common name from peer certificate", "the host's certificate is not accepted"),
+]
 SAID = [
     ("fatal: unable to access 'https://h/x/': Could not resolve host: h", Unreachable),
     ("fatal: unable to access 'https://h/x/': Failed to connect to h port 443: Connection refused", Unreachable),
@@ -54,6 +71,9 @@ SAID = [
     ("fatal: unable to access 'https://h/x/': OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection", Unreachable),
     ("fatal: unable to access 'https://h/SSL.git/': Failed to connect to h port 443: Connection refused", Unreachable),
     ("fatal: unable to access 'https://h/certificate problem/': The requested URL returned error: 503", Unreachable),
+    (f"{CURL}: Could not resolve host: certificate.example.com", Unreachable),
+    (f"{CURL}: Failed to connect to certificate.example.com port 443: Connection refused", Unreachable),
+    *((said, SourceRefused) for said, _ in CERTIFICATES),
     ("fatal: transport 'ext' not allowed", SourceRefused),
     ("fatal: detected dubious ownership in repository at '/srv/x'", SourceRefused),
     ("error: object 1234: hasDotgit: contains '.git'\nfatal: fsck error in packed object", CorruptSource),
@@ -74,6 +94,15 @@ def test_what_git_says_becomes_an_error_of_the_right_kind(said: str, kind: type[
     assert type(error) is kind
     assert error.where == "https://h/x"
     assert len(error.message) > 20
+
+
+@pytest.mark.parametrize(("said", "sentence"), CERTIFICATES)
+def test_what_git_says_of_a_certificate_tells_which_one_to_mend_and_names_no_file_of_ours(
+    said: str, sentence: str
+) -> None:
+    message = source_error(GitFailed(128, said), "https://h/x", None).message
+    assert sentence in message
+    assert "CAfile" not in message and "/t/" not in message
 
 
 def test_secrets_and_escapes_are_taken_out_of_what_git_says() -> None:

@@ -18,7 +18,8 @@ _NAMED_SECRET = re.compile(
     r"(?i)\b(authorization\s*[:=]\s*(?:\w+\s+)?|(?:bearer|basic)\s+|(?:token|password)\s*[:=]\s*)\S+"
 )
 _QUOTED_ADDRESS = re.compile(r"'\w+://[^']*'")  # a repository may be named after an error
-_AUTHORITY_FILE = re.compile(r"\s*CAfile: .*")  # in a folder of ours that is gone by now
+# Files in a folder of ours that is gone by now.
+_CERTIFICATE_FILE = re.compile(r"\s*\(?CAfile: .*|((?:cert|certificate|key|from) file|certificate from):? '?/\S+")
 _NOT_PRINTED = re.compile(r"[^\x20-\x7e]+")
 LONGEST = 300
 TOO_LARGE = (
@@ -76,7 +77,16 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
         "the host's certificate has expired or is not valid yet; renew it, and check the clock of this machine",
     ),
     (
-        r"certificate problem|certificate verification failed|unable to get local issuer",
+        r"error setting certificate (verify|file)|error reading (X\.509|ca cert)|error adding trust anchors|"
+        r"could not load .*client certificate|unable to (set|use) (private key|client certificate)|"
+        r"Private key does not match|[Pp]roblem with the (local SSL certificate|SSL CA cert)",
+        SourceRefused,
+        "the certificate of the authority or of the client cannot be read; check the host's entry in the ConfigMap "
+        "argocd-tls-certs-cm, and tlsClientCertData and tlsClientCertKey in its Secret",
+    ),
+    (
+        r"certificate problem|certificate verification failed|unable to get local issuer|"
+        r"server verification failed|verify result",
         SourceRefused,
         "the host's certificate is not trusted; add its authority to the ConfigMap argocd-tls-certs-cm, or renew the "
         "certificate if it has expired",
@@ -91,6 +101,11 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
         r"(SSL|TLS).*(Connection (was )?reset|timed out)",
         Unreachable,
         "the host does not answer; it is tried again",
+    ),
+    (
+        r"(unable to access ''|curl \d+)(?!.*([Rr]esolve|[Cc]onnect to)).*certificate",
+        SourceRefused,
+        "the host's certificate is not accepted; check it, and its authority in the ConfigMap argocd-tls-certs-cm",
     ),
     (
         r"gnutls_handshake|SSL routines|TLS|SSL",
@@ -137,7 +152,7 @@ def source_error(
     kinds = ((kind, what_next) for words, kind, what_next in KINDS if re.search(words, words_of_git))
     kind, what_next = next(kinds, (SourceError, "see what git says, and try the same address by hand"))
     said = failed.said.replace(str(folder), "the mirror") if folder else failed.said
-    said = scrubbed(_AUTHORITY_FILE.sub("", _telling_line(said)), secrets, (where, *asked))
+    said = scrubbed(_CERTIFICATE_FILE.sub(r"\1", _telling_line(said)), secrets, (where, *asked))
     return kind(f"{what_next} (git: {said})" if said else what_next, where=where)
 
 
