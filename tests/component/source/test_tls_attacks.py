@@ -91,6 +91,28 @@ async def test_insecure_accepts_any_certificate(repository, opened: Opened, tmp_
         assert (await checkout(opened, host.url, insecure="true")).revision == commit
 
 
+BROKEN = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize(
+    ("authority", "fields"),
+    [
+        (AUTHORITY._replace(pem=BROKEN.encode()), {}),
+        (AUTHORITY, {"tlsClientCertData": BROKEN, "tlsClientCertKey": "!"}),
+    ],
+    ids=["authority", "client certificate"],
+)
+async def test_a_declared_certificate_that_cannot_be_read_is_told(
+    repository, opened: Opened, tmp_path: Path, authority: Certificate, fields: dict[str, str]
+) -> None:
+    repository.commit({"a": "1"})
+    with git_host(tmp_path / "served", server_context(LEAF, tmp_path)) as host:
+        with pytest.raises(SourceRefused, match="of the authority or of the client cannot be read") as caught:
+            await checkout(opened, host.url, authority, **fields)
+        assert host.seen == []
+    assert "/certificate" not in str(caught.value) and "/authority" not in str(caught.value)
+
+
 async def test_a_host_with_old_tls_only_is_refused_and_told(repository, opened: Opened, tmp_path: Path) -> None:
     repository.commit({"a": "1"})
     with git_host(tmp_path / "served", only_old_tls(server_context(LEAF, tmp_path))) as host:
