@@ -27,7 +27,8 @@ Report = Callable[[ArgosyError | None], None]  # what is in the way; None: nothi
 RECONNECT = Backoff(first=0.2, most=30.0, jitter=0.5)
 NOT_SERVED = Backoff(first=0.5, most=5.0, jitter=0.2)  # asking costs little, and somebody may wait for a new CRD
 REFUSALS = frozenset({401, 403, 405})
-# A watch that lost an event, or told a false one, leaves the cache wrong until the next list.
+# A watch that lost an event, or reported a false deletion, leaves the cache wrong until the next list. A false event
+# with the resourceVersion of the live object is not corrected: such an object counts as unchanged.
 RELIST_INTERVAL_SECONDS = 3600.0  # at least: a list follows the end of a watch, which servers end within minutes
 SHORT_WATCH = 1.0  # one that ends sooner counts as a failure: else a broken server is hammered
 
@@ -70,6 +71,8 @@ class Informer:
             try:
                 if not self._version:
                     await self._relist()
+                elif self._is_list_due():
+                    await self._try_relist()
                 await self._follow()
             except Gone as error:
                 log.info("%s: listing again: %s", self._kind, error.message)
@@ -82,8 +85,22 @@ class Informer:
             except ArgosyError as error:
                 await self._trouble(error)
 
+    def _is_list_due(self) -> bool:
+        return self._clock.monotonic() - self._listed_at >= RELIST_INTERVAL_SECONDS
+
+    async def _try_relist(self) -> None:
+        """List again. If the list fails, the watch goes on from its version, and the next list follows its end."""
+        try:
+            await self._relist()
+        except ArgosyError as error:
+            if isinstance(error, ClusterError) and (error.code == 404 or error.code in REFUSALS):
+                raise
+            if str(error) != self._told:
+                self._told = str(error)
+                log.log(loudness(error, logging.WARNING), "%s: cannot list; still watching: %s", self._kind, error)
+
     async def _relist(self) -> None:
-        self._listed_at = self._clock.monotonic()
+        started = self._clock.monotonic()
         listing = await self._cluster.list(
             self._kind, namespace=self._namespace, labels=self._labels, metadata_only=self._metadata_only
         )
@@ -94,6 +111,7 @@ class Informer:
         for manifest in listed.values():
             self._notice(manifest)
         self._afresh = False
+        self._listed_at = started
         self._version, self._told, self.is_served = listing.version, "", True
         self._synced()
 
@@ -114,10 +132,7 @@ class Informer:
                 seen += 1
                 self._well()
                 self._take(event)
-        now = self._clock.monotonic()
-        if now - self._listed_at >= RELIST_INTERVAL_SECONDS:
-            self._version = ""
-        if now - started >= SHORT_WATCH:
+        if self._clock.monotonic() - started >= SHORT_WATCH:
             self._well()
         else:  # also after events: a server that ends each watch after one would be asked without a pause
             await self._pause(RECONNECT, relist=not seen and self._failures >= 2)

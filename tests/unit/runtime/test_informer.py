@@ -267,3 +267,66 @@ async def test_an_object_that_a_watch_reported_as_deleted_comes_back_with_the_ne
         assert lists == ["list", "list"]
         assert {key_of(manifest) for manifest in cache.list(KIND)} == {key_of(made), key_of(other)}
         assert await agrees(cluster, cache, namespace)
+
+
+@pytest.mark.parametrize("error", [ClusterError("starting", code=503), TransientError("dropped"), Gone("expired")])
+async def test_a_kind_stays_known_and_watched_if_its_hourly_list_fails(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any, error: Exception
+) -> None:
+    lists: list[Exception | None] = []
+
+    def fail_second_list(verb: str) -> Exception | None:
+        if verb != "list":
+            return None
+        lists.append(error if len(lists) == 1 else None)
+        return lists[-1]
+
+    liar, reports = FalseDeletions(cluster, fail_second_list), list[Exception | None]()
+    made = await cluster.create(config(namespace, "a"))
+    async with informing(liar, namespace, clock=clock) as (one, cache, _):
+        one.report = reports.append
+        await eventually(lambda: liar.watched_since)
+        clock.advance(module.RELIST_INTERVAL_SECONDS)
+        seen = await cluster.patch(key_of(made), {"data": {"x": "1"}})
+        await eventually(lambda: len(liar.watched_since) == 2)
+        assert lists == [None, error] and reports == [], "nobody is told that the kind is unknown"
+        assert liar.watched_since[1] == _version(seen), "the watch goes on from its last event"
+        clock.advance(2 * module.SHORT_WATCH)
+        await cluster.create(config(namespace, "b"))
+        await eventually(lambda: len(liar.watched_since) == 3)
+        assert lists == [None, error, None] and reports == [None]
+        assert await agrees(cluster, cache, namespace)
+
+
+async def test_a_kind_is_listed_again_after_an_hour_if_each_watch_is_cut(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any
+) -> None:
+    lists: list[str] = []
+
+    def cut(verb: str) -> Exception | None:
+        lists.extend([verb] if verb == "list" else [])
+        return TransientError("connection reset") if verb == "event" else None
+
+    faulty = Faulty(cluster, cut)
+    async with informing(faulty, namespace, clock=clock):
+        await eventually(lambda: faulty.watched_since)
+        clock.advance(module.RELIST_INTERVAL_SECONDS)
+        await cluster.create(config(namespace, "a"))
+        await eventually(clock.waits)
+        clock.advance(clock.waits()[0])
+        await eventually(lambda: len(faulty.watched_since) == 2)
+        assert lists == ["list", "list"]
+
+
+@pytest.mark.parametrize("code", [401, 403, 405])
+async def test_an_hourly_list_that_is_refused_is_reported(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any, code: int
+) -> None:
+    liar, reports = FalseDeletions(cluster), list[Exception | None]()
+    async with informing(liar, namespace, clock=clock) as (one, _, _):
+        one.report, refusal = reports.append, ClusterError("no", code=code)
+        liar.fault = lambda verb: refusal if verb == "list" else None
+        await eventually(lambda: liar.watched_since)
+        clock.advance(module.RELIST_INTERVAL_SECONDS)
+        await cluster.create(config(namespace, "a"))
+        await eventually(lambda: reports == [refusal])
