@@ -94,6 +94,7 @@ class Settings:
         self._exclusions: Exclusions | None = None
         self._sources: SourceSettings | None = None
         self._is_own_enabled: bool | None = None
+        self._has_read_tracking = False
         self._is_stale = True
 
     def concerns(self, manifest: Manifest) -> bool:
@@ -139,7 +140,10 @@ class Settings:
         compare = read_compare_settings(theirs, parameters)
         faults += [*tracking.faults, *compare.faults, *self._judge_by(theirs, ours)]
         # Whose things are whose must not change because somebody misspelt it; what was told of it is told above.
-        tracking = before.tracking if tracking.faults else tracking
+        has_argocd_cm = self._config_map(ARGOCD_CM) is not None
+        if tracking.faults or (self._has_read_tracking and not has_argocd_cm):
+            tracking = before.tracking
+        self._has_read_tracking |= has_argocd_cm
         projects, wrong = self._projects()
         access = read_access(self._data(RBAC_CM))
         maps = {ARGOSY_CM: ours, ARGOCD_CM: theirs, PARAMETERS: parameters}
@@ -156,7 +160,7 @@ class Settings:
             projects=self._inheriting(projects, theirs, faults),
             clusters=replace(read_clusters(self._secrets(), theirs), has_own=self._has_own_cluster(theirs)),
             # A ConfigMap that is missing for a moment must not give syncs the rights of the engine.
-            impersonation=read_impersonation(theirs) if self._config_map(ARGOCD_CM) else before.impersonation,
+            impersonation=read_impersonation(theirs) if has_argocd_cm else before.impersonation,
             signature_keys=self._data(GPG_KEYS),
             reconciliation=good(partial(_seconds, theirs, "timeout.reconciliation", 120.0), before.reconciliation),
             hard_reconciliation=good(
@@ -214,30 +218,33 @@ class Settings:
 
     def _has_own_cluster(self, theirs: Mapping[str, str]) -> bool:
         """Return the last good value where it cannot be read; without one, nothing goes to the engine's own cluster."""
+        if self._config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
+            return self._is_own_enabled is not False
         is_enabled = is_own_cluster_enabled(theirs)
         if is_enabled is None:
             return self._is_own_enabled is True
-        if self._config_map(ARGOCD_CM) is not None:
-            self._is_own_enabled = is_enabled
+        self._is_own_enabled = is_enabled
         return is_enabled
 
     def _read_exclusions(self, theirs: Mapping[str, str], faults: list[str]) -> Exclusions:
-        exclusions = read_exclusions(theirs)
+        exclusions, is_missing = read_exclusions(theirs), self._config_map(ARGOCD_CM) is None
         faults += exclusions.faults
-        if exclusions.faults:
+        if is_missing or exclusions.faults:
             return exclusions if self._exclusions is None else self._exclusions
-        if self._config_map(ARGOCD_CM) is not None:
-            self._exclusions = exclusions
+        self._exclusions = exclusions
         return exclusions
 
     def _read_sources(self, ours: Mapping[str, str], before: SourceSettings, faults: list[str]) -> SourceSettings:
         """Return the last good value where one cannot be read; without one, no protocol that is not named."""
+        is_missing = self._config_map(ARGOSY_CM) is None  # for a moment, or it is not listed yet
+        if is_missing and self._sources is not None:
+            return self._sources
         try:
             sources = read_settings(ours, self.control_namespace)
         except (UserError, ValueError) as error:
             faults.append(describe_fault(error))
         else:
-            if self._config_map(ARGOSY_CM) is not None:
+            if not is_missing:
                 self._sources = sources
             return sources
         if self._sources is not None:

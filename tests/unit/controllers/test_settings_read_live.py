@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from argosy.model.fairness import Budget
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.model.repository_url import parse_url
+from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits_destination, permits_kind, permits_source
 from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
@@ -111,6 +113,33 @@ def test_impersonation_stays_enabled_while_the_config_map_is_missing(desk: Desk)
     assert not desk.settings.rules().impersonation.is_enabled
     desk.remove(written)
     assert not desk.settings.rules().impersonation.is_enabled
+
+
+EXCLUDED = "- kinds: [Secret]\n  clusters: ['*']\n  apiGroups: ['*']\n"
+RESTRICTIONS: dict[str, tuple[Manifest, Callable[[Rules], Any], Any]] = {
+    "own cluster": (config(cluster__inClusterEnabled="false"), lambda rules: rules.clusters.has_own, False),
+    "exclusions": (config(resource__exclusions=EXCLUDED), lambda rules: len(rules.exclusions.excluded), 1),
+    "tracking": (config(application__resourceTrackingMethod="label"), lambda rules: rules.tracking.method, "label"),
+    "protocols": (
+        config("argosy-cm", source__protocols="https"), lambda rules: rules.repositories.settings.protocols,
+        frozenset({"https"}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESTRICTIONS)
+def test_a_restriction_holds_while_its_config_map_is_replaced(desk: Desk, name: str) -> None:
+    written, read, restricted = RESTRICTIONS[name]
+    default = read(desk.settings.rules())
+    desk.write(written)
+    assert read(desk.settings.rules()) == restricted != default
+    desk.remove(written)
+    assert read(desk.settings.rules()) == restricted, "kubectl replace --force deletes it and creates it again"
+    empty = config(written["metadata"]["name"])
+    desk.write(empty)
+    assert read(desk.settings.rules()) == default
+    desk.remove(empty)
+    assert read(desk.settings.rules()) == default
 
 
 def test_kinds_whose_stale_status_is_not_believed_are_read(desk: Desk) -> None:
