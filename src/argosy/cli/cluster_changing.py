@@ -178,7 +178,7 @@ def run_rotate(chosen: argparse.Namespace) -> int:
 
         found = await named(desk, chosen.asked)
         assert desk.opener is not None
-        await rotate(desk, found, desk.opener)
+        await rotate(desk, found, desk.opener, talk)
         print(f"Cluster '{chosen.asked}' rotated auth")
         return 0
 

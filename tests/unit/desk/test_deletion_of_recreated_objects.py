@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,8 +14,9 @@ from argosy.apiserver.plane import Plane
 from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.projects import create_project, delete_project, new_project
+from argosy.desk.connections.declared import Declared
 from argosy.desk.connections.delisting import _clear
-from argosy.desk.connections.enlisting import Claims
+from argosy.desk.connections.enlisting import Claims, _forget_token
 from argosy.desk.connections.granting import (
     BINDING,
     MADE,
@@ -29,7 +32,7 @@ from argosy.desk.connections.granting import (
 from argosy.desk.moving.collecting import Scope
 from argosy.desk.moving.importing import carry_out, plan_import
 from argosy.desk.moving.planning import Wish
-from argosy.model.errors import ArgosyError, UserError
+from argosy.model.errors import Conflict, Invalid, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
@@ -47,6 +50,7 @@ class BusyCluster(EmbeddedCluster):
     """An embedded cluster on which somebody deletes and creates `victim` again, just before a deletion or a patch."""
 
     victim: ResourceKey | None = None
+    speaks_as_kubernetes = False  # k8s: 422 for a patch that names another uid
     created: Manifest | None = None
 
     async def recreate(self) -> None:
@@ -69,7 +73,14 @@ class BusyCluster(EmbeddedCluster):
     async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
         if key == self.victim:
             await self.recreate()
-        return await super().patch(key, patch, **terms)
+        try:
+            return await super().patch(key, patch, **terms)
+        except Conflict:
+            if not self.speaks_as_kubernetes:
+                raise
+            uid = patch["metadata"]["uid"]
+            message = f'{key.kind} "{key.name}" is invalid: metadata.uid: Invalid value: "{uid}": field is immutable'
+            raise Invalid(message) from None
 
     async def assert_new_object_is_kept(self) -> None:
         assert self.created is not None, "nothing was created again"
@@ -165,10 +176,46 @@ async def test_a_secret_that_was_created_again_is_not_revoked(busy: BusyCluster)
     assert await revoke(busy, token), "an object that is gone counts as revoked"
 
 
+KEPT = "was created again meanwhile; the new one is kept"
+
+
+@pytest.mark.parametrize("speaks_as_kubernetes", [False, True])
 @pytest.mark.parametrize("victim", [ROLE_KEY, BINDING_KEY, ACCOUNT_KEY, TOKEN_KEY])
-async def test_a_removed_cluster_loses_nothing_that_was_created_again(busy: BusyCluster, victim: ResourceKey) -> None:
+async def test_a_removed_cluster_loses_nothing_that_was_created_again(
+    busy: BusyCluster, victim: ResourceKey, speaks_as_kubernetes: bool
+) -> None:
     await with_token(busy)
-    busy.victim = victim
-    with pytest.raises(ArgosyError):
-        await _clear(busy, Claims(SYSTEM, MANAGER, TOKEN_KEY), lambda _: None)
+    busy.victim, busy.speaks_as_kubernetes = victim, speaks_as_kubernetes
+    told: list[str] = []
+    with pytest.raises(UserError, match=f"^{victim.kind} {victim.name}( in namespace .*)? {KEPT}$"):
+        await _clear(busy, Claims(SYSTEM, MANAGER, TOKEN_KEY), told.append)
     await busy.assert_new_object_is_kept()
+    assert told == [], "nothing was deleted"
+
+
+async def test_a_patch_that_is_invalid_for_another_reason_is_told_as_it_is(busy: BusyCluster) -> None:
+    class Strict(EmbeddedCluster):
+        async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
+            raise Invalid("spec.x: Required value")
+
+    await with_token(busy)
+    with pytest.raises(Invalid, match=r"spec\.x: Required value"):
+        await _clear(Strict(busy.plane), Claims(SYSTEM, MANAGER, TOKEN_KEY), lambda _: None)
+
+
+async def test_a_removed_cluster_says_that_the_secret_of_its_token_was_created_again(busy: BusyCluster) -> None:
+    await with_token(busy)
+    busy.victim, told = TOKEN_KEY, list[str]()
+    stays = await _clear(busy, Claims(SYSTEM, "another-account", TOKEN_KEY), told.append)
+    await busy.assert_new_object_is_kept()
+    assert told == [] and stays == f'Secret manager-token in namespace "kube-system" {KEPT}'
+
+
+async def test_an_added_cluster_says_that_the_secret_of_its_old_token_was_created_again(busy: BusyCluster) -> None:
+    await with_token(busy)
+    busy.victim, told = TOKEN_KEY, list[str]()
+    claims = {"sub": f"system:serviceaccount:{SYSTEM}:{MANAGER}", "kubernetes.io": {"secret": {"name": TOKEN_KEY.name}}}
+    token = f"a.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()}.c"
+    await _forget_token(busy, Declared("far", {"config": json.dumps({"bearerToken": token})}), told.append)
+    await busy.assert_new_object_is_kept()
+    assert told == [f'argosy: Secret manager-token in namespace "kube-system" {KEPT}']

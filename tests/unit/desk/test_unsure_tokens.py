@@ -17,7 +17,7 @@ from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import declare
 from argosy.desk.connections.enlisting import rotate
 from argosy.model.errors import TransientError
-from argosy.model.names import GroupKind
+from argosy.model.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
 SERVER = "https://far.example.com"
@@ -37,6 +37,7 @@ class Near:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.writes, self.is_away = True, False
+        self.recreates = ""  # the name of a Secret that somebody deletes and creates again before its deletion
         self.begun, self.goes_on = asyncio.Event(), asyncio.Event()
         self.goes_on.set()
 
@@ -54,6 +55,13 @@ class Near:
             raise TransientError("it is away")
         return await self.cluster.list(kind, **flags)
 
+    async def delete(self, key: ResourceKey, **flags: Any) -> None:
+        if key.name == self.recreates:
+            await self.cluster.delete(key)
+            metadata = {"name": key.name, "namespace": key.namespace}
+            await self.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+        await self.cluster.delete(key, **flags)
+
     async def replace(self, manifest: Any, **flags: Any) -> Any:
         self.begun.set()
         await self.goes_on.wait()
@@ -64,12 +72,13 @@ class Near:
 
 class Scene:
     def __init__(self, near: Near) -> None:
-        self.near = near
+        self.near, self.told = near, list[str]()
         self.desk = Desk(near, "here", "argocd", "argocd")  # type: ignore[arg-type]
 
     async def rotate(self) -> None:
         declared = await clusters.named(self.desk, SERVER)
-        await rotate(self.desk, declared, lambda _: contextlib.nullcontext(self.near))  # type: ignore[arg-type,return-value]
+        opener = lambda _: contextlib.nullcontext(self.near)  # noqa: E731
+        await rotate(self.desk, declared, opener, self.told.append)  # type: ignore[arg-type]
 
     async def is_let_in(self) -> bool:
         """Whether the Secret of the token that is written is there still."""
@@ -98,6 +107,17 @@ async def test_a_write_that_was_done_though_nobody_answered_is_done(scene: Scene
     await scene.rotate()
     (left,) = await scene.tokens()
     assert left != "old" and await scene.is_let_in()
+    assert scene.told == []
+
+
+async def test_a_rotation_says_that_the_secret_of_the_old_token_was_created_again(scene: Scene) -> None:
+    scene.near.recreates = "old"
+    await scene.rotate()
+    assert "old" in await scene.tokens() and await scene.is_let_in()
+    (sentence,) = scene.told
+    assert sentence == (
+        'argosy: Secret old in namespace "kube-system" was created again meanwhile; the new one is kept'
+    )
 
 
 async def test_a_write_that_was_not_done_leaves_the_old_token_alone(scene: Scene) -> None:

@@ -22,11 +22,12 @@ from argosy.desk.connections.granting import (
     Tell,
     delete_command,
     is_made,
+    kept_message,
     left_behind,
     other_tokens,
     revoke,
 )
-from argosy.model.errors import ArgosyError
+from argosy.model.errors import ArgosyError, Conflict, Invalid, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 
@@ -65,7 +66,8 @@ async def _clear(there: Cluster, claims: Claims, tell: Tell) -> str:
         return stays
     if not is_made(found):
         return stays or f"Secret {claims.token.name} was not made by argosy"
-    await revoke(there, found)
+    if not await revoke(there, found):
+        return "; ".join(filter(None, (stays, kept_message(claims.token))))
     tell(f"argosy: deleted on that cluster: Secret {claims.token.name}, and so its token")
     return stays
 
@@ -99,8 +101,15 @@ async def _delete_together(there: Cluster, role: Manifest, rest: list[Manifest])
     key, uid = key_of(role), role["metadata"]["uid"]
     owner = {"apiVersion": f"{RBAC}/v1", "kind": key.kind, "name": key.name, "uid": uid}
     for live in rest:
-        await there.patch(key_of(live), {"metadata": {"uid": live["metadata"]["uid"], "ownerReferences": [owner]}})
-    await there.delete(key, uid=uid)
+        patch = {"metadata": {"uid": live["metadata"]["uid"], "ownerReferences": [owner]}}
+        try:
+            await there.patch(key_of(live), patch)
+        except (Conflict, Invalid) as error:
+            if isinstance(error, Invalid) and "metadata.uid" not in error.message:
+                raise
+            raise UserError(kept_message(key_of(live))) from error
+    if not await revoke(there, role):
+        raise UserError(kept_message(key))
 
 
 def _commands(claims: Claims, declared: Declared) -> list[str]:

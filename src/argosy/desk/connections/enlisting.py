@@ -30,6 +30,7 @@ from argosy.desk.connections.granting import (
     Places,
     Tell,
     is_made,
+    kept_message,
     make_manager,
     revoke,
     surplus,
@@ -37,7 +38,7 @@ from argosy.desk.connections.granting import (
 )
 from argosy.model.errors import ArgosyError, ClusterError, TransientError, UserError
 from argosy.model.fields import Fields
-from argosy.model.manifest import Manifest, load
+from argosy.model.manifest import Manifest, key_of, load
 from argosy.model.names import ResourceKey
 
 SYSTEM: Final = "kube-system"
@@ -155,7 +156,9 @@ async def _forget_token(there: Cluster, before: Declared, tell: Tell) -> None:
     try:
         found = await there.get(key)
         if found is not None and is_made(found):
-            await revoke(there, found)
+            if not await revoke(there, found):
+                tell(f"argosy: {kept_message(key)}")
+                return
             tell(f'Secret "{key.name}" deleted in namespace "{key.namespace}", and so the old token')
             return
         why = "argosy did not make it"
@@ -327,7 +330,7 @@ async def _try(
 # -- another token -----------------------------------------------------------------------------------------------------
 
 
-async def rotate(desk: Desk, declared: Declared, opener: Opener) -> str:
+async def rotate(desk: Desk, declared: Declared, opener: Opener, tell: Tell = lambda _: None) -> str:
     """A new token of the same account; the old one is revoked when the new one is written. Returns the account."""
     config = clusters.config_of(declared)
     claims = claims_of(declared)
@@ -345,7 +348,8 @@ async def rotate(desk: Desk, declared: Declared, opener: Opener) -> str:
         await _put(desk, values["server"], token, declare_anew(desk, declared, changed))
     if replaced is not None:
         async with opener(await clusters.connection_to(desk, changed)) as there:
-            await revoke(there, replaced)
+            if not await revoke(there, replaced):
+                tell(f"argosy: {kept_message(key_of(replaced))}")
     return f"{claims.namespace}/{claims.account}"
 
 

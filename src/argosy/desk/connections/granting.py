@@ -181,6 +181,11 @@ async def revoke(there: Cluster, live: Manifest) -> bool:
     return True
 
 
+def kept_message(key: ResourceKey) -> str:
+    """Render why an object that was to be deleted is still there."""
+    return f"{key.kind} {key.name}{_inside(key)} was created again meanwhile; the new one is kept"
+
+
 def is_made(found: Mapping[str, Any] | None) -> bool:
     """Whether argosy made it when a cluster was added."""
     return found is not None and MADE.items() <= (found["metadata"].get("labels") or {}).items()
