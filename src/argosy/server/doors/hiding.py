@@ -151,7 +151,8 @@ class Mask:
         if scope is None:
             return not any(spelling in self._public for spelling in spellings)
         origins = self.needles.list_origins(needle, scope.namespaces)
-        quotable = [origin for origin in origins if origin is None or scope.covers(origin, needle)]
+        is_block = self.needles.block(needle) is not None
+        quotable = [origin for origin in origins if origin is None or scope.covers(origin, needle, is_block=is_block)]
         if not quotable:
             return False
         if any(spelling in scope.words or self._public.is_everywhere(spelling) for spelling in spellings):

@@ -26,7 +26,8 @@ from argosy.model.project import Project, read_project
 from argosy.policy.projects import permits_destination, permits_kind, violations
 from argosy.report.wire import mapping, mappings
 from argosy.runtime.cache import Cache
-from argosy.server.doors.secret_values import LABEL
+from argosy.server.doors.secret_forms import forms
+from argosy.server.doors.secret_values import LABEL, values
 
 # Options that hold no values. Whatever is not listed stays hidden: patches, parameters of plug-ins, values of charts.
 PUBLIC_SOURCE_FIELDS: Final = ("repoURL", "path", "targetRevision", "chart", "ref", "name")
@@ -45,12 +46,23 @@ POD_KINDS: Final = (
 )  # fmt: skip
 
 
+class GuessableForms(frozenset[bytes]):
+    """Forms of the values that can be guessed. Its repr shows none of them."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} forms>"
+
+
+NO_FORMS: Final = GuessableForms()
+
+
 class SecretOrigin(NamedTuple):
     """Where a secret value comes from."""
 
     namespace: str
     project: str = ""  # the only project that it is declared for
     is_installation: bool = False  # of the control namespace: credentials of repositories, clusters, accounts
+    guessable: GuessableForms = NO_FORMS  # of an installation's Secret: all forms of those values
 
 
 @dataclass(frozen=True)
@@ -70,15 +82,19 @@ class SecretScope:
     git: Container[str] | None = field(default=None, repr=False)  # words in the Application's manifests in Git
     readable: frozenset[str] = frozenset()  # namespaces whose Secrets the writers of its Git can read anyway
 
-    def covers(self, origin: SecretOrigin, form: bytes) -> bool:
-        """True if a value of that origin is hidden; `form` is how it is spelled."""
+    def covers(self, origin: SecretOrigin, form: bytes, *, is_block: bool = False) -> bool:
+        """True if a value of that origin is hidden; `form` is how it is spelled.
+
+        The origin says which values can be guessed: a form may hold only a part of a value. `is_block`: the form is a
+        block of a long value. Blocks are found one by one, so each can be guessed by itself.
+        """
         if origin.namespace in self.namespaces:
             return True
         if origin.project and origin.project != self.project:
             return not self.project and self.has_guessable
         if not origin.is_installation:  # a password that somebody wrote into an address of the project
             return bool(origin.project)
-        return self.has_guessable or not is_guessable(form)
+        return self.has_guessable or not (form in origin.guessable or (is_block and is_guessable(form)))
 
     def can_read(self, origins: Iterable[SecretOrigin | None]) -> bool:
         """True if all origins of a value are Secrets that those who write the Application's Git can read anyway.
@@ -176,6 +192,26 @@ def is_guessable(form: bytes) -> bool:
     return any(map(_is_short_or_plain, spellings))
 
 
+def find_guessable_forms(secret: Manifest) -> GuessableForms:
+    """Return all forms of those values of a Secret that can be guessed. The whole value decides about each form."""
+    return GuessableForms(form for text in values(secret).short if _is_guessable_value(text) for form in forms(text))
+
+
+def _is_guessable_value(value: str) -> bool:
+    """True if a whole value, or the text that it encodes as a whole, is short or plain."""
+    decoded = [data.decode("utf-8", "replace").strip() for data in _decode(value)]
+    printable = [text for text in decoded if text.isprintable() and "\ufffd" not in text]
+    return any(map(_is_short_or_plain, [value, unquote(value), unescape(value), *printable]))
+
+
+def _decode(value: str) -> Iterator[bytes]:
+    with suppress(ValueError):
+        yield bytes.fromhex(value)
+    with suppress(ValueError, binascii.Error):
+        standard = value.translate(str.maketrans("-_", "+/"))
+        yield base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+
+
 def unescape(text: str) -> str:
     """Without the escapes of HTML, JSON and YAML, however often it was escaped."""
     for _ in range(MAX_ESCAPES):
@@ -208,8 +244,9 @@ def find_origin(key: ResourceKey, cache: Cache, control: str) -> SecretOrigin | 
     found = cache.get(key)
     if found is None:
         return None
-    is_installation = not control or key.namespace == control
-    return SecretOrigin(key.namespace, declared_project(found) if is_installation else "", is_installation)
+    if control and key.namespace != control:
+        return SecretOrigin(key.namespace)
+    return SecretOrigin(key.namespace, declared_project(found), True, find_guessable_forms(found))
 
 
 def declared_project(secret: Manifest) -> str:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from argosy.server.asked import Asked, Query
 from argosy.server.doors.echo import conceal
 from argosy.server.doors.hiding import Mask
-from argosy.server.doors.provenance import SecretOrigin, SecretScope, build_scope, is_guessable
+from argosy.server.doors.provenance import GuessableForms, SecretOrigin, SecretScope, build_scope, is_guessable
 from argosy.server.doors.secret_forms import forms
 from argosy.server.identity.caller import NOBODY
 from support.examples import examples
@@ -111,7 +111,8 @@ def test_what_is_declared_for_a_project_is_quoted_by_its_applications_alone() ->
 
 
 def test_what_can_be_guessed_of_a_projects_credentials_is_not_hidden_in_what_its_tenants_write() -> None:
-    scope, origin = build_scope(app(), None), SecretOrigin("argocd", "ml", is_installation=True)
+    scope = build_scope(app(), None)
+    origin = SecretOrigin("argocd", "ml", is_installation=True, guessable=GuessableForms({b"hunter22x"}))
     assert not scope.covers(origin, b"hunter22x")
     assert replace(scope, has_guessable=True).covers(origin, b"hunter22x")
     assert scope.covers(SecretOrigin("argocd", "ml"), b"hunter22x"), "a password in an address of an Application"
