@@ -160,7 +160,7 @@ class ApplicationMasks:
         self, manifest: Manifest, scope: SecretScope, build: Callable[[Manifest, SecretScope], Manifest]
     ) -> Manifest:
         """Return what was built of the same object, for the same scope, while no value changed that it covers."""
-        key, version = key_of(manifest), self._mask.needles.version(scope.namespaces)
+        key, version = key_of(manifest), self._mask.version(scope.namespaces)
         known = self._manifests.get(key)
         if known is None or known.manifest is not manifest or (known.scope, known.version) != (scope, version):
             known = self._manifests[key] = _Masked(manifest, scope, version, build(manifest, scope))
@@ -203,7 +203,7 @@ class ApplicationMasks:
         made = []
         for row in rows:
             scope = self.scope(row.namespace, row.name)
-            version = self._mask.needles.version(scope.namespaces)
+            version = self._mask.version(scope.namespaces)
             known = remembered.get(id(row))
             if known is None or known[0] is not row or known[1:3] != (scope, version):
                 known = (row, scope, version, self.row(row))

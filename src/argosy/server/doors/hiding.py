@@ -64,6 +64,10 @@ class Mask:
         self._root.generation += 1
         self._hidden.clear()
 
+    def version(self, namespaces: Iterable[str]) -> int:
+        """Return a number that grows whenever more may have to be hidden in a scope of these namespaces."""
+        return self.needles.version(namespaces) + self._public.withdrawals
+
     def within(self, scope: SecretScope, sent: Callable[[], Iterable[str]] | None = None) -> Mask:
         """Return a mask of the Secrets in a scope alone.
 
@@ -272,7 +276,10 @@ def mask_of(lookout: Looks, control: str = "") -> Mask:
             mask.forget()
 
     def seen(manifest: Manifest) -> None:
+        withdrawals = public.withdrawals
         public.see(manifest)
+        if public.withdrawals != withdrawals:
+            mask.forget()
         if found := passwords(manifest):
             projects[key_of(manifest)] = str(mapping(manifest.get("spec")).get("project") or "default")
             mask.needles.noticed(key_of(manifest), {"stringData": found})

@@ -15,10 +15,14 @@ from urllib.parse import urlsplit
 from argosy.model.annotations import INSTANCE_LABEL, LAST_APPLIED, TRACKING_ID
 from argosy.model.names import split_api_version
 from argosy.report.wire import mapping, mappings
+from argosy.schema.builtin import BUILT_IN
 
 ALWAYS: Final = ("argoproj.io/v1alpha1", "https://kubernetes.default.svc", "application/json", LAST_APPLIED)
 
 DEFINITION: Final = "CustomResourceDefinition"
+# By group and kind: a definition may be in a group of Kubernetes, too.
+BUILT_IN_KINDS: Final = frozenset((resource.group, resource.kind) for resource in BUILT_IN)
+SETTINGS: Final = ("ConfigMap", "argocd-cm")
 EVERYWHERE: Final = ""  # instead of a namespace
 ALL_NAMESPACES: Final = frozenset({EVERYWHERE})
 
@@ -54,6 +58,10 @@ class Public:
     tenants do not choose: of projects, of kinds of Kubernetes itself, and of objects without a namespace that no
     Application delivers. Names of Namespaces and of CustomResourceDefinitions are not among them, because many projects
     let tenants create some.
+
+    Whether an Application delivers a cluster-wide object is decided when its name is looked up, because the settings
+    with the label key may arrive after the object. A label key counts also after the settings name another one: objects
+    keep their labels until the next sync.
     """
 
     def __init__(
@@ -63,32 +71,57 @@ class Public:
         the Application of an object."""
         self._control, self._find_label = control, find_label
         self._namespaces: dict[str, str | set[str]] = dict.fromkeys(names, EVERYWHERE)  # by name
+        self._cluster_wide: dict[str, dict[tuple[str, str], frozenset[str]]] = {}  # label keys, by name and kind
+        self._label_keys = {INSTANCE_LABEL}
         self._addresses: set[str] = set()
+        self.withdrawals = 0  # how often a name may have ceased to be public
 
     def see(self, manifest: Mapping[str, Any]) -> None:
         metadata, kind = mapping(manifest.get("metadata")), str(manifest.get("kind") or "")
         name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
-        is_built_in = "." not in split_api_version(str(manifest.get("apiVersion") or ""))[0]
+        group = split_api_version(str(manifest.get("apiVersion") or ""))[0]
+        is_built_in = "." not in group or (group, kind) in BUILT_IN_KINDS
         if is_built_in or namespace:  # others may be of a tenant's definition
             self._add(kind, EVERYWHERE if is_built_in else namespace)
         if kind == "Namespace":
             namespace = name
         self._add(namespace, namespace)
-        is_project = kind == "AppProject" and namespace == self._control
-        if is_project or namespace or not self._may_be_of_tenant(kind, metadata):
+        if namespace:
+            is_project = kind == "AppProject" and namespace == self._control
             self._add(name, EVERYWHERE if is_project else namespace)
+        elif name:
+            self._see_cluster_wide((group, kind), name, metadata)
+        if (kind, name) == SETTINGS and namespace == self._control:
+            self._read_label_key()
         if kind == "Pod":
             for container in _container_names(mapping(manifest.get("spec"))):
                 self._add(container, namespace)
         if kind == "Application":
             self._addresses.update(address for address in addresses(manifest) if _is_plain(address))
 
-    def _may_be_of_tenant(self, kind: str, metadata: Mapping[str, Any]) -> bool:
-        """True if an Application may have delivered an object without a namespace: its writers choose the name."""
-        labels, annotations = mapping(metadata.get("labels")), mapping(metadata.get("annotations"))
-        return (
-            kind == DEFINITION or TRACKING_ID in annotations or bool({INSTANCE_LABEL, self._find_label()} & {*labels})
-        )
+    def _see_cluster_wide(self, kind: tuple[str, str], name: str, metadata: Mapping[str, Any]) -> None:
+        """Remember the name of an object without a namespace, unless tenants may have chosen it."""
+        known = self._cluster_wide.get(name, {})
+        labels = None
+        if kind[1] != DEFINITION and TRACKING_ID not in mapping(metadata.get("annotations")):
+            labels = frozenset(mapping(metadata.get("labels")))
+        if kind in known and known[kind] != labels:
+            self.withdrawals += 1
+        others = {other: keys for other, keys in known.items() if other != kind}
+        # a new mapping: other threads may be looking through the old one
+        self._cluster_wide[name] = others if labels is None else {**others, kind: labels}
+
+    def _read_label_key(self) -> None:
+        if (key := self._find_label()) not in self._label_keys:
+            self._label_keys.add(key)
+            self.withdrawals += 1
+
+    def _is_cluster_wide(self, name: str) -> bool:
+        """True if there is a cluster-wide object of that name that no Application has delivered."""
+        if not (kinds := self._cluster_wide.get(name)):
+            return False
+        self._read_label_key()
+        return any(self._label_keys.isdisjoint(labels) for labels in kinds.values())
 
     def _add(self, name: str, namespace: str) -> None:
         known = self._namespaces.get(name)
@@ -103,7 +136,7 @@ class Public:
 
     def is_everywhere(self, text: str) -> bool:
         """True if the text is public in whatever is told."""
-        return self.is_name_in(text, ALL_NAMESPACES) or is_shipped(text)
+        return self.is_name_in(text, ALL_NAMESPACES) or self._is_cluster_wide(text) or is_shipped(text)
 
     def is_name_in(self, text: str, namespaces: frozenset[str]) -> bool:
         """True if the text is a name in one of the namespaces."""
@@ -116,7 +149,7 @@ class Public:
         """True if the text is public anywhere. Also the beginning of an address: of all repositories on a host."""
         if not isinstance(text, str):
             return False
-        if text in self._namespaces or is_shipped(text):
+        if text in self._namespaces or self._is_cluster_wide(text) or is_shipped(text):
             return True
         return "://" in text and any(address.startswith(text) for address in self._addresses)
 

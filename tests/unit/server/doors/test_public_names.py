@@ -140,3 +140,77 @@ def test_names_of_an_applications_own_objects_are_public_in_it() -> None:
     shop = app()
     shop["status"] = {"resources": [{"kind": "Role", "namespace": "web", "name": VALUE, "status": "Synced"}]}
     assert told(project(**NO_PODS), shop, secret()) == TOLD
+
+
+def watched(*manifests: dict[str, Any]) -> tuple[StillLookout, ApplicationMasks]:
+    lookout = StillLookout((project(), app(), secret(), *manifests))
+    return lookout, ApplicationMasks(mask_of(lookout, CONTROL), lookout.cache, CONTROL)
+
+
+LABEL = "corp.example/app"
+GUESS = delivered("ClusterRole", LABEL)
+
+
+def test_a_cluster_wide_name_of_a_tenant_unmasks_nothing_if_the_settings_arrive_last() -> None:
+    lookout, masks = watched()
+    lookout.put(GUESS)
+    lookout.put(settings(LABEL))
+    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+
+
+def test_a_cluster_wide_name_of_a_tenant_unmasks_nothing_after_the_label_key_changed() -> None:
+    lookout, masks = watched(settings(LABEL))
+    lookout.put(settings("corp.example/other"))
+    lookout.put(GUESS)  # it keeps the old label until its next sync
+    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+    lookout.put(delivered("ClusterRole", "corp.example/other"))
+    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+
+
+def test_a_cluster_wide_name_is_public_no_longer_once_an_application_delivers_it() -> None:
+    lookout, masks = watched()
+    lookout.put(cluster_wide("ClusterRole"))
+    assert masks.by_name("shop").hide_text(TOLD) == TOLD
+    lookout.put(delivered("ClusterRole"))
+    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+    lookout.put(cluster_wide("StorageClass"))
+    assert masks.by_name("shop").hide_text(TOLD) == TOLD, "an administrator named another object so"
+
+
+def test_lists_are_masked_again_when_a_cluster_wide_name_is_public_no_longer() -> None:
+    shop = app()
+    shop["status"] = {"conditions": [{"type": "SyncError", "message": TOLD}]}
+    lookout, masks = watched(GUESS)
+    lookout.put(shop)
+    shown = masks.application(shop)["status"]["conditions"][0]["message"]
+    assert shown == TOLD
+    lookout.put(settings(LABEL))
+    assert masks.application(shop)["status"]["conditions"][0]["message"] == HIDDEN
+
+
+def test_streams_are_masked_again_when_a_cluster_wide_name_is_public_no_longer() -> None:
+    lookout, masks = watched(GUESS)
+    assert masks.by_name("shop").hide_again(TOLD.encode()) == TOLD.encode()
+    lookout.put(settings(LABEL))
+    assert masks.by_name("shop").hide_again(TOLD.encode()) == HIDDEN.encode()
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), ("networking.k8s.io/v1", "NetworkPolicy"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"), ("apps/v1", "Deployment"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("namespace", ["", "other"])
+def test_kinds_of_kubernetes_are_public_everywhere(version: str, kind: str, namespace: str) -> None:
+    seen = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "namespace": namespace}}
+    assert told(project(), app(), secret(value=kind), seen, text=f"no such {kind}") == f"no such {kind}"
+
+
+@pytest.mark.parametrize("group", ["networking.k8s.io", "guess.k8s.io", "rbac.authorization.k8s.io", "example.com"])
+@pytest.mark.parametrize("namespace", ["", "other"])
+def test_kinds_of_definitions_unmask_nothing_whatever_their_group(group: str, namespace: str) -> None:
+    metadata = {"name": "x", "namespace": namespace}
+    guess = {"apiVersion": f"{group}/v1", "kind": VALUE, "metadata": metadata}
+    assert told(project(), app(), secret(), guess) == HIDDEN
