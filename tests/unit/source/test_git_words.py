@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -123,6 +126,43 @@ def test_a_guess_at_a_credential_in_an_address_or_a_ref_is_told_whether_it_is_ri
     failed, asked = GitFailed(128, said.format(guess)), ["fetch", f"+refs/heads/{guess}:refs/a/b"]
     assert guess in source_error(failed, f"https://h/{guess}", None, ["hunter22"], asked).message
     assert "hunter22" not in source_error(failed, "https://h/other", None, ["hunter22"], ["fetch"]).message
+
+
+@pytest.mark.parametrize("guess", ["hunter22", "swordfi5h"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_an_encoded_guess_in_an_address_is_told_as_the_host_decodes_it(guess: str, depth: int) -> None:
+    encoded = "".join(f"%{ord(character):02x}" for character in guess)
+    for _ in range(depth - 1):
+        encoded = encoded.replace("%", "%25")
+    for said in (guess, encoded):
+        failed = GitFailed(128, f"fatal: repository 'https://h/{said}/' not found")
+        assert said in source_error(failed, f"https://h/{encoded}", None, ["hunter22"]).message
+
+
+@pytest.mark.parametrize("guess", ["hunter22", "swordfi5h"])
+def test_a_guess_as_a_host_is_told_in_lower_case(guess: str) -> None:
+    failed = GitFailed(128, f"fatal: Could not resolve host: {guess}.example")
+    assert guess in source_error(failed, f"https://{guess.upper()}.example/x", None, ["hunter22"]).message
+
+
+@pytest.mark.parametrize("guess", ["pa/ss wörd", "pa/ss word"])
+def test_a_guess_in_an_address_is_told_however_git_encodes_it(guess: str) -> None:
+    for said in (quote(guess), quote(guess, safe=""), b64encode(guess.encode()).decode()):
+        failed = GitFailed(128, f"fatal: repository 'https://h/{said}/' not found")
+        assert said in source_error(failed, f"https://h/{quote(guess)}", None, ["pa/ss wörd"]).message
+
+
+def test_encoded_credentials_are_taken_out_of_what_git_says() -> None:
+    secret = "pa/ss+w?rd~~>>"
+    raw = secret.encode()
+    quoted = quote(secret, safe="")
+    forms = [quote(secret), quoted, re.sub("%..", lambda match: match[0].lower(), quoted), b64encode(raw).decode()]
+    for form in [*forms, urlsafe_b64encode(raw).decode(), b64encode(raw).decode().rstrip("=")]:
+        assert form.rstrip("=") not in scrubbed(f"remote: cannot use <{form}> here", [secret])
+
+
+def test_an_address_that_cannot_be_parsed_is_no_reason_to_fail() -> None:
+    assert "hunter22" in scrubbed("no host: http://[hunter22", ["hunter22"], ["http://[hunter22"])
 
 
 def test_the_folder_of_the_mirror_is_not_told() -> None:

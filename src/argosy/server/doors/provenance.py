@@ -71,7 +71,8 @@ class SecretScope:
 
     Tenants decide what their Applications say. So what can be guessed of the installation's Secrets is not hidden
     there, also if it is declared for their project: a Pod that prints guesses would learn which is right. What cannot
-    be guessed is hidden everywhere, or in the project that it is declared for. Errors of Git never have a credential.
+    be guessed is hidden everywhere, or in the project that it is declared for. Errors of Git come here without the
+    credential that Git was given, also percent-encoded or as base64; other transformations of a host are not known.
     """
 
     project: str = ""

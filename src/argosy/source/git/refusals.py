@@ -7,8 +7,12 @@ hold secrets or escapes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
 from argosy.model.errors import CorruptSource, SourceError, SourceRefused, SourceTooLarge, UnknownRef, Unreachable
 from argosy.source.git.command import GitFailed
@@ -21,7 +25,9 @@ _QUOTED_ADDRESS = re.compile(r"'\w+://[^']*'")  # a repository may be named afte
 # Files in a folder of ours that is gone by now.
 _CERTIFICATE_FILE = re.compile(r"\s*\(?CAfile: .*|((?:cert|certificate|key|from) file|certificate from):? '?/\S+")
 _NOT_PRINTED = re.compile(r"[^\x20-\x7e]+")
+_PERCENT = re.compile(r"%[0-9A-F]{2}")
 LONGEST = 300
+MAX_DECODINGS = 5  # of what was asked for; a host decodes an address once or twice
 TOO_LARGE = (
     "the repository is larger than the limit for one fetch; split it, keep large files outside of Git, or raise the "
     "setting source.limit.fetch.bytes"
@@ -165,11 +171,38 @@ def scrubbed(text: str, secrets: Iterable[str] = (), asked: Iterable[str] = ()) 
     """Without secrets that are known, without what looks like one, and in plain characters.
 
     What stands in `asked` stays, except for a user in an address. Whoever writes an Application chooses its address and
-    its refs: a guess at a credential there would be replaced if it is right, and told if it is wrong.
+    its refs: a guess at a credential there would be replaced if it is right, and told if it is wrong. A host may decode
+    what it was asked for, so a secret stays in all its forms if `asked` has one of them.
     """
-    own = _USER_INFO.sub("", "\n".join(asked))
-    parts = {part for value in secrets for part in (value, *value.split()) if len(part) > 3 and part not in own}
-    for secret in sorted(parts, key=len, reverse=True):
-        text = text.replace(secret, "***")
+    own = "\n".join(_decoded_spellings(asked))
+    parts = {part for value in secrets for part in (value, *value.split()) if len(part) > 3}
+    hidden: set[str] = set()
+    for part in parts:
+        forms = _secret_forms(part)
+        if not any(form in own for form in forms):
+            hidden.update(forms)
+    for form in sorted(hidden, key=len, reverse=True):
+        text = text.replace(form, "***")
     text = _NAMED_SECRET.sub(r"\1***", _USER_INFO.sub("", text))
     return _NOT_PRINTED.sub("?", text)[:LONGEST]
+
+
+def _decoded_spellings(asked: Iterable[str]) -> Iterator[str]:
+    """Yield the words as they are and as a host may answer them: without percent signs, a host in lower case."""
+    for word in asked:
+        spelling = _USER_INFO.sub("", word)
+        yield spelling
+        with suppress(ValueError):
+            yield unicodedata.normalize("NFKC", urlsplit(spelling).hostname or "").lower()
+        for _ in range(MAX_DECODINGS):
+            yield unquote_plus(spelling)
+            spelling = unquote(spelling)
+            yield spelling
+
+
+def _secret_forms(secret: str) -> set[str]:
+    """Return a secret as it is, percent-encoded and as base64."""
+    raw = secret.encode("utf-8", "replace")
+    quoted = {quote(raw), quote(raw, safe="")}
+    encoded = {encode(raw).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
+    return {secret, *quoted, *(_PERCENT.sub(lambda match: match[0].lower(), form) for form in quoted), *encoded}
