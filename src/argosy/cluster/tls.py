@@ -1,11 +1,13 @@
 """A Connection's trust and certificate → an SSLContext.
 
-Never: leaves key material on disk. OpenSSL takes client certificates from files only, so data is written to a
-private folder (0700, files 0600) that is gone before the function returns.
+Never: leaves key material on disk. OpenSSL takes client certificates from files only, so data is written to a file
+in memory, which is gone when the process ends, however that happens. Where the system has no such files, it is written
+to a private folder (0700, files 0600) that is gone before the function returns; there a kill may leave it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
 import tempfile
@@ -43,9 +45,9 @@ def _trusting(connection: Connection) -> ssl.SSLContext:
 
 
 def _present(context: ssl.SSLContext, cert: bytes | str, key: bytes | str, where: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="argosy-") as folder:
-        cert_file = _as_file(cert, Path(folder) / "cert")
-        key_file = _as_file(key, Path(folder) / "key") if key else None
+    with contextlib.ExitStack() as files:
+        cert_file = _as_file(cert, files)
+        key_file = _as_file(key, files) if key else None
         try:
             context.load_cert_chain(cert_file, key_file, password=_no_password)
         except (OSError, ValueError) as error:
@@ -58,9 +60,30 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted")
 
 
-def _as_file(source: bytes | str, path: Path) -> str:
+def _as_file(source: bytes | str, files: contextlib.ExitStack) -> str:
+    """Return the path of a file with the data, which lasts as long as `files` is open."""
     if isinstance(source, str):
         return source
+    return _write_to_memory(source, files) or _write_to_folder(source, files)
+
+
+def _write_to_memory(data: bytes, files: contextlib.ExitStack) -> str | None:
+    """Return None where the system has no files in memory, or does not let this process open one by its path."""
+    if not hasattr(os, "memfd_create"):
+        return None
+    try:
+        handle = os.memfd_create("argosy-tls", os.MFD_CLOEXEC)
+    except OSError:
+        return None
+    files.callback(os.close, handle)
+    with open(handle, "wb", closefd=False) as file:
+        file.write(data)
+    path = f"/proc/self/fd/{handle}"
+    return path if os.access(path, os.R_OK) else None
+
+
+def _write_to_folder(data: bytes, files: contextlib.ExitStack) -> str:
+    path = Path(files.enter_context(tempfile.TemporaryDirectory(prefix="argosy-"))) / "data"
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(source)
+        file.write(data)
     return str(path)
