@@ -7,6 +7,9 @@ Each folder holds a lock file, and its process holds an flock on it. The kernel 
 however that happens, so a sweep that gets it knows that nobody needs the folder. Unlike a process id, this holds across
 containers that share a folder for temporary files. The lock file names the host and its boot: an flock of another host
 need not be seen here.
+
+A folder gets its name when it is locked; before, its name begins with a dot. A process that is killed in that moment
+leaves such a folder, perhaps without a lock, so a sweep removes those that are older than a day.
 """
 
 from __future__ import annotations
@@ -17,15 +20,18 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-OF_RENDERS: Final = ("argosy-tree-", "argosy-run-")
+RENDER_PREFIXES: Final = ("argosy-tree-", "argosy-run-")
 PREFIXES: Final = (
-    *OF_RENDERS, "argosy-nb-", "argosy-notifications-", "argosy-pod-", "argosy-probe-", "argosy-promote-",
+    *RENDER_PREFIXES, "argosy-nb-", "argosy-notifications-", "argosy-pod-", "argosy-probe-", "argosy-promote-",
     "argosy-sandbox-",
 )  # fmt: skip
+UNFINISHED_PREFIXES: Final = tuple(f".{prefix}" for prefix in PREFIXES)
+MAX_UNFINISHED_SECONDS: Final = 24 * 3600.0
 LOCK: Final = ".lock"
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _NOT_SUPPORTED: Final = (errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
@@ -57,14 +63,14 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
 
 def find_scratch_folder(path: Path) -> Path | None:
     """Find the temporary folder of a render that a path lies in."""
-    return next((parent for parent in path.parents if parent.name.startswith(OF_RENDERS)), None)
+    return next((parent for parent in path.parents if parent.name.startswith(RENDER_PREFIXES)), None)
 
 
 def sweep_scratch_folders() -> int:
     """Remove the folders of processes that have ended; return how many there were."""
     removed = 0
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
-        found = [Path(entry.path) for entry in entries if entry.name.startswith(PREFIXES)]
+        found = [Path(entry.path) for entry in entries if entry.name.startswith((*PREFIXES, *UNFINISHED_PREFIXES))]
         for folder in found:
             with contextlib.suppress(OSError):
                 removed += _sweep(folder)
@@ -94,7 +100,11 @@ def _host_and_boot() -> tuple[str, str]:
 
 
 def _is_of_this_host(handle: int) -> bool:
-    """True if the lock names this boot, also in another container, or this host before it booted again."""
+    """True if the lock names this boot, also in another container, or this host before it booted again.
+
+    Hosts are told apart by their names. Two hosts of the same name that share a folder for temporary files, on a file
+    system whose locks are local to each, would remove each other's folders: give them different names, or folders.
+    """
     lines = os.read(handle, _MAX_LOCK_BYTES).decode(errors="replace").splitlines()
     host, boot = _host_and_boot()
     return len(lines) == 2 and (lines[0] == host or (boot != "" and lines[1] == boot))
@@ -104,10 +114,18 @@ def _sweep(folder: Path) -> bool:
     status = folder.lstat()
     if not folder.is_dir() or folder.is_symlink() or status.st_uid != os.geteuid():
         return False
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)  # without one it is not ours to judge
+    is_unfinished = folder.name.startswith(UNFINISHED_PREFIXES)
+    if is_unfinished and time.time() - status.st_mtime < MAX_UNFINISHED_SECONDS:
+        return False
+    try:
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        if is_unfinished:
+            _remove(folder)
+        return is_unfinished  # any other without a lock is not ours to judge
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not _is_of_this_host(handle):
+        if not is_unfinished and not _is_of_this_host(handle):
             return False
         _remove(folder)
         return True

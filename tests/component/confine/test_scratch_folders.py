@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,15 +70,64 @@ def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_kep
         assert not left.exists() and (used / "tree" / "file").read_text() == "content"
 
 
-def test_no_other_module_makes_temporary_folders_that_nobody_sweeps() -> None:
-    """Those below lie in a folder that is swept itself, or last for the time of one call of a library."""
+def test_no_other_module_makes_temporary_folders_or_files_that_nobody_sweeps() -> None:
+    """Those below lie in a folder that is swept itself or is the user's, or are made where there are no files in
+    memory. `app edit` keeps what somebody typed."""
     source = Path(argosy.__file__).parent
-    made = re.compile(r"\b(?:TemporaryDirectory|mkdtemp)\(")
+    made = re.compile(r"\b(?:TemporaryDirectory|mkdtemp|mkstemp|NamedTemporaryFile)\(")
     found = {str(file.relative_to(source)) for file in source.rglob("*.py") if made.search(file.read_text())}
     assert found == {
-        "addons/notebooks/runner/kernels.py", "cluster/tls.py", "confine/scratch_folders.py", "source/git/access.py",
-        "source/signatures.py",
+        "addons/notebooks/runner/kernels.py", "cli/app_patching.py", "cluster/tls.py", "confine/scratch_folders.py",
+        "desk/notebooks/files.py", "source/git/access.py", "source/signatures.py",
     }  # fmt: skip
+
+
+KILLED_BEFORE_RENAME = """
+import os, signal, sys
+from pathlib import Path
+from argosy.confine import scratch_folders
+kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[1] == "lock":
+    scratch_folders._lock = kill
+else:
+    Path.rename = kill
+with scratch_folders.scratch_folder("argosy-tree-"):
+    pass
+"""
+
+
+def age(folder: Path, hours: float) -> None:
+    moment = time.time() - hours * 3600
+    os.utime(folder, (moment, moment))
+
+
+@pytest.mark.parametrize("step", ["lock", "rename"])
+def test_a_folder_of_a_process_that_was_killed_while_it_made_it_is_removed_after_a_day(
+    temporary: Path, step: str
+) -> None:
+    command = [sys.executable, "-c", KILLED_BEFORE_RENAME, step]
+    assert subprocess.run(command, check=False, timeout=HANG_SECONDS).returncode == -signal.SIGKILL
+    (left,) = temporary.iterdir()
+    assert left.name.startswith(".argosy-tree-") and (left / LOCK).exists() == (step == "rename")
+    for hours in (0, 23, -48):
+        age(left, hours)
+        assert sweep_scratch_folders() == 0 and left.is_dir()
+    age(left, 25)
+    assert sweep_scratch_folders() == 1 and list(temporary.iterdir()) == []
+
+
+def test_a_folder_that_is_being_made_is_kept_if_its_lock_is_held_or_it_is_not_ours(temporary: Path) -> None:
+    held, link, other = (temporary / name for name in (".argosy-tree-held", ".argosy-tree-link", ".argosy-other"))
+    held.mkdir()
+    other.mkdir()
+    link.symlink_to(other)
+    with (held / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for folder in (held, other):
+            age(folder, 1000)
+        os.utime(link, (1, 1), follow_symlinks=False)
+        assert sweep_scratch_folders() == 0
+    assert held.is_dir() and other.is_dir() and link.is_symlink()
 
 
 def test_a_folder_without_a_lock_and_one_behind_a_link_are_left_alone(temporary: Path) -> None:
