@@ -67,14 +67,18 @@ class Commits:
             for name in (names.OWN_SETTINGS, KNOWN_HOSTS, AUTHORITIES)
         ]
         trust = Trust(str(hosts.get("ssh_known_hosts") or ""), authorities)
-        return Repositories(self._mirrors(), read_settings(own), read_credentials(secrets.items), trust)
+        return Repositories(self.make_folder(), read_settings(own), read_credentials(secrets.items), trust)
 
-    def _mirrors(self) -> Path:
+    def make_folder(self) -> Path:
+        """Make the folder of the mirrors, unless there is one."""
         if self.folder is not None:
             return self.folder / "mirrors"
         if self._own is None:
-            self._own = self._removal.enter_context(scratch_folder("argosy-notifications-")) / "mirrors"
-            self._own.mkdir()
+            with ExitStack() as undo:
+                folder = undo.enter_context(scratch_folder("argosy-notifications-")) / "mirrors"
+                folder.mkdir()
+                self._removal.push(undo.pop_all())
+            self._own = folder
         return self._own
 
     def close(self) -> None:

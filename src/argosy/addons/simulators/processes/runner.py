@@ -83,11 +83,14 @@ class Running:
     def make_folder(self) -> Path:
         """Make the folder, unless there is one. Programs pass above it, and see no name there."""
         if self.folder is None:
-            scratch = self.removal.enter_context(scratch_folder("argosy-pod-"))
-            self.folder = scratch / "pod"
-            self.folder.mkdir()
-            for folder in (scratch, self.folder):
-                folder.chmod(0o711)
+            with contextlib.ExitStack() as undo:
+                scratch = undo.enter_context(scratch_folder("argosy-pod-"))
+                folder = scratch / "pod"
+                folder.mkdir()
+                for passed in (scratch, folder):
+                    passed.chmod(0o711)
+                self.removal.push(undo.pop_all())
+            self.folder = folder
         return self.folder
 
     def close(self) -> None:
