@@ -31,6 +31,7 @@ READERS = {
     "cli/notebook_running.py": "written down",
     "cli/promote_screen.py": "shown",
     "cluster/auth.py": "the expiry that a credential plugin names",
+    "confine/scratch_folders.py": "compared with the times of files",
     "desk/accounts/codes.py": "the expiry inside a code",
     "desk/applications/changing.py": "written down",
     "desk/applications/desk.py": "the clock that is passed in",

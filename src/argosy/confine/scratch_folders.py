@@ -115,7 +115,7 @@ def _sweep(folder: Path) -> bool:
     if not folder.is_dir() or folder.is_symlink() or status.st_uid != os.geteuid():
         return False
     is_unfinished = folder.name.startswith(UNFINISHED_PREFIXES)
-    if is_unfinished and time.time() - status.st_mtime < MAX_UNFINISHED_SECONDS:
+    if is_unfinished and abs(time.time() - status.st_mtime) < MAX_UNFINISHED_SECONDS:
         return False
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

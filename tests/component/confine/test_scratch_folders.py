@@ -101,18 +101,19 @@ def age(folder: Path, hours: float) -> None:
     os.utime(folder, (moment, moment))
 
 
-@pytest.mark.parametrize("step", ["lock", "rename"])
+@pytest.mark.parametrize(("step", "hours"), [("lock", 25), ("rename", 25), ("lock", -25)])
 def test_a_folder_of_a_process_that_was_killed_while_it_made_it_is_removed_after_a_day(
-    temporary: Path, step: str
+    temporary: Path, step: str, hours: float
 ) -> None:
+    """Also one that was made before the clock was set back."""
     command = [sys.executable, "-c", KILLED_BEFORE_RENAME, step]
     assert subprocess.run(command, check=False, timeout=HANG_SECONDS).returncode == -signal.SIGKILL
     (left,) = temporary.iterdir()
     assert left.name.startswith(".argosy-tree-") and (left / LOCK).exists() == (step == "rename")
-    for hours in (0, 23, -48):
-        age(left, hours)
+    for too_short in (0, 23, -23):
+        age(left, too_short)
         assert sweep_scratch_folders() == 0 and left.is_dir()
-    age(left, 25)
+    age(left, hours)
     assert sweep_scratch_folders() == 1 and list(temporary.iterdir()) == []
 
 
