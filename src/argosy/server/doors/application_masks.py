@@ -25,7 +25,7 @@ from argosy.runtime.cache import Cache
 from argosy.server.asked import Asked
 from argosy.server.doors.echo import sent_texts
 from argosy.server.doors.git_words import GitText, GitWords
-from argosy.server.doors.hiding import MARK, Mask, mask_of
+from argosy.server.doors.hiding import MARK, Mask, find_instance_label, mask_of
 from argosy.server.doors.provenance import INSTALLATION, SecretScope
 from argosy.server.doors.scope_cache import ScopeCache
 from argosy.server.doors.secret_values import in_address
@@ -138,11 +138,13 @@ class ApplicationMasks:
         own = application["metadata"]
         place, name = str(own.get("namespace") or ""), str(own.get("name") or "")
         instance = name if place == self._control else f"{place}_{name}"
+        label_keys = {INSTANCE, find_instance_label(self._cache, self._control)}
         for kind in self._cache.kinds():
             for manifest in self._cache.list(kind, namespace=namespace):
                 metadata = mapping(manifest.get("metadata"))
                 tracked = str(mapping(metadata.get("annotations")).get(TRACKING_ID) or "")
-                if tracked.startswith(f"{instance}:") or mapping(metadata.get("labels")).get(INSTANCE) == instance:
+                labels = mapping(metadata.get("labels"))
+                if tracked.startswith(f"{instance}:") or any(labels.get(key) == instance for key in label_keys):
                     return True
         return False
 

@@ -248,16 +248,18 @@ class Looks(Protocol):
     def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
 
 
+def find_instance_label(cache: Cache, control: str) -> str:
+    """Return the key of the label that names the Application of an object, by the settings as they are now."""
+    settings = mapping(mapping(cache.get(ResourceKey("", "ConfigMap", control, "argocd-cm"))).get("data"))
+    return read_tracking({name: str(text) for name, text in settings.items()}, control).label
+
+
 def mask_of(lookout: Looks, control: str = "") -> Mask:
     """By the Secrets that the lookout sees. Names of objects are public in their namespace: a host that a Secret names
     is a Service, too."""
     cache, projects = lookout.cache, dict[ResourceKey, str]()
 
-    def find_label() -> str:
-        settings = mapping(mapping(cache.get(ResourceKey("", "ConfigMap", control, "argocd-cm"))).get("data"))
-        return read_tracking({name: str(text) for name, text in settings.items()}, control).label
-
-    public = Public(control=control, find_label=find_label)
+    public = Public(control=control, find_label=lambda: find_instance_label(cache, control))
 
     def origin(key: ResourceKey) -> SecretOrigin | None:
         project = projects.get(key)

@@ -214,3 +214,22 @@ def test_kinds_of_definitions_unmask_nothing_whatever_their_group(group: str, na
     metadata = {"name": "x", "namespace": namespace}
     guess = {"apiVersion": f"{group}/v1", "kind": VALUE, "metadata": metadata}
     assert told(project(), app(), secret(), guess) == HIDDEN
+
+
+def tracked(label: str, instance: str = "shop") -> dict[str, Any]:
+    metadata = {"name": "s", "namespace": "old", "labels": {label: instance}}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        ([tracked(INSTANCE_LABEL)], HIDDEN), ([tracked(LABEL), settings(LABEL)], HIDDEN),
+        ([tracked(LABEL)], TOLD), ([tracked(LABEL, "other"), settings(LABEL)], TOLD),
+    ],
+    ids=["usual label", "label of the settings", "any other label", "of another Application"],
+)  # fmt: skip
+def test_a_namespace_that_the_project_no_longer_permits_stays_masked_while_objects_live_there(
+    objects: list[dict[str, Any]], expected: str
+) -> None:
+    assert told(project(), app(namespace="old"), secret("old"), *objects) == expected
