@@ -24,7 +24,7 @@ from argosy.pipeline.rendering import Renders, digest_source
 from argosy.render import BuildSettings
 from argosy.report.wire import mapping, mappings
 from argosy.server.doors.masking import without_secrets
-from argosy.server.doors.provenance import PUBLIC_SOURCE_FIELDS, is_guessable
+from argosy.server.doors.provenance import PUBLIC_SOURCE_FIELDS, is_guessable_value
 from argosy.server.doors.secret_values import in_address
 
 MAX_APPLICATIONS: Final = 1_000  # whose words are remembered
@@ -104,7 +104,7 @@ class GitText:
     def _look_up(self, word: str) -> bool:
         files, charts = self._join()
         # a chart can generate a random password: that does not stand in Git, and nobody can guess it
-        if word not in files and not (word in charts and is_guessable(word.encode("utf-8", "replace"))):
+        if word not in files and not (word in charts and is_guessable_value(word)):
             return False
         return not self._is_inline(word)
 

@@ -184,7 +184,8 @@ def _may_deliver(project: Project, destination: Destination) -> bool:
 
 
 def is_guessable(form: bytes) -> bool:
-    """True if a value is so short, or of so few characters, that somebody could find it by trying."""
+    """True if a form, or a part of a value, is so short or plain that somebody could find it by trying. Of a whole
+    value use `is_guessable_value`: a part of a random one may be base64 of a text by chance."""
     text = form.decode("utf-8", "replace")
     spellings = [text, unquote(text), unescape(text)]
     for decode in (bytes.fromhex, base64.b64decode, base64.urlsafe_b64decode):
@@ -195,10 +196,10 @@ def is_guessable(form: bytes) -> bool:
 
 def find_guessable_forms(secret: Manifest) -> GuessableForms:
     """Return all forms of those values of a Secret that can be guessed. The whole value decides about each form."""
-    return GuessableForms(form for text in values(secret).short if _is_guessable_value(text) for form in forms(text))
+    return GuessableForms(form for text in values(secret).short if is_guessable_value(text) for form in forms(text))
 
 
-def _is_guessable_value(value: str) -> bool:
+def is_guessable_value(value: str) -> bool:
     """True if a whole value, or the text that it encodes as a whole, is short or plain."""
     decoded = [data.decode("utf-8", "replace").strip() for data in _decode(value)]
     printable = [text for text in decoded if text.isprintable() and "\ufffd" not in text]

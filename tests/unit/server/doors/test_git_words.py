@@ -278,6 +278,11 @@ def test_words_count_as_far_as_the_tool_takes_them_from_git(
     assert (VALUE in text, RANDOM in text) == (guessable, random)
 
 
+@pytest.mark.parametrize("password", ["GlIPOF5vWThLbE5nyO18", "U71A24PkuLnOpEsrLPHG"])
+def test_a_random_password_of_a_chart_counts_as_random_also_if_a_part_of_it_is_base64_of_a_text(password: str) -> None:
+    assert password not in git_words.GitText((rendered("Helm", password, "chart/Chart.yaml"),), "")
+
+
 @pytest.mark.parametrize("place", ["$values", "https://git.example.com/bases@main"])
 def test_a_source_that_reads_files_of_another_repository_has_no_words(place: str) -> None:
     """The writers of value files or of a remote base may be others than those of the source."""
