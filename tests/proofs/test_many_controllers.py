@@ -29,7 +29,7 @@ from support.sharded_controllers import APPS, LEASES, Change, Controller, Proxy,
 APPLICATIONS, KILLS, NAPS = 1000, 50, 4
 TROUBLE = 0.02  # of all requests
 AT_WORK = 20  # applications that are asked to sync before each kill
-MOST_OF_A_KILL = 0.5  # of the median after kills that the median after stops may be
+MOST_OF_A_KILL = 0.5  # of the time after kills that the time after stops may be, where the machine was least busy
 
 
 class Handover:
@@ -112,10 +112,15 @@ def check_changes(work: SharedWork) -> float:
     return oldest
 
 
+def _find_quartile(seconds: list[float]) -> float:
+    return sorted(seconds)[len(seconds) // 4]
+
+
 def check_handovers(stopped: list[float], killed: list[float]) -> None:
     """Nobody waits until the Lease of a controller that was stopped runs out: seconds until its last application was
-    another's, compared with those of killed controllers in the same run."""
-    share = statistics.median(stopped) / statistics.median(killed)
+    another's, compared with those of killed controllers in the same run. Other work on the machine delays both alike,
+    and soon by more than a Lease lasts: the fastest quarter of each shows whether anybody waited for a Lease."""
+    share = _find_quartile(stopped) / _find_quartile(killed)
     assert share < MOST_OF_A_KILL, f"a stop takes {share:.0%} of the time that a kill takes"
 
 
@@ -230,6 +235,6 @@ def test_the_proof_notices_what_no_controller_may_do(tmp_path: Path, wrong: list
 
 @pytest.mark.tier("test", "prove")
 def test_the_proof_notices_a_stop_that_leaves_its_lease_behind() -> None:
-    check_handovers(stopped=[1.1, 1.9, 12.0], killed=[9.2, 10.6, 11.7])
+    check_handovers(stopped=[1.1, 1.9, 12.0, 13.0], killed=[9.2, 10.6, 11.7, 21.0])
     with pytest.raises(AssertionError, match="a stop takes 93% of the time that a kill takes"):
-        check_handovers(stopped=[8.9, 9.9, 10.2], killed=[9.2, 10.6, 11.7])
+        check_handovers(stopped=[8.9, 9.9, 10.2, 11.0], killed=[9.2, 10.6, 11.7, 21.0])
