@@ -11,12 +11,13 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "argosy"
 WALL_CLOCK = {
     ("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"),
-    ("date", "today"),
+    ("date", "today"), ("time", "gmtime"), ("time", "localtime"), ("time", "ctime"), ("time", "strftime"),
 }  # fmt: skip
 # Which modules read it, and what for.
 READERS = {
     "addons/notebooks/runner/artefacts.py": "compared with the times of files",
     "addons/notebooks/runner/results.py": "written down",
+    "addons/simulators/answering/server.py": "written down",
     "addons/simulators/answering/speaking.py": "written down",
     "addons/simulators/serving/answerers.py": "written down",
     "apiserver/metadata.py": "the clock that is passed in",
@@ -52,13 +53,24 @@ READERS = {
 
 def reads_of_wall_clock(text: str) -> Iterator[int]:
     """Yield the lines that name a function which reads the time of day."""
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    aliases = list_aliases(tree)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
-            owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
+            owner = aliases.get(node.value.id, node.value.id) if isinstance(node.value, ast.Name) else node.value.attr
             if (owner, node.attr) in WALL_CLOCK:
                 yield node.lineno
-        elif isinstance(node, ast.ImportFrom) and node.module == "time" and any(n.name == "time" for n in node.names):
-            yield node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module == "time":
+            yield from (node.lineno for alias in node.names if ("time", alias.name) in WALL_CLOCK)
+
+
+def list_aliases(tree: ast.AST) -> dict[str, str]:
+    """What modules and classes of time are called in a file → their own names."""
+    aliases = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            aliases |= {alias.asname: alias.name for alias in node.names if alias.asname}
+    return aliases
 
 
 def test_only_modules_that_need_a_date_read_the_time_of_day() -> None:
@@ -69,9 +81,20 @@ def test_only_modules_that_need_a_date_read_the_time_of_day() -> None:
     assert READERS.keys() - readers == set(), "these do not read it any more"
 
 
-@pytest.mark.parametrize(
-    "text", ["until = time.time() + 5", "x = datetime.datetime.now(UTC)", "from time import time", "n=datetime.utcnow"]
-)
+READS = [
+    "until = time.time() + 5",
+    "x = datetime.datetime.now(UTC)",
+    "from time import time",
+    "from time import time_ns",
+    "n=datetime.utcnow",
+    "import time as t; t.time()",
+    "from datetime import datetime as dt; dt.now(UTC)",
+    "year = time.localtime().tm_year",
+    "stamp = time.strftime('%Y')",
+]
+
+
+@pytest.mark.parametrize("text", READS)
 def test_a_read_of_the_time_of_day_is_found(text: str) -> None:
     assert list(reads_of_wall_clock(text)) == [1]
     assert list(reads_of_wall_clock("until = time.monotonic() + clock.now()")) == []

@@ -74,6 +74,7 @@ class LyingCluster:
         self.lie, self._upstream, self._token = lie, upstream, token
         self._talks: set[asyncio.Task[None]] = set()
         self.requests: list[Request] = []
+        self.lies_told = 0
         self.address = ""
         self._session: aiohttp.ClientSession | None = None
 
@@ -125,6 +126,7 @@ class LyingCluster:
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> bool:
         """True if the connection can be used again."""
         reply = self.lie(request)
+        self.lies_told += reply is not None
         if reply is None:
             reply = self._forwarded(request) if self._upstream else _honest(request)
         if isinstance(reply, bytes):

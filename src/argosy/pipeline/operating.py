@@ -104,7 +104,7 @@ class Operator:
     ) -> Step:
         """One call of the engine."""
         state = replace(state, message=state.message.partition(WAITING)[0])
-        if state.progress is Progress.RUNNING and self._is_over_time(app, state, rules.sync.timeout):
+        if state.progress is Progress.RUNNING and self._has_timed_out_since_clock_jump(app, state, rules.sync.timeout):
             return Step(replace(state, progress=Progress.TERMINATING, message=TOO_LATE), 0.0)
         is_late = is_too_late(state, rules.sync, self.now())
         if is_resting(state) and not is_late:
@@ -121,7 +121,7 @@ class Operator:
         except UserError as error:
             return self._ended(state, replace(state, progress=Progress.ERROR, message=str(error)))
 
-    def _is_over_time(self, app: Application, state: OperationState, timeout: float) -> bool:
+    def _has_timed_out_since_clock_jump(self, app: Application, state: OperationState, timeout: float) -> bool:
         """Whether a sync whose start lies ahead has had its time since the clock was set back."""
         if not timeout or not state.started or datetime.fromisoformat(state.started) <= self.now() + CLOCK_SKEW:
             self._starts_ahead.pop(app.key, None)

@@ -301,7 +301,7 @@ def age(since: str, now: datetime) -> str:
 def go_time(text: str) -> str:
     """argo: `2026-01-02 03:04:05 +0000 UTC`."""
     try:
-        time = datetime.fromisoformat(text).astimezone(UTC)
+        parsed = datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
         return text
-    return time.strftime("%Y-%m-%d %H:%M:%S +0000 UTC")
+    return parsed.strftime("%Y-%m-%d %H:%M:%S +0000 UTC")

@@ -82,7 +82,7 @@ class Life:
             if outcome.passed:
                 claims = [each for each in self._mounts if each.is_claim and not each.read_only]
                 places = [(str(each.source), each.name) for each in claims]
-                found = await asyncio.to_thread(artefacts.of, places, start.earliest())
+                found = await asyncio.to_thread(artefacts.of, places, start.earliest_file_time())
                 outcome = Outcome(True, outcome.message, results=outcome.results, artefacts=found)
         except UserError as error:
             outcome = refused(error)

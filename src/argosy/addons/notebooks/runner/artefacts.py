@@ -25,7 +25,7 @@ class RunStart:
         self._wall, self._monotonic = wall, monotonic
         self._began, self._began_monotonic = wall(), monotonic()
 
-    def earliest(self) -> float:
+    def earliest_file_time(self) -> float:
         """The time of day at the start. If the clock was set back since, what it would have shown then: else files that
         were written after that would count as old."""
         return min(self._began, self._wall() - (self._monotonic() - self._began_monotonic))

@@ -49,7 +49,8 @@ def main(arguments: list[str]) -> int:
     code = _run(order, report, cleaner)
     results = _results(order)
     if code == 0 and results is not None:
-        results["artefacts"] = artefacts.of([(each, each) for each in errand.get("claims") or ()], start.earliest())
+        claims = [(claim, claim) for claim in errand.get("claims") or ()]
+        results["artefacts"] = artefacts.of(claims, start.earliest_file_time())
     found = results or _refused("the runner left no results; see the Pod's log", EXECUTION)
     return _end(cleaner.results(found), report)
 
