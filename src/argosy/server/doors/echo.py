@@ -156,29 +156,46 @@ def sent_texts(asked: Asked) -> list[str]:
     return list(dict.fromkeys(spelling for text in texts for spelling in _decoded(text).decode().split("\n")))
 
 
-def conceal_fields(page: bytes, form: Query | None) -> tuple[bytes, Echo]:
-    """Return a page with stand-ins for the form fields that it shows again, each in the input of the same name."""
-    stand_ins: list[StandIn] = []
+class ShownFields:
+    """Form fields of a page, by the token that stands for each. Each comes back as the page has it: escaped."""
 
-    def show(name: bytes, value: bytes) -> bytes | None:
+    def __init__(self) -> None:
+        self._prefix = secrets.token_hex(16).encode()
+        self._values: list[bytes] = []
+
+    def add(self, value: bytes) -> bytes:
+        """Return the token for the bytes of a field."""
+        self._values.append(value)
+        return b"%s%08d" % (self._prefix, len(self._values) - 1)
+
+    def restore(self, page: bytes) -> bytes:
+        if not self._values:
+            return page
+        return re.sub(self._prefix + rb"([0-9]{8})", lambda match: self._values[int(match[1])], page)
+
+
+def conceal_fields(page: bytes, form: Query | None) -> tuple[bytes, ShownFields]:
+    """Return a page with tokens for the form fields that it shows again, each in the input of the same name."""
+    fields = ShownFields()
+
+    def is_sent(name: bytes, value: bytes) -> bool:
         key, text = html.unescape(name.decode()), html.unescape(value.decode("utf-8", "replace"))
-        if not form or len(text) < SHORTEST_PART or text.strip() not in map(str.strip, form.all(key)):
-            return None
-        stand_ins.append(StandIn(secrets.token_hex(16), text))
-        return stand_ins[-1].text.encode()
+        return form is not None and len(text) >= SHORTEST_PART and text.strip() in map(str.strip, form.all(key))
 
     def change_input(match: re.Match[bytes]) -> bytes:
         name, value = INPUT_NAME.search(match[0]), INPUT_VALUE.search(match[0])
-        made = show(name[1], value[1]) if name and value else None
-        return match[0] if made is None or value is None else match[0].replace(value[0], b' value="%s"' % made)
+        if not name or not value or not is_sent(name[1], value[1]):
+            return match[0]
+        return match[0].replace(value[0], b' value="%s"' % fields.add(value[1]))
 
     def change_area(match: re.Match[bytes]) -> bytes:
         name = INPUT_NAME.search(match[1])
-        made = show(name[1], match[2]) if name else None
-        return match[0] if made is None else match[1] + made + match[3]
+        if not name or not is_sent(name[1], match[2]):
+            return match[0]
+        return match[1] + fields.add(match[2]) + match[3]
 
-    made = TEXT_AREA.sub(change_area, INPUT.sub(change_input, page)) if form else page
-    return made, Echo(tuple(stand_ins))
+    concealed = TEXT_AREA.sub(change_area, INPUT.sub(change_input, page)) if form else page
+    return concealed, fields
 
 
 def restore_written(masked: bytes, answer: bytes, sent: Any) -> bytes:

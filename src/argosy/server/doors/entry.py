@@ -37,7 +37,7 @@ from argosy.server.doors import (
     streams,
 )
 from argosy.server.doors.application_masks import build_masks
-from argosy.server.doors.echo import NO_ECHO, Echo, conceal, conceal_fields, restore_written
+from argosy.server.doors.echo import NO_ECHO, Echo, ShownFields, conceal, conceal_fields, restore_written
 from argosy.server.doors.frame import frame_values
 from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
 from argosy.server.doors.masking import masked_json, sensitive, without_secrets
@@ -306,14 +306,14 @@ class _Visit:
 
     def _out(self, data: bytes, media: str, *, is_fixed: bool) -> tuple[bytes, bool]:
         if self.is_answered and not is_fixed:  # what ships with the page holds no secret
-            fields = NO_ECHO
+            fields = ShownFields()
             if media == HTML and self.asked and "form" in self.asked.kept:
                 data, fields = conceal_fields(data, self.asked.kept["form"])
             words = list_words(data)
             masked = self._mask.hide_as(data, media, words)
             if self.route and self.asked and marks.stores_document(self.route) and media == JSON:
                 masked = restore_written(masked, data, self.asked.kept.get("document"))
-            data = (self._echo + fields).restore(masked, words if masked is data else None)
+            data = fields.restore(self._echo.restore(masked, words if masked is data else None))
         return packing.packed(data, media, self.headers.get("accept-encoding", ""))
 
     async def _serialised(self, answer: Answer) -> tuple[bytes, str]:
