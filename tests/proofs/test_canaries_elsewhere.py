@@ -243,7 +243,7 @@ OF_STREAM = f"/live?at=/apps/{CONTROL}/{APP}/operation"
         ("hiding.Mask.hide_html", lambda self, data: data, OF_PAGE, {"quotes", "env", "repository address"}),
         ("hiding.Mask.hide_again", lambda self, chunk: chunk, OF_STREAM, {"quotes", "env", "repository address"}),
         ("secret_values._inside", lambda text: (), OF_API, {"ini", "yaml file", "json file", "joined"}),
-        ("secret_forms._escaped", lambda value: [value], OF_PAGE, {"quotes", "tags"}),
+        ("secret_forms._escaped", lambda value: {value: "plain"}, OF_PAGE, {"quotes", "tags"}),
         ("hiding.in_address", lambda text: [], "/api/v1/applications/addressed", {"application address"}),
     ],
 )

@@ -39,6 +39,8 @@ MAX_DECOY: Final = 256  # characters; nobody guesses a longer value
 PIECES: Final = tuple(  # of a text: what has one form and one spelling, or at least one spelling
     re.compile(rf"{characters}{{{MIN_DECOY},{MAX_DECOY}}}") for characters in (r"[\w.~-]", "[^%+]")
 )
+ENCODING_SIGNS: Final = "%+ "  # of percent-encoding
+ENCODED_BYTE: Final = re.compile(r"(%(?:25)*)[0-9A-Fa-f]{2}")
 ABSENT: Final = "\x00"  # a character that no request has
 CLASSES: Final = ("0123456789", "abcdef", "ABCDEF", string.ascii_lowercase[6:], string.ascii_uppercase[6:])
 NEVER_SENT: Final = ("status", "operation")  # fields of an answer that a write does not set
@@ -261,14 +263,20 @@ def _character(character: str) -> str:
 
 
 def _respelled(spelling: str, known: StandIn) -> str:
-    """The stand-in, each of its characters encoded as the one that was sent. What is not ASCII is the same in both."""
+    """The stand-in, each of its characters encoded as the one that was sent."""
     made, place = "", 0
     for sent, instead in zip(known.sent, known.text):
         match = re.compile(_character(sent)).match(spelling, place)
         part = match[0] if match else sent
         place += len(part)
-        is_encoded = len(part) > 1
-        made += part if sent == instead else f"{part[:-2]}{ord(instead):02x}" if is_encoded else instead
+        if sent == instead:
+            made += part
+        elif len(part) == 1:
+            made += instead
+        else:
+            first_byte = ENCODED_BYTE.match(part)
+            prefix = first_byte[1] if first_byte else "%"
+            made += "".join(f"{prefix}{byte:02x}" for byte in instead.encode("utf-8", "replace"))
     return made
 
 
@@ -282,16 +290,36 @@ def _levels(made: str, sent: str) -> Iterator[StandIn]:
 
 
 def _different(sent: str, find: Find, everything: str, even: int) -> StandIn:
-    """Another text of the same length and the same classes of characters, which is no secret and was not sent."""
-    others = OTHERS if any(character in OTHERS for character in sent) else OTHER_SIGNS
+    """Another text of the same length and the same forms, which is no secret and was not sent.
+
+    Characters are replaced by others of their class. Where a text has no such characters, they change places.
+    """
+    others = next((table for table in (OTHERS, OTHER_SIGNS) if not table.keys().isdisjoint(sent)), {})
     padding = ABSENT * (even - len(sent))  # the work does not tell the length
-    for _ in range(MAX_TRIES):
-        padded = sent + padding
-        choices = zip(padded, secrets.token_bytes(len(padded)))
-        made = "".join(_pick(others.get(character, character), number) for character, number in choices)[: len(sent)]
-        if made != sent and made.lower() not in everything and not find(made.encode("utf-8", "replace")):
-            return StandIn(made, sent)
-    return StandIn("".join(secrets.choice(string.ascii_lowercase) for _ in sent), sent)
+    text = sent
+    for number in range(2 * MAX_TRIES):
+        numbers = secrets.token_bytes(len(sent) + len(padding))
+        if others and number < MAX_TRIES:
+            choices = zip(sent + padding, numbers)
+            text = "".join(_pick(others.get(character, character), number) for character, number in choices)
+            text = text[: len(sent)]
+        else:
+            text = _shuffle(sent, numbers)
+        if text != sent and text.lower() not in everything and not find(text.encode("utf-8", "replace")):
+            break
+    return StandIn(text, sent)
+
+
+def _shuffle(text: str, numbers: bytes) -> str:
+    """Return the text with its characters in an order by the numbers. Those of encodings stay where they are, unless
+    nothing would change then."""
+    moved = [place for place, character in enumerate(text) if character not in ENCODING_SIGNS]
+    if len({text[place] for place in moved}) < 2:
+        moved = list(range(len(text)))
+    characters = list(text)
+    for place, other in zip(moved, sorted(moved, key=numbers.__getitem__)):
+        characters[place] = text[other]
+    return "".join(characters)
 
 
 def _pick(characters: str, number: int) -> str:

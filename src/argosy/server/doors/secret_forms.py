@@ -10,6 +10,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 from urllib.parse import quote, quote_plus
 
@@ -21,45 +22,56 @@ MOST: Final = 60  # forms of one text
 _ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
 _ALIEN: Final = re.compile(r"[^\x00-\x7f]")
 _GO: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
 def forms(value: str) -> Iterator[bytes]:
+    yield from (form for _, form in list_forms(value))
+
+
+def list_forms(value: str) -> Iterator[tuple[str, bytes]]:
+    """Return each form with the name of its encoding. Texts whose characters are escaped alike have the same names."""
     raw = value.encode("utf-8", "replace")
-    yield from (told for each in _escaped(raw.decode()) if len(told := each.encode()) >= LEAST)
-    yield raw.hex().encode()
-    yield raw.hex().upper().encode()
-    for told in _encoded(raw):
-        yield told
-        if b"+" in told or b"/" in told:
-            yield told.translate(bytes.maketrans(b"+/", b"-_"))
+    yield from ((name, form) for text, name in _escaped(raw.decode()).items() if len(form := text.encode()) >= LEAST)
+    yield "hex", raw.hex().encode()
+    yield "HEX", raw.hex().upper().encode()
+    for name, encoded in _encoded(raw):
+        yield name, encoded
+        yield f"{name} url", encoded.translate(_URL_SAFE)
 
 
-def _escaped(value: str) -> list[str]:
-    """A value of letters and digits has one form; each sign that is escaped somewhere makes more."""
-    found = dict.fromkeys([value])
-    newest = [value, value.replace("'", "''")]
+def _escaped(value: str) -> dict[str, str]:
+    """Return the escaped forms of a value, each with its name. A value of letters and digits has one form; each sign
+    that is escaped somewhere makes more."""
+    names = {value: "plain"}
+    newest = dict(names)
+    newest.setdefault(value.replace("'", "''"), "doubled")
     for depth in range(DEEP):
-        made = [told for each in newest for told in _once(each, is_plain=depth == 0)]
-        newest = [each for each in dict.fromkeys(made) if each not in found]
-        found.update(dict.fromkeys(newest))
-        if not newest or len(found) > MOST:
+        escaped: dict[str, str] = {}
+        for text, name in newest.items():
+            for encoder, form in _once(text, is_plain=depth == 0):
+                if form not in names:
+                    escaped.setdefault(form, f"{name} {encoder}")
+        newest = escaped
+        names |= newest
+        if not newest or len(names) > MOST:
             break
-    return list(found)[:MOST]
+    return dict(islice(names.items(), MOST))
 
 
-def _once(text: str, *, is_plain: bool) -> Iterator[str]:
-    yield text
+def _once(text: str, *, is_plain: bool) -> Iterator[tuple[str, str]]:
+    yield "", text
     inner = orjson.dumps(text).decode()[1:-1]
-    yield inner
-    yield html.escape(text)
+    yield "json", inner
+    yield "html", html.escape(text)
     if is_plain:
-        yield inner.translate(_GO)  # as programs in Go write it
-        yield json.dumps(text)[1:-1]  # with nothing but ASCII
-        yield _ASTRAL.sub(_yaml, inner)  # as YAML in quotes, which keeps most letters, or none but ASCII
-        yield _ALIEN.sub(_yaml, inner)
-        yield quote(text, safe="")
-        yield quote(text)
-        yield quote_plus(text)
+        yield "go", inner.translate(_GO)  # as programs in Go write it
+        yield "ascii", json.dumps(text)[1:-1]  # with nothing but ASCII
+        yield "yaml", _ASTRAL.sub(_yaml, inner)  # as YAML in quotes, which keeps most letters, or none but ASCII
+        yield "ascii yaml", _ALIEN.sub(_yaml, inner)
+        yield "segment", quote(text, safe="")
+        yield "path", quote(text)
+        yield "query", quote_plus(text)
 
 
 def _yaml(match: re.Match[str]) -> str:
@@ -67,11 +79,11 @@ def _yaml(match: re.Match[str]) -> str:
     return f"\\x{number:02X}" if number < 0x100 else f"\\u{number:04X}" if number < 0x10000 else f"\\U{number:08X}"
 
 
-def _encoded(raw: bytes) -> Iterator[bytes]:
+def _encoded(raw: bytes) -> Iterator[tuple[str, bytes]]:
     """As base64, at whichever place of a longer text it begins; only what does not depend on what is around it."""
-    yield base64.b64encode(raw)
-    yield base64.b64encode(raw + b"\n")
+    yield "base64", base64.b64encode(raw)
+    yield "base64 line", base64.b64encode(raw + b"\n")
     for skipped in range(3):
         whole = raw[skipped : skipped + (len(raw) - skipped) // 3 * 3]
         if len(whole) >= LEAST - 1:
-            yield base64.b64encode(whole)
+            yield f"base64 from {skipped}", base64.b64encode(whole)

@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from argosy.server.doors.secret_forms import forms
+from argosy.server.doors.secret_forms import list_forms
 from argosy.server.doors.words import WORD, list_first_words, may_have
 
 SHORTEST_PART: Final = 7  # characters: of a commit, pages show as many
@@ -55,9 +55,10 @@ class Substitutions:
         if can_be_cut:
             self._find_texts(text).cuts.setdefault(text, pair)
             self._search(shortest)
-        for given, sent in zip(forms(pair.text), forms(pair.sent)):
-            if len(given) >= ANCHOR:
-                self._find_texts(given).forms.setdefault(given, sent)
+        sent_forms = dict(list_forms(pair.sent))
+        for name, given in list_forms(pair.text):
+            if len(given) >= ANCHOR and name in sent_forms:
+                self._find_texts(given).forms.setdefault(given, sent_forms[name])
                 self._search(shortest if can_be_cut and given.startswith(shortest) else given)
 
     def _find_texts(self, text: bytes) -> _TextsOfAnchor:
@@ -66,7 +67,7 @@ class Substitutions:
     def _pad(self, even: str) -> None:
         """Do the work of the forms that the text has, and that the pairs have not."""
         count, data = sum(len(texts.forms) for texts in self._texts.values()), even.encode("utf-8", "replace")
-        for _ in range(count, len(set(forms(even)))):
+        for _ in range(count, len({form for _, form in list_forms(even)})):
             quote(html.escape(even))
             list_first_words(data)
 

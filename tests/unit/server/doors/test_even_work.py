@@ -36,7 +36,7 @@ STEPS = (
     (echo, "_spelled"),
     (echo, "_respelled"),
     (echo, "_conceal"),
-    (substitutions, "forms"),
+    (substitutions, "list_forms"),
 )
 
 
