@@ -122,10 +122,29 @@ def test_an_answer_is_searched_as_often_for_a_guess_of_any_length(length: int, l
     assert 0 < right == wrong <= 3
 
 
-@pytest.mark.parametrize("known", [0, 4, 8])
-def test_an_answer_is_searched_as_often_for_a_wrong_guess_with_a_right_beginning(known: int) -> None:
+LEADS = pytest.mark.parametrize("lead", ["", "x", "xy", "xyz"])  # the guess stands at any place of a word
+
+
+def count_scans_of_parts(known: int, lead: str) -> tuple[int, list[int]]:
+    """Return how often an answer is searched for a wrong guess, and for those whose first or last bytes are right."""
     value, wrong = "1b3d5f7h9j2l4n6p8r0t", "q0w1e2r4t5y6u8i9o1z3"
-    assert count_scans(f"{value[:known]}{wrong[known:]}", value) == count_scans(wrong, value)
+    rest = len(value) - known
+    guesses = (f"{value[:known]}{wrong[known:]}", f"{wrong[:rest]}{value[rest:]}")
+    return count_scans(wrong, value, lead), [count_scans(guess, value, lead) for guess in guesses]
+
+
+@LEADS
+@pytest.mark.parametrize("known", [0, 4, 8, 12, 16])
+def test_an_answer_is_searched_as_often_for_a_wrong_guess_with_a_right_part(known: int, lead: str) -> None:
+    wrong, partly_right = count_scans_of_parts(known, lead)
+    assert partly_right == [wrong, wrong]
+
+
+@LEADS
+@pytest.mark.parametrize("known", [17, 18, 19])
+def test_a_guess_right_but_for_three_bytes_at_an_end_costs_one_more_pass_at_most(known: int, lead: str) -> None:
+    wrong, partly_right = count_scans_of_parts(known, lead)
+    assert set(partly_right) <= {wrong, wrong + 1}
 
 
 def test_a_decoy_changes_no_answer() -> None:
