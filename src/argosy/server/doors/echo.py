@@ -28,16 +28,17 @@ from urllib.parse import unquote, unquote_plus
 import orjson
 
 from argosy.server.asked import Asked, Query
-from argosy.server.doors.substitutions import SHORTEST_PART, StandIn, Substitutions
+from argosy.server.doors.substitutions import MIN_CUT_CHARACTERS, StandIn, Substitutions
 from argosy.server.doors.words import list_words
 
 MAX_ENCODINGS: Final = 3  # of percent-encoding: an address within an address
 MAX_TRIES: Final = 50  # to find a stand-in that is no secret itself
 MAX_STAND_INS: Final = 1_000  # in one text
-MIN_DECOY: Final = 8  # characters; no secret value is shorter
-MAX_DECOY: Final = 256  # characters; nobody guesses a longer value
+MIN_DECOY_CHARACTERS: Final = 8  # no secret value is shorter
+MAX_DECOY_CHARACTERS: Final = 256  # nobody guesses a longer value
 PIECES: Final = tuple(  # of a text: what has one form and one spelling, or at least one spelling
-    re.compile(rf"{characters}{{{MIN_DECOY},{MAX_DECOY}}}") for characters in (r"[\w.~-]", "[^%+]")
+    re.compile(rf"{characters}{{{MIN_DECOY_CHARACTERS},{MAX_DECOY_CHARACTERS}}}")
+    for characters in (r"[\w.~-]", "[^%+]")
 )
 ENCODING_SIGNS: Final = "%+ "  # of percent-encoding
 ENCODED_BYTE: Final = re.compile(r"(%(?:25)*)[0-9A-Fa-f]{2}")
@@ -57,14 +58,16 @@ Find = Callable[[bytes], list[bytes]]
 class Echo:
     """Stand-ins of one request. Most have none, or those of a decoy: they change nothing, with as much work."""
 
-    def __init__(self, stand_ins: tuple[StandIn, ...] = (), decoys: tuple[StandIn, ...] = (), even: str = "") -> None:
-        """`even`: the longest text that was sent."""
-        self._stand_ins, self._decoys, self._even = stand_ins, decoys, even
+    def __init__(
+        self, stand_ins: tuple[StandIn, ...] = (), decoys: tuple[StandIn, ...] = (), padding_text: str = ""
+    ) -> None:
+        """`padding_text`: the longest text that was sent."""
+        self._stand_ins, self._decoys, self._padding_text = stand_ins, decoys, padding_text
         everything = stand_ins + decoys
         # An answer to a right guess has the stand-in where an answer to a wrong one has what was sent. Both texts are
         # looked for in both answers; what was sent is replaced by itself.
-        self._given = Substitutions(everything, even)
-        self._sent = Substitutions((StandIn(sent, sent) for _, sent in everything), even)
+        self._given = Substitutions(everything, padding_text)
+        self._sent = Substitutions((StandIn(sent, sent) for _, sent in everything), padding_text)
 
     @property
     def is_decoy(self) -> bool:
@@ -73,7 +76,9 @@ class Echo:
     def __add__(self, other: Echo) -> Echo:
         if not other._stand_ins and not other._decoys:
             return self
-        return Echo(self._stand_ins + other._stand_ins, self._decoys + other._decoys, self._even or other._even)
+        return Echo(
+            self._stand_ins + other._stand_ins, self._decoys + other._decoys, self._padding_text or other._padding_text
+        )
 
     def __bool__(self) -> bool:
         return bool(self._stand_ins)
@@ -96,27 +101,30 @@ def conceal(asked: Asked, find: Find) -> tuple[Asked, Echo]:
     given = [*asked.query, *(text for name in asked.query for text in asked.query.all(name)), *asked.values.values()]
     everything = _decoded("\n".join([asked.path, *given]))
     longest = max(given, key=len, default="")
-    even = min(len(longest), MAX_DECOY)
+    padding_length = min(len(longest), MAX_DECOY_CHARACTERS)
     if find(everything):
-        concealed, stand_ins = _conceal(asked, find, everything.decode().lower(), even)
-        return concealed, Echo(stand_ins, even=longest[:MAX_DECOY])
-    if len(longest) < MIN_DECOY:
+        concealed, stand_ins = _conceal(asked, find, everything.decode().lower(), padding_length)
+        return concealed, Echo(stand_ins, padding_text=longest[:MAX_DECOY_CHARACTERS])
+    if len(longest) < MIN_DECOY_CHARACTERS:
         return asked, NO_ECHO
     decoy = _decoy(longest)
     _, stand_ins = _conceal(
-        asked, lambda data: find(data) or ([decoy] if decoy in data else []), everything.decode().lower(), even
+        asked,
+        lambda data: find(data) or ([decoy] if decoy in data else []),
+        everything.decode().lower(),
+        padding_length,
     )
-    return asked, Echo(decoys=stand_ins, even=longest[:MAX_DECOY])
+    return asked, Echo(decoys=stand_ins, padding_text=longest[:MAX_DECOY_CHARACTERS])
 
 
 def _decoy(text: str) -> bytes:
     """Return the longest plain piece of the text, if there is one."""
-    pieces = next((found for pattern in PIECES if (found := pattern.findall(text))), [text[:MAX_DECOY]])
+    pieces = next((found for pattern in PIECES if (found := pattern.findall(text))), [text[:MAX_DECOY_CHARACTERS]])
     return max(pieces, key=len).encode("utf-8", "replace")
 
 
-def _conceal(asked: Asked, find: Find, everything: str, even: int) -> tuple[Asked, tuple[StandIn, ...]]:
-    """`even`: characters of which each stand-in costs as much as one of this length."""
+def _conceal(asked: Asked, find: Find, everything: str, padding_length: int) -> tuple[Asked, tuple[StandIn, ...]]:
+    """`padding_length`: characters. Each stand-in costs as much as one of this length."""
     stand_ins: dict[str, StandIn] = {}  # by what was sent
     spellings: list[StandIn] = []  # with percent-encodings
 
@@ -129,7 +137,7 @@ def _conceal(asked: Asked, find: Find, everything: str, even: int) -> tuple[Aske
             spellings.extend(_levels(made, match[0]))
             return made
 
-        return _spelled(known.sent, even).sub(spelled, text)
+        return _spelled(known.sent, padding_length).sub(spelled, text)
 
     def stand_in(text: str) -> str:
         for known in stand_ins.values():
@@ -138,7 +146,7 @@ def _conceal(asked: Asked, find: Find, everything: str, even: int) -> tuple[Aske
             found = [each.decode("utf-8", "replace") for each in find(_decoded(text))]
             if not found or found[0] in stand_ins:
                 break
-            stand_ins[found[0]] = made = _different(found[0], find, everything, even)
+            stand_ins[found[0]] = made = _different(found[0], find, everything, padding_length)
             text = put(made, text)
         return text
 
@@ -182,7 +190,7 @@ def conceal_fields(page: bytes, form: Query | None) -> tuple[bytes, ShownFields]
 
     def is_sent(name: bytes, value: bytes) -> bool:
         key, text = html.unescape(name.decode()), html.unescape(value.decode("utf-8", "replace"))
-        return form is not None and len(text) >= SHORTEST_PART and text.strip() in map(str.strip, form.all(key))
+        return form is not None and len(text) >= MIN_CUT_CHARACTERS and text.strip() in map(str.strip, form.all(key))
 
     def change_input(match: re.Match[bytes]) -> bytes:
         name, value = INPUT_NAME.search(match[0]), INPUT_VALUE.search(match[0])
@@ -249,10 +257,10 @@ def _decoded(text: str) -> bytes:
     return "\n".join(spellings).encode("utf-8", "replace")
 
 
-def _spelled(text: str, even: int) -> re.Pattern[str]:
+def _spelled(text: str, padding_length: int) -> re.Pattern[str]:
     """A pattern of the text, each of its characters as it is or percent-encoded. A short text is compiled with a
     second pattern that matches nothing, so that the work does not tell its length."""
-    padding = ABSENT * (even - len(text))
+    padding = ABSENT * (padding_length - len(text))
     return re.compile("|".join("".join(map(_character, part)) for part in (text, padding) if part))
 
 
@@ -289,13 +297,13 @@ def _levels(made: str, sent: str) -> Iterator[StandIn]:
         made, sent = unquote(made), unquote(sent)
 
 
-def _different(sent: str, find: Find, everything: str, even: int) -> StandIn:
+def _different(sent: str, find: Find, everything: str, padding_length: int) -> StandIn:
     """Another text of the same length and the same forms, which is no secret and was not sent.
 
     Characters are replaced by others of their class. Where a text has no such characters, they change places.
     """
     others = next((table for table in (OTHERS, OTHER_SIGNS) if not table.keys().isdisjoint(sent)), {})
-    padding = ABSENT * (even - len(sent))  # the work does not tell the length
+    padding = ABSENT * (padding_length - len(sent))  # the work does not tell the length
     text = sent
     for number in range(2 * MAX_TRIES):
         numbers = secrets.token_bytes(len(sent) + len(padding))

@@ -17,12 +17,12 @@ from argosy.model.names import ResourceKey
 from argosy.server.doors.provenance import SecretOrigin, unescape
 from argosy.server.doors.secret_forms import forms
 from argosy.server.doors.secret_values import Long, values
-from argosy.server.doors.words import list_first_words, list_words, may_have
+from argosy.server.doors.words import list_first_words, list_words, may_contain
 
-BLOCK: Final = 32  # bytes that are kept of each block
-STEP: Final = 256  # bytes from one block to the next
-MOST_BLOCKS: Final = 256  # of one value
-OF_RELEASE: Final = 8  # blocks of a release of Helm: packed, so nobody shows a piece of it
+BLOCK_BYTES: Final = 32  # bytes that are kept of each block
+BLOCK_STEP_BYTES: Final = 256  # bytes from one block to the next
+MAX_BLOCKS: Final = 256  # of one value
+MAX_RELEASE_BLOCKS: Final = 8  # blocks of a release of Helm: packed, so nobody shows a piece of it
 
 Listing = Callable[[], Iterable[Manifest]]
 Origin = SecretOrigin | None  # None: unknown
@@ -118,7 +118,7 @@ class Needles:
         words = list_words(data) if words is None else words
         with self._lock:
             found = {each for word in words & self._by_word.keys() for each in _some(self._by_word[word])}
-        return sorted((each for each in found if may_have(words, each) and each in data), key=len, reverse=True)
+        return sorted((each for each in found if may_contain(words, each) and each in data), key=len, reverse=True)
 
     def block(self, needle: bytes) -> Block | None:
         return self._blocks.get(needle)
@@ -188,7 +188,7 @@ class Needles:
         for long in found.long:
             for number, form in enumerate(_forms(long)):
                 for at in _places(form, long):
-                    piece = form[at : at + BLOCK]
+                    piece = form[at : at + BLOCK_BYTES]
                     made[piece] = None
                     self._blocks.setdefault(piece, Block(long, at, number))
         return tuple(made)
@@ -230,10 +230,10 @@ class Needles:
 
 def _places(form: bytes, long: Long) -> Iterator[int]:
     """Where blocks begin; the last one ends the value."""
-    most = OF_RELEASE if long.is_release else MOST_BLOCKS
-    step = max(STEP, len(form) // most)
-    yield from range(0, len(form) - BLOCK, step)
-    yield len(form) - BLOCK
+    most = MAX_RELEASE_BLOCKS if long.is_release else MAX_BLOCKS
+    step = max(BLOCK_STEP_BYTES, len(form) // most)
+    yield from range(0, len(form) - BLOCK_BYTES, step)
+    yield len(form) - BLOCK_BYTES
 
 
 @lru_cache(4)

@@ -16,9 +16,9 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
-LEAST: Final = 7  # bytes of what is looked for
-DEEP: Final = 3  # a page shows YAML that quotes JSON that has it in a text
-MOST: Final = 60  # forms of one text
+MIN_FORM_BYTES: Final = 7  # bytes of what is looked for
+MAX_ESCAPE_LEVELS: Final = 3  # a page shows YAML that quotes JSON that has it in a text
+MAX_ESCAPED_FORMS: Final = 60  # forms of one text
 _ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
 _ALIEN: Final = re.compile(r"[^\x00-\x7f]")
 _GO: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -32,7 +32,9 @@ def forms(value: str) -> Iterator[bytes]:
 def list_forms(value: str) -> Iterator[tuple[str, bytes]]:
     """Return each form with the name of its encoding. Texts whose characters are escaped alike have the same names."""
     raw = value.encode("utf-8", "replace")
-    yield from ((name, form) for text, name in _escaped(raw.decode()).items() if len(form := text.encode()) >= LEAST)
+    yield from (
+        (name, form) for text, name in _escaped(raw.decode()).items() if len(form := text.encode()) >= MIN_FORM_BYTES
+    )
     yield "hex", raw.hex().encode()
     yield "HEX", raw.hex().upper().encode()
     for name, encoded in _encoded(raw):
@@ -46,7 +48,7 @@ def _escaped(value: str) -> dict[str, str]:
     names = {value: "plain"}
     newest = dict(names)
     newest.setdefault(value.replace("'", "''"), "doubled")
-    for depth in range(DEEP):
+    for depth in range(MAX_ESCAPE_LEVELS):
         escaped: dict[str, str] = {}
         for text, name in newest.items():
             for encoder, form in _once(text, is_plain=depth == 0):
@@ -54,9 +56,9 @@ def _escaped(value: str) -> dict[str, str]:
                     escaped.setdefault(form, f"{name} {encoder}")
         newest = escaped
         names |= newest
-        if not newest or len(names) > MOST:
+        if not newest or len(names) > MAX_ESCAPED_FORMS:
             break
-    return dict(islice(names.items(), MOST))
+    return dict(islice(names.items(), MAX_ESCAPED_FORMS))
 
 
 def _once(text: str, *, is_plain: bool) -> Iterator[tuple[str, str]]:
@@ -85,5 +87,5 @@ def _encoded(raw: bytes) -> Iterator[tuple[str, bytes]]:
     yield "base64 line", base64.b64encode(raw + b"\n")
     for skipped in range(3):
         whole = raw[skipped : skipped + (len(raw) - skipped) // 3 * 3]
-        if len(whole) >= LEAST - 1:
+        if len(whole) >= MIN_FORM_BYTES - 1:
             yield f"base64 from {skipped}", base64.b64encode(whole)

@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from argosy.server.doors.secret_forms import list_forms
-from argosy.server.doors.words import WORD, list_first_words, may_have
+from argosy.server.doors.words import MIN_TEXT_BYTES, list_first_words, may_contain
 
-SHORTEST_PART: Final = 7  # characters: of a commit, pages show as many
-ANCHOR: Final = 2 * WORD - 1  # bytes: wherever it stands, it has one whole word of the data
+MIN_CUT_CHARACTERS: Final = 7  # characters: of a commit, pages show as many
+ANCHOR_BYTES: Final = MIN_TEXT_BYTES
 MAX_PASSES: Final = 8  # over the data, one for each text; more texts than that are searched for at once
 
 
@@ -34,41 +34,42 @@ class StandIn(NamedTuple):
 class Substitutions:
     """Replacements of texts, in the same forms, and of texts whose end is cut off, as pages cut it."""
 
-    def __init__(self, pairs: Iterable[StandIn] = (), even: str = "") -> None:
-        """`even`: the longest text of which one of the pairs may be a part. What stands around it costs as much as if
-        it were in the pair: each of its characters that is escaped makes more forms."""
+    def __init__(self, pairs: Iterable[StandIn] = (), padding_text: str = "") -> None:
+        """`padding_text`: the longest text of which one of the pairs may be a part. What stands around the pair costs
+        as much as if it were in the pair: each of its characters that is escaped makes more forms."""
         self._texts: dict[bytes, _TextsOfAnchor] = {}  # by anchor
         self._searched: dict[int, set[bytes]] = {}  # by word: what is searched for
         for text, sent in pairs:
             self._add(StandIn(text, sent))
             self._add(StandIn(text.lower(), sent.lower()))  # also if it is the same: the work does not tell
-        if even:
-            self._pad(even)
+        if padding_text:
+            self._pad(padding_text)
 
     def __bool__(self) -> bool:
         return bool(self._texts)
 
     def _add(self, pair: StandIn) -> None:
         text = pair.text.encode("utf-8", "replace")
-        shortest = pair.text[:SHORTEST_PART].encode("utf-8", "replace")
-        can_be_cut = len(pair.text) >= SHORTEST_PART
+        shortest = pair.text[:MIN_CUT_CHARACTERS].encode("utf-8", "replace")
+        can_be_cut = len(pair.text) >= MIN_CUT_CHARACTERS
         if can_be_cut:
             self._find_texts(text).cuts.setdefault(text, pair)
             self._search(shortest)
         sent_forms = dict(list_forms(pair.sent))
         for name, given in list_forms(pair.text):
-            if len(given) >= ANCHOR and name in sent_forms:
+            if len(given) >= ANCHOR_BYTES and name in sent_forms:
                 self._find_texts(given).forms.setdefault(given, sent_forms[name])
                 self._search(shortest if can_be_cut and given.startswith(shortest) else given)
 
     def _find_texts(self, text: bytes) -> _TextsOfAnchor:
-        return self._texts.setdefault(text[:ANCHOR], _TextsOfAnchor())
+        return self._texts.setdefault(text[:ANCHOR_BYTES], _TextsOfAnchor())
 
-    def _pad(self, even: str) -> None:
+    def _pad(self, padding_text: str) -> None:
         """Do the work of the forms that the text has, and that the pairs have not."""
-        count, data = sum(len(texts.forms) for texts in self._texts.values()), even.encode("utf-8", "replace")
-        for _ in range(count, len({form for _, form in list_forms(even)})):
-            quote(html.escape(even))
+        count, data = sum(len(texts.forms) for texts in self._texts.values()), padding_text.encode("utf-8", "replace")
+        data = data.ljust(ANCHOR_BYTES)
+        for _ in range(count, len({form for _, form in list_forms(padding_text)})):
+            quote(html.escape(padding_text))
             list_first_words(data)
 
     def _search(self, text: bytes) -> None:
@@ -80,10 +81,10 @@ class Substitutions:
 
         Each step finds one text and goes on behind it, so there are fewer steps than bytes, whatever the texts are.
         """
-        find_next = _build_search(data, [text for text in self._list_candidates(words) if may_have(words, text)])
+        find_next = _build_search(data, [text for text in self._list_candidates(words) if may_contain(words, text)])
         pieces, done, place = list[bytes](), 0, find_next(0)
         while place >= 0:
-            match = self._texts[data[place : place + ANCHOR]].match(data, place)
+            match = self._texts[data[place : place + ANCHOR_BYTES]].match(data, place)
             if match is not None:
                 length, replacement = match
                 pieces += (data[done:place], replacement)
@@ -160,7 +161,7 @@ class _TextsOfAnchor:
             return None
         same, cut = max(((_count_same(text, ahead), text) for text in cuts), key=lambda found: found[0])
         characters = len(cut[:same].decode("utf-8", "ignore"))
-        if characters < SHORTEST_PART:
+        if characters < MIN_CUT_CHARACTERS:
             return None
         text, sent = self.cuts[cut]
         return len(text[:characters].encode("utf-8", "replace")), sent[:characters].encode("utf-8", "replace")
@@ -188,7 +189,7 @@ def _build_search(data: bytes, texts: list[bytes]) -> Callable[[int], int]:
     return find_next
 
 
-def _build_pattern(texts: Iterable[bytes], depth: int = ANCHOR) -> bytes:
+def _build_pattern(texts: Iterable[bytes], depth: int = ANCHOR_BYTES) -> bytes:
     """Return a pattern of any of the texts, in which each of the first bytes is compared once for all of them."""
     if not depth:
         return b"(?:%s)" % b"|".join(map(re.escape, sorted(set(texts), key=len)))

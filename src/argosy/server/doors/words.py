@@ -1,6 +1,7 @@
 """Words of four bytes, by which many texts are looked for in some data at once.
 
-In: data, or a text to look for. Out: words. Never: a text that stands in the data, and whose words do not.
+In: data, or a text to look for. Out: words. Never: a text that stands in the data, and whose words do not; a
+text of fewer than seven bytes, which may have no whole word.
 
 Every fourth byte of the data begins a word. Wherever a text stands in it, one of the first four bytes of the text
 begins a word of the data, and so does every fourth byte of the text after that one.
@@ -12,27 +13,30 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-WORD: Final = 4  # bytes
+WORD_BYTES: Final = 4
+MIN_TEXT_BYTES: Final = 2 * WORD_BYTES - 1  # wherever such a text stands in some data, it has one whole word of it
 
 
 def list_words(data: bytes) -> set[int]:
     """Return the words of some data."""
-    return set(memoryview(data)[: len(data) // WORD * WORD].cast("I"))
+    return set(memoryview(data)[: len(data) // WORD_BYTES * WORD_BYTES].cast("I"))
 
 
 def list_first_words(text: bytes) -> set[int]:
     """Return the words that the first bytes of a text begin: one of them is in any data that has the text."""
-    return {_read_word(text, at) for at in range(WORD)}
+    assert len(text) >= MIN_TEXT_BYTES, "a shorter text may have no whole word of the data"
+    return {_read_word(text, at) for at in range(WORD_BYTES)}
 
 
-def may_have(words: set[int], text: bytes) -> bool:
+def may_contain(words: set[int], text: bytes) -> bool:
     """True if the text may stand in the data of the words: if the words of one alignment are all among them."""
-    return any(all(_read_word(text, at) in words for at in _places(text, first)) for first in range(WORD))
+    assert len(text) >= MIN_TEXT_BYTES, "a shorter text may have no whole word of the data"
+    return any(all(_read_word(text, at) in words for at in _places(text, first)) for first in range(WORD_BYTES))
 
 
 def _places(text: bytes, first: int) -> Iterable[int]:
-    return range(first, len(text) - WORD + 1, WORD)
+    return range(first, len(text) - WORD_BYTES + 1, WORD_BYTES)
 
 
 def _read_word(text: bytes, at: int) -> int:
-    return int.from_bytes(text[at : at + WORD], sys.byteorder)
+    return int.from_bytes(text[at : at + WORD_BYTES], sys.byteorder)

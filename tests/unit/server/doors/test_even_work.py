@@ -15,6 +15,7 @@ from argosy.server.doors import echo, permission, substitutions
 from argosy.server.doors.echo import conceal
 from argosy.server.doors.entry import Entry
 from argosy.server.doors.hiding import Mask
+from argosy.server.doors.words import list_first_words, list_words, may_contain
 from argosy.server.identity.caller import NOBODY
 from argosy.server.routes import Route, SignedIn
 from support.page_site import CONTROL, a_site
@@ -145,6 +146,26 @@ def test_an_answer_is_searched_as_often_for_a_wrong_guess_with_a_right_part(know
 def test_a_guess_right_but_for_three_bytes_at_an_end_costs_one_more_pass_at_most(known: int, lead: str) -> None:
     wrong, partly_right = count_scans_of_parts(known, lead)
     assert set(partly_right) <= {wrong, wrong + 1}
+
+
+def test_a_short_text_beside_a_secret_in_the_path_is_no_fault() -> None:
+    asked = Asked("GET", f"/apps/{RIGHT}", {}, Query([("q", "<&>\"'")]), {}, NOBODY, a_site())
+    concealed, made = conceal(asked, Mask(lambda: [{"stringData": {"v": RIGHT}}]).find)
+    assert RIGHT not in concealed.path and made.restore(concealed.path.encode()).decode() == asked.path
+
+
+@pytest.mark.parametrize("text", [b"", b"four", b"sixsix"])
+def test_a_text_that_may_have_no_whole_word_of_an_answer_is_never_looked_for(text: bytes) -> None:
+    with pytest.raises(AssertionError):
+        list_first_words(text)
+    with pytest.raises(AssertionError):
+        may_contain(set(), text)
+
+
+@pytest.mark.parametrize("lead", range(4))
+def test_a_text_of_seven_bytes_is_found_at_any_place_of_a_word(lead: int) -> None:
+    words = list_words(b"." * lead + b"sevensy" + b"." * 4)
+    assert may_contain(words, b"sevensy") and words & list_first_words(b"sevensy")
 
 
 def test_a_decoy_changes_no_answer() -> None:
