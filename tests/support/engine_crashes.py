@@ -82,6 +82,12 @@ class Here:
     async def close(self) -> None:
         pass
 
+    def depths(self) -> dict[str, int]:
+        return {}
+
+    def list_over_budget(self) -> dict[str, Any]:
+        return {}
+
 
 class Mortal:
     """A cluster behind which the engine dies at its n-th call, or meets faults; and which counts what is written.
