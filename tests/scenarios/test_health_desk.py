@@ -142,6 +142,7 @@ def test_settings_alone_are_found_wrong_where_lint_finds_them_wrong(files: Path)
     assert tested == linted
 
 
+@pytest.mark.tier("all")
 def test_misspelled_settings_are_warnings_and_no_failure(files: Path) -> None:
     (files / "cm.yaml").write_text(f"{CM}  resource.customization.health.ml.example.com_Model: |\n{indented(GOOD, 4)}")
     code, out, _ = health(files, "test", files / "cm.yaml")
@@ -177,6 +178,7 @@ def test_tests_without_a_rule_fail(files: Path) -> None:
 # -- advice --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("all")
 def test_an_object_that_our_own_rule_cannot_read_is_to_blame_and_not_the_script(files: Path) -> None:
     (files / "bad.yaml").write_text("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: 3\n")
     code, _, err = health(files, "test", files / "bad.yaml")
@@ -184,12 +186,14 @@ def test_an_object_that_our_own_rule_cannot_read_is_to_blame_and_not_the_script(
     assert "its rule cannot read it" in err and "next: correct the object" in err
 
 
+@pytest.mark.tier("all")
 def test_a_health_that_is_expected_of_a_kind_without_a_rule_is_told_why_not(files: Path) -> None:
     code, _, err = health(files, "test", files / "model.yaml", "--expect", "healthy")
     assert code == 1
     assert "is not Healthy, because no rule judges this kind\nnext: write a check for it" in err
 
 
+@pytest.mark.tier("all")
 def test_a_kind_that_is_almost_one_with_a_rule_is_told_which(files: Path) -> None:
     (files / "x.yaml").write_text("apiVersion: serving.kserve.io/v1beta1\nkind: InferenceServce\nmetadata: {name: x}\n")
     _, _, err = health(files, "test", files / "x.yaml", files / "model.yaml")
@@ -260,6 +264,7 @@ def test_two_rules_are_compared_on_objects_of_one_s_own(files: Path) -> None:
     assert "none of the objects is of the kind InferenceService.serving.kserve.io" in err
 
 
+@pytest.mark.tier("all")
 def test_a_check_of_an_argocd_resource_has_it_as_its_source(files: Path) -> None:
     check = f"  resourceHealthChecks:\n  - kind: Node\n    check: |\n{indented(GOOD, 6)}"
     resource = "apiVersion: argoproj.io/v1beta1\nkind: ArgoCD\nmetadata: {name: gitops}\nspec:\n" + check

@@ -158,6 +158,7 @@ def test_where_nobody_answers_nothing_is_changed_and_no_pipeline_takes_it_for_do
     assert version(openshift, RESOURCE) == before
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("answer", ["y\n", pytest.param("Y", marks=IN_TEST_ALL)])
 def test_whoever_says_yes_goes_on(openshift: Sandbox, answer: str) -> None:
     health(openshift, "apply", "--profile", "lenient", *QUICK)
@@ -173,6 +174,7 @@ def test_force_is_said_and_asks_nothing(openshift: Sandbox) -> None:
     assert done.code == 0 and "Force detected" in done.out and "(y/n)" not in done.out
 
 
+@pytest.mark.tier("all")
 def test_a_resource_that_is_not_there_is_one_sentence_and_exit_code_1(openshift: Sandbox) -> None:
     before = version(openshift, RESOURCE)
     for part in ("apply", "verify"):
@@ -345,6 +347,7 @@ def test_without_applications_it_says_so_and_does_not_wait(openshift: Sandbox) -
 # -- verify
 
 
+@pytest.mark.tier("all")
 def test_verify_says_what_is_shown_where_all_is_well(openshift: Sandbox) -> None:
     health(openshift, "apply", *QUICK)
     with_environments(openshift)

@@ -271,6 +271,7 @@ def test_lint_of_a_good_script_has_nothing_to_say(files: Path) -> None:
     assert health(files, "lint", files / "check.lua") == (0, "", "1 script: 0 errors, 0 warnings\n")
 
 
+@pytest.mark.tier("all")
 def test_lint_of_a_script_that_does_not_parse_is_an_error(files: Path) -> None:
     (files / "bad.lua").write_text("local hs = {}\nif obj.status == nil the\n  return hs\nend\n")
     code, out, _ = health(files, "lint", files / "bad.lua")
@@ -278,6 +279,7 @@ def test_lint_of_a_script_that_does_not_parse_is_an_error(files: Path) -> None:
     assert f"{files / 'bad.lua'}:2: AGY401 error: " in out
 
 
+@pytest.mark.tier("all")
 def test_lint_looks_at_the_libraries_that_a_script_will_have(files: Path) -> None:
     (files / "s.lua").write_text('return {status = "Healthy", message = string.upper(obj.kind)}\n')
     assert "AGY407" in health(files, "lint", files / "s.lua")[1]
@@ -366,6 +368,7 @@ def test_a_saved_script_is_run_again_and_a_half_saved_one_ends_nothing(watching:
     assert watching.process.wait(HANG_SECONDS) == 0
 
 
+@pytest.mark.tier("all")
 def test_standard_input_cannot_be_watched(files: Path) -> None:
     code, _, err = health(files, "test", "-", "--watch", input=CLAIM)
     assert code == 2

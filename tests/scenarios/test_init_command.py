@@ -49,6 +49,7 @@ def test_init_makes_a_committed_repository_and_says_what_to_type_next(home: Path
     assert sorted(path.name for path in home.iterdir()) == ["models"]
 
 
+@pytest.mark.tier("all")
 def test_without_an_address_the_placeholder_is_pointed_out(home: Path) -> None:
     last = typed(home, "models").stdout.splitlines()[-1]
     command = last.partition("#")[0].split()
@@ -57,6 +58,7 @@ def test_without_an_address_the_placeholder_is_pointed_out(home: Path) -> None:
     assert git(home / "models", "remote") == ""
 
 
+@pytest.mark.tier("all")
 def test_who_has_no_identity_gets_a_neutral_one_and_who_has_one_keeps_it(home: Path) -> None:
     typed(home, "nobody")
     assert git(home / "nobody", "log", "--format=%an <%ae>") == "argosy <argosy@localhost>"
@@ -65,6 +67,7 @@ def test_who_has_no_identity_gets_a_neutral_one_and_who_has_one_keeps_it(home: P
     assert git(home / "hers", "log", "--format=%an <%ae> %cn") == "Ada <ada@example.com> Ada"
 
 
+@pytest.mark.tier("all")
 def test_no_commit_leaves_the_first_commit_to_the_user(home: Path) -> None:
     done = typed(home, "models", "--no-commit")
     assert "not committed" in done.stdout
@@ -96,6 +99,7 @@ def test_a_folder_of_somebody_else_is_left_alone(home: Path, left: str, said: st
     assert [path for path in (home / "models").rglob("*") if path.is_file()] == [file]
 
 
+@pytest.mark.tier("all")
 def test_a_file_in_the_way_is_named(home: Path) -> None:
     (home / "file").write_text("mine")
     (home / "link").symlink_to("nowhere")
@@ -106,6 +110,7 @@ def test_a_file_in_the_way_is_named(home: Path) -> None:
     assert (home / "link").is_symlink()
 
 
+@pytest.mark.tier("all")
 def test_folders_above_the_new_one_are_made(home: Path) -> None:
     assert typed(home, "teams/ours/models").returncode == 0
     assert git(home / "teams/ours/models", "status", "--porcelain") == ""

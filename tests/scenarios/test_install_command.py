@@ -73,6 +73,7 @@ def test_install_plans_asks_brings_and_is_done_again_without_a_change(empty_box:
     assert (told["create"], told["update"], told["delete"]) == (0, 0, 0)
 
 
+@pytest.mark.tier("all")
 def test_uninstall_asks_before_it_deletes_anything(box: Sandbox) -> None:
     run(box, "install", "--apply", "-y")
     code, out, err = run(box, "uninstall")

@@ -121,6 +121,7 @@ def test_a_port_of_its_service_cannot_be_forwarded_and_is_told_where_the_model_i
     assert done.returncode == 1 and f"the model answers at {url}" in done.stderr, done
 
 
+@pytest.mark.tier("all")
 def test_a_name_that_is_wrong_is_corrected(shown: Demo) -> None:
     shown.argosy("model", "get", "dev-qwen25-05b-instructs", code=2)
     shown.argosy("model", "try", NAME, '{"no": "such"}', code=2)

@@ -17,7 +17,7 @@ import pytest
 from support.clusters import ARGOSY
 from support.deadlines import HANG_SECONDS, wait_until
 from support.forked_commands import Done, run
-from support.tiers import IN_TEST_ALL
+from support.tiers import run_first
 
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")
@@ -94,6 +94,7 @@ def test_a_run_leaves_a_report_a_junit_file_and_the_executed_notebook(failed: Do
     assert (folder / ".argosy" / ".gitignore").read_text() == "*\n"
 
 
+@pytest.mark.tier("all")
 def test_what_was_shown_is_accepted_and_then_valid(failed: Done, folder: Path) -> None:
     asked = typed(folder, "accept", "train", "--cells", "2,4")
     assert (asked.returncode, asked.stderr.splitlines()[-1]) == (2, "next: run it again with -y")
@@ -156,20 +157,21 @@ def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
-        (["run", "missing.ipynb"], "missing.ipynb: cannot be read"),
-        (["run", "broken.ipynb"], "broken.ipynb: is no notebook"),
-        (["run", "train.ipynb", "--golden", "missing.ipynb"], "missing.ipynb: cannot be read"),
-        (["run", "train.ipynb", "--timeout", "soon"], "--timeout: 'soon' is no duration"),
-        (["run", "train.ipynb", "--tolerance", "x"], "--tolerance: 'x' is no number"),
-        (["run", "train.ipynb", "--ignore-pattern", "("], "is no regular expression"),
-        pytest.param(
-            ["run", "train.ipynb", "--kernel", "nosuch"], "kernel nosuch: is not installed here", marks=IN_TEST_ALL
-        ),
-        (["run", "train.ipynb", "-p", "a-b", "1"], "a-b: is no name of a parameter"),
-        (["accept", "other"], "other: has no run"),
-        (["lint", "broken.ipynb"], "broken.ipynb: is no notebook"),
-    ],
+    run_first(
+        3,
+        [
+            (["run", "missing.ipynb"], "missing.ipynb: cannot be read"),
+            (["run", "broken.ipynb"], "broken.ipynb: is no notebook"),
+            (["run", "train.ipynb", "--golden", "missing.ipynb"], "missing.ipynb: cannot be read"),
+            (["run", "train.ipynb", "--timeout", "soon"], "--timeout: 'soon' is no duration"),
+            (["run", "train.ipynb", "--tolerance", "x"], "--tolerance: 'x' is no number"),
+            (["run", "train.ipynb", "--ignore-pattern", "("], "is no regular expression"),
+            (["run", "train.ipynb", "--kernel", "nosuch"], "kernel nosuch: is not installed here"),
+            (["run", "train.ipynb", "-p", "a-b", "1"], "a-b: is no name of a parameter"),
+            (["accept", "other"], "other: has no run"),
+            (["lint", "broken.ipynb"], "broken.ipynb: is no notebook"),
+        ],
+    ),
 )
 def test_what_cannot_be_done_exits_with_two_and_says_what_to_do(folder: Path, words: list[str], said: str) -> None:
     done = typed(folder, *words)

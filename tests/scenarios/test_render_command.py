@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import yaml
 
 from support.clusters import ARGOSY
 from support.render_commands import ADDRESS, APPLICATION, Desk, names
+from support.tiers import run_first
 
 KUBECTL = Path(sys.executable).parents[1] / "kubectl-1.32" / "kubectl"
 FILES = {
@@ -83,6 +83,7 @@ def test_a_folder_prints_as_kubectl_prints_it(desk: Desk, models: Path) -> None:
     assert done.stdout == theirs.stdout
 
 
+@pytest.mark.tier("all")
 def test_a_folder_is_found_from_wherever_it_is_named(desk: Desk, models: Path) -> None:
     assert names(desk.render(models / "overlays" / "dev", ".")) == ["dev-model"]
     assert names(desk.render(desk.home, models / "overlays" / "dev")) == ["dev-model"]
@@ -102,6 +103,7 @@ def test_without_a_repository_the_current_folder_is_the_tree(desk: Desk, models:
     assert "is outside of the kustomization's folder" in outside.stderr
 
 
+@pytest.mark.tier("all")
 def test_several_folders_are_one_stream_in_their_order(desk: Desk, models: Path) -> None:
     done = desk.render(models, "overlays/prod", "plain", "overlays/dev")
     assert names(done) == ["prod-model", "settings", "dev-model"]
@@ -151,11 +153,13 @@ def test_an_application_is_rendered_from_the_working_tree(desk: Desk, models: Pa
     assert piped.stdout == "deployment.apps/dev-model\n"
 
 
+@pytest.mark.tier("all")
 def test_the_address_is_the_same_by_ssh(desk: Desk, models: Path) -> None:
     desk.git(models, "remote", "set-url", "origin", "git@git.example:acme/models.git")
     assert desk.render(models, "-f", "application.yaml").returncode == 0
 
 
+@pytest.mark.tier("all")
 def test_a_path_and_flags_are_laid_over_the_application(desk: Desk, models: Path) -> None:
     done = desk.render(
         models, "overlays/prod", "-f", "application.yaml", "--namesuffix=-x", "--kustomize-image=model:v9"
@@ -164,22 +168,51 @@ def test_a_path_and_flags_are_laid_over_the_application(desk: Desk, models: Path
     assert image(done) == "model:v9"
 
 
-def test_a_revision_is_rendered_instead_of_the_working_tree(desk: Desk, models: Path) -> None:
+@pytest.fixture
+def revised(desk: Desk, models: Path) -> Path:
+    """A tag, a commit after it, and a change that is not committed."""
     desk.git(models, "tag", "v1.0.0")
     path = models / "overlays" / "prod" / "kustomization.yaml"
     path.write_text("resources: [../../base]\nnamePrefix: second-\n")
     desk.git(models, "commit", "-q", "-a", "-m", "second")
     path.write_text("resources: [../../base]\nnamePrefix: third-\n")
-    for revision, name in (
-        ("", "third-model"), ("HEAD", "second-model"), ("main", "second-model"), ("HEAD~1", "prod-model"),
-        ("v1.0.0", "prod-model"), ("v1.*", "prod-model"), (desk.git(models, "rev-parse", "v1.0.0"), "prod-model"),
-    ):  # fmt: skip
-        flags: Sequence[str] = ["--revision", revision] if revision else []
-        assert names(desk.render(models, "overlays/prod", *flags)) == [name], revision
-    unknown = desk.render(models, "overlays/prod", "--revision", "nowhere")
+    return models
+
+
+@pytest.mark.parametrize(
+    ("revision", "name"),
+    run_first(
+        2,
+        [
+            ("HEAD", "second-model"),
+            ("v1.*", "prod-model"),
+            ("main", "second-model"),
+            ("HEAD~1", "prod-model"),
+            ("v1.0.0", "prod-model"),
+        ],
+    ),
+)
+def test_a_revision_is_rendered_instead_of_the_working_tree(
+    desk: Desk, revised: Path, revision: str, name: str
+) -> None:
+    assert names(desk.render(revised, "overlays/prod", "--revision", revision)) == [name]
+    assert (desk.home / ".cache" / "argosy" / "mirrors").is_dir()
+
+
+def test_without_a_revision_the_working_tree_is_rendered(desk: Desk, revised: Path) -> None:
+    assert names(desk.render(revised, "overlays/prod")) == ["third-model"]
+
+
+@pytest.mark.tier("all")
+def test_a_revision_may_be_a_commit(desk: Desk, revised: Path) -> None:
+    commit = desk.git(revised, "rev-parse", "v1.0.0")
+    assert names(desk.render(revised, "overlays/prod", "--revision", commit)) == ["prod-model"]
+
+
+def test_a_revision_that_is_not_there_is_named(desk: Desk, revised: Path) -> None:
+    unknown = desk.render(revised, "overlays/prod", "--revision", "nowhere")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert "nowhere" in unknown.stderr
-    assert (desk.home / ".cache" / "argosy" / "mirrors").is_dir()
 
 
 @pytest.mark.tier("all")
@@ -214,6 +247,7 @@ def test_a_local_repository_that_an_application_names_needs_a_root(desk: Desk, m
     assert names(allowed) == ["dev-model"], allowed.stderr
 
 
+@pytest.mark.tier("all")
 def test_a_setting_puts_a_mirror_in_the_place_of_a_host(desk: Desk, models: Path) -> None:
     desk.git(models, "remote", "remove", "origin")
     settings = desk.home / "argosy-cm.yaml"
@@ -225,6 +259,7 @@ def test_a_setting_puts_a_mirror_in_the_place_of_a_host(desk: Desk, models: Path
     assert names(done) == ["dev-model"], done.stderr
 
 
+@pytest.mark.tier("all")
 def test_several_sources_are_rendered_in_their_order(desk: Desk, models: Path) -> None:
     other = desk.repository("other", {"here/config.yaml": FILES["plain/config.yaml"]})
     application = yaml.safe_load(APPLICATION)
@@ -252,15 +287,18 @@ def test_a_host_that_cannot_be_reached_is_exit_code_3(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
-        ([], "nothing to render"),
-        (["application.yaml"], "-f application.yaml"),
-        (["base/kustomization.yaml"], "name its folder: base"),
-        (["overlays/dev", "--helm-set", "x"], "--helm-set"),
-        (["-f", "base/deployment.yaml"], "holds no Application"),
-        (["-f", "application.yaml", "--repo", ADDRESS], "leave --repo out"),
-        (["overlays/dev", "-o", "table"], "invalid choice"),
-    ],
+    run_first(
+        2,
+        [
+            ([], "nothing to render"),
+            (["application.yaml"], "-f application.yaml"),
+            (["base/kustomization.yaml"], "name its folder: base"),
+            (["overlays/dev", "--helm-set", "x"], "--helm-set"),
+            (["-f", "base/deployment.yaml"], "holds no Application"),
+            (["-f", "application.yaml", "--repo", ADDRESS], "leave --repo out"),
+            (["overlays/dev", "-o", "table"], "invalid choice"),
+        ],
+    ),
 )
 def test_a_mistake_is_told_with_what_to_do(desk: Desk, models: Path, words: list[str], said: str) -> None:
     done = desk.render(models, *words)
@@ -268,6 +306,7 @@ def test_a_mistake_is_told_with_what_to_do(desk: Desk, models: Path, words: list
     assert said in done.stderr and "next: " in done.stderr
 
 
+@pytest.mark.tier("all")
 def test_plain_files_are_read_as_flags_say(desk: Desk, models: Path) -> None:
     assert names(desk.render(models, "plain")) == ["settings"]
     assert names(desk.render(models, "plain", "--directory-recurse")) == ["settings", "more"]

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from support.render_commands import ADDRESS, APPLICATION, Desk, names
+from support.tiers import run_first
 
 CHART = {
     "chart/Chart.yaml": "apiVersion: v2\nname: model\nversion: 1.0.0\n",
@@ -60,6 +61,7 @@ def application(name: str = "fraud-dev", **source: object) -> str:
     return yaml.safe_dump(whole)
 
 
+@pytest.mark.tier("all")
 def test_an_alias_that_no_source_has_is_an_error(desk: Desk, models: Path) -> None:
     whole = yaml.safe_load(APPLICATION)
     del whole["spec"]["source"]
@@ -92,11 +94,14 @@ def test_a_misspelled_field_is_noticed_and_the_rest_is_rendered(desk: Desk, mode
 
 @pytest.mark.parametrize(
     ("source", "said"),
-    [
-        ({"pth": "overlays/dev"}, "app.yaml:11: fraud-dev: spec.source has none of path, chart and ref"),
-        ({"path": "a", "repoURL": ""}, "app.yaml:13: fraud-dev: spec.source.repoURL is empty"),
-        ({"path": 1}, "app.yaml:12: spec.source.path must be a text, and is a number"),
-    ],
+    run_first(
+        1,
+        [
+            ({"pth": "overlays/dev"}, "app.yaml:11: fraud-dev: spec.source has none of path, chart and ref"),
+            ({"path": "a", "repoURL": ""}, "app.yaml:13: fraud-dev: spec.source.repoURL is empty"),
+            ({"path": 1}, "app.yaml:12: spec.source.path must be a text, and is a number"),
+        ],
+    ),
 )
 def test_a_source_that_says_too_little_is_an_error(
     desk: Desk, models: Path, source: dict[str, object], said: str
@@ -134,6 +139,7 @@ def test_a_working_tree_in_the_place_of_another_revision_is_told(desk: Desk, mod
     assert empty.returncode == 2 and "--revision: is empty" in empty.stderr
 
 
+@pytest.mark.tier("all")
 def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
     done = desk.render(models, "overlays")
     assert (done.returncode, done.stdout) == (0, "")
@@ -148,28 +154,31 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
-        (["chart", "--set", "a=b"], "did you mean --helm-set?"),
-        (["chart", "--set-string=a=b"], "did you mean --helm-set-string?"),
-        (["overlays/dev", "--rev", "main"], "did you mean --revision?"),
-        (["chart", "-f", "x.yaml"], "--values x.yaml"),
-        (["chart", "--values", "x.yaml"], "next: it is seen from the chart: write --values ../x.yaml"),
-        (["overlays/dev", "--helm-set", "a=b"], "(--helm-set is for Helm)"),
-        (["overlays", "--nameprefix", "a-"], "(--nameprefix is for Kustomize)"),
-        (["tabs"], "tabs/a.yaml:4: a tab stands where YAML wants blanks"),
-        (["chart/templates"], "chart/templates/config.yaml:4: a template ({{ }}) stands here"),
-        (["overlays/dev", "--kustomize-version", "v4.0.0"], "a file given with --settings"),
-        (["overlays/dev", "--repo", "https://ada:secret@host.example/a.git"], "name the clone with --repo"),
-        (["remote"], "name it, or a folder above it, with --root"),
-        (["charts"], "in argocd-cm (a ConfigMap in a file given with --settings)"),
-        (["-f", "chart/Chart.yaml"], "name its folder, without -f: chart"),
-        (["overlays/dev", "--settings", "none.yaml"], "--settings none.yaml: there is no such file"),
-        (["-f", "overlays"], "overlays: is a folder"),
-        (["-f", "none.yaml"], "none.yaml: there is no such file"),
-        (["-f", "set.yaml"], "holds an ApplicationSet"),
-        (["-f", "app.yaml"], "the chart nginx is in a chart repository, and chart repositories are not supported"),
-        (["overlays/dev", "--repo", "../nowhere"], "--repo ../nowhere: there is no such folder"),
-    ],
+    run_first(
+        4,
+        [
+            (["chart", "--set", "a=b"], "did you mean --helm-set?"),
+            (["chart", "--set-string=a=b"], "did you mean --helm-set-string?"),
+            (["overlays/dev", "--rev", "main"], "did you mean --revision?"),
+            (["chart", "-f", "x.yaml"], "--values x.yaml"),
+            (["chart", "--values", "x.yaml"], "next: it is seen from the chart: write --values ../x.yaml"),
+            (["overlays/dev", "--helm-set", "a=b"], "(--helm-set is for Helm)"),
+            (["overlays", "--nameprefix", "a-"], "(--nameprefix is for Kustomize)"),
+            (["tabs"], "tabs/a.yaml:4: a tab stands where YAML wants blanks"),
+            (["chart/templates"], "chart/templates/config.yaml:4: a template ({{ }}) stands here"),
+            (["overlays/dev", "--kustomize-version", "v4.0.0"], "a file given with --settings"),
+            (["overlays/dev", "--repo", "https://ada:secret@host.example/a.git"], "name the clone with --repo"),
+            (["remote"], "name it, or a folder above it, with --root"),
+            (["charts"], "in argocd-cm (a ConfigMap in a file given with --settings)"),
+            (["-f", "chart/Chart.yaml"], "name its folder, without -f: chart"),
+            (["overlays/dev", "--settings", "none.yaml"], "--settings none.yaml: there is no such file"),
+            (["-f", "overlays"], "overlays: is a folder"),
+            (["-f", "none.yaml"], "none.yaml: there is no such file"),
+            (["-f", "set.yaml"], "holds an ApplicationSet"),
+            (["-f", "app.yaml"], "the chart nginx is in a chart repository, and chart repositories are not supported"),
+            (["overlays/dev", "--repo", "../nowhere"], "--repo ../nowhere: there is no such folder"),
+        ],
+    ),
 )
 def test_a_habit_from_another_command_is_told_the_flag_here(
     desk: Desk, models: Path, words: list[str], said: str
@@ -191,6 +200,7 @@ def test_a_flag_that_a_file_overrules_is_told(desk: Desk, models: Path) -> None:
     assert done.stderr == "note: --nameprefix is overruled by .argocd-source.yaml in overlays/dev, which is read last\n"
 
 
+@pytest.mark.tier("all")
 def test_lines_of_applications_say_which(desk: Desk, models: Path) -> None:
     (models / "apps").mkdir()
     (models / "apps/dev.yaml").write_text(application("dev", path="overlays/dev"))
@@ -239,6 +249,7 @@ def test_an_argument_that_a_program_wants_is_told_with_its_flag(desk: Desk) -> N
     assert "Undefined external variable: app\nnext: add it with --jsonnet-ext-var-str" in done.stderr
 
 
+@pytest.mark.tier("all")
 def test_who_has_the_repository_here_is_told_how_to_say_so(desk: Desk, models: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"https://127.0.0.1:{listening.getsockname()[1]}/acme/models.git"

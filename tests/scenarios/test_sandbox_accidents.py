@@ -158,6 +158,7 @@ def test_rbac_stays_on_after_a_restart_without_the_flag(home: Path) -> None:
         started.end()
 
 
+@pytest.mark.tier("all")
 def test_a_sandbox_elsewhere_is_found_while_it_is_the_only_one(home: Path) -> None:
     with sandbox(home / "elsewhere", "--port", "0") as started:
         told = json.loads(argosy("sandbox", "status", "-o", "json", home=home).out)

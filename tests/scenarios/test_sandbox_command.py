@@ -188,6 +188,7 @@ def test_a_kubeconfig_that_is_there_keeps_its_other_contexts(home: Path) -> None
     assert merged["extensions"] == OTHERS["extensions"]
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(
     "text",
     [
@@ -209,6 +210,7 @@ def test_the_kubeconfig_command_prints_what_works(shared: Sandbox, home: Path) -
     assert Endpoint.of_kubeconfig(done.out).request("GET", CONFIGMAPS).code == 200
 
 
+@pytest.mark.tier("all")
 def test_the_kubeconfig_command_says_when_there_is_none(home: Path) -> None:
     done = argosy("sandbox", "kubeconfig", home=home)
     assert done.code == 2 and done.out == ""
@@ -238,6 +240,7 @@ def test_status_tells_where_a_sandbox_runs(shared: Sandbox, home: Path) -> None:
     }
 
 
+@pytest.mark.tier("all")
 def test_status_says_no_with_exit_code_1(home: Path) -> None:
     done = argosy("sandbox", "status", home=home)
     assert done.code == 1 and "not running" in done.out and "argosy sandbox start" in done.out
@@ -247,6 +250,7 @@ def test_status_says_no_with_exit_code_1(home: Path) -> None:
     assert status["ready"] is False and status["pid"] is None and status["api"] is None
 
 
+@pytest.mark.tier("all")
 def test_the_default_folder_is_the_users_state_folder(home: Path) -> None:
     with sandbox(home / "state/argosy/sandbox", "--port", "0", home=home):
         assert argosy("sandbox", "status", home=home).code == 0
@@ -283,6 +287,7 @@ def test_the_pid_of_a_killed_sandbox_is_not_stopped_nor_shown(running: Sandbox, 
 # -- reset -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("all")
 def test_reset_refuses_while_a_sandbox_runs(shared: Sandbox, home: Path) -> None:
     done = argosy("sandbox", "reset", "-y", "--data-dir", shared.folder, home=home)
     assert done.code == 2
@@ -344,6 +349,7 @@ def test_a_second_signal_does_no_harm(running: Sandbox) -> None:
 # -- the command line --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("all")
 def test_a_mistyped_command_is_answered_with_the_nearest_one(home: Path) -> None:
     done = argosy("sandbx", home=home)
     assert done.code == 2
@@ -372,6 +378,7 @@ def test_a_group_alone_tells_its_verbs_and_is_exit_code_2(home: Path, arguments:
     assert done.code == 2 and done.out.startswith(f"usage: argosy {' '.join(arguments)} ") and done.err == ""
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("sandbox", "--help"), ("sandbox", "start", "--help")])
 def test_help_goes_to_stdout(home: Path, arguments: tuple[str, ...]) -> None:
     done = argosy(*arguments, home=home)

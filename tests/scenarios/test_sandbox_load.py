@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.clusters import Sandbox, argosy
+from support.tiers import run_first
 
 DEFINITION = """\
 apiVersion: apiextensions.k8s.io/v1
@@ -65,14 +66,17 @@ def test_loading_again_says_what_changed(shared: Sandbox, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        ("a: [1, 2\nb: 3\n", ("bad.yaml:2: ",)),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n\tname: x\n", ("bad.yaml:4: ",)),
-        ("apiVersion: v1\nmetadata: {name: x}\n", ("bad.yaml:1: ", "kind")),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x-}\n", ("bad.yaml", "name")),
-        ("just text\n", ("bad.yaml",)),
-        ("\x00\x01\x02", ("bad.yaml",)),
-    ],
+    run_first(
+        2,
+        [
+            ("a: [1, 2\nb: 3\n", ("bad.yaml:2: ",)),
+            ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n\tname: x\n", ("bad.yaml:4: ",)),
+            ("apiVersion: v1\nmetadata: {name: x}\n", ("bad.yaml:1: ", "kind")),
+            ("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x-}\n", ("bad.yaml", "name")),
+            ("just text\n", ("bad.yaml",)),
+            ("\x00\x01\x02", ("bad.yaml",)),
+        ],
+    ),
 )
 def test_a_file_that_cannot_be_read_is_named_and_nothing_is_applied(
     shared: Sandbox, tmp_path: Path, text: str, words: tuple[str, ...]
@@ -86,17 +90,20 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_is_applied(
     assert shared.request("GET", "/api/v1/namespaces/default/configmaps/never").code == 404
 
 
+@pytest.mark.tier("all")
 def test_bytes_that_are_no_text_are_refused(shared: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_bytes(b"apiVersion: v1\nkind: \xff\xfe\n")
     code, lines, err = load(shared, tmp_path)
     assert code == 2 and lines == [] and "bad.yaml" in err
 
 
+@pytest.mark.tier("all")
 def test_a_file_that_is_missing_is_named(shared: Sandbox, tmp_path: Path) -> None:
     code, _, err = load(shared, tmp_path / "nowhere.yaml")
     assert code == 2 and "nowhere.yaml" in err and "does not exist" in err
 
 
+@pytest.mark.tier("all")
 def test_a_folder_without_manifests_is_named(shared: Sandbox, tmp_path: Path) -> None:
     code, _, err = load(shared, tmp_path)
     assert code == 2 and str(tmp_path) in err
@@ -109,6 +116,7 @@ def test_what_the_server_refuses_is_told_with_the_object(shared: Sandbox, tmp_pa
     assert code == 2 and lines == [] and "Bad_Name" in err and "Invalid value" in err
 
 
+@pytest.mark.tier("all")
 def test_a_kind_that_nobody_serves_is_told(shared: Sandbox, tmp_path: Path) -> None:
     file = tmp_path / "unknown.yaml"
     file.write_text("apiVersion: nowhere.example/v1\nkind: Nothing\nmetadata: {name: x}\n")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.clusters import Endpoint, Sandbox, argosy, configmap, kubectl, sandbox
+from support.tiers import in_test_all
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 ROLE = {
@@ -76,6 +77,7 @@ def test_a_group_that_is_bound_lets_its_users_in(guarded: Sandbox) -> None:
     assert carol.request("GET", CONFIGMAPS).code == 403
 
 
+@pytest.mark.tier("all")
 def test_adding_a_user_again_ends_the_old_token(shared: Sandbox) -> None:
     old = Endpoint.of_kubeconfig(add(shared, "dave"))
     assert old.request("GET", CONFIGMAPS).code == 200
@@ -106,12 +108,15 @@ def test_no_token_is_in_the_data_folder_but_the_administrators(shared: Sandbox) 
     assert holding == []
 
 
-@pytest.mark.parametrize("name", ["system:masters", "system:serviceaccount:a:b", "argosy:x", "admin", "a,b", "", "\n"])
+@pytest.mark.parametrize(
+    "name", ["system:masters", "a,b", *map(in_test_all, ("system:serviceaccount:a:b", "argosy:x", "admin", "", "\n"))]
+)
 def test_names_that_would_pass_for_somebody_else_are_refused(shared: Sandbox, name: str) -> None:
     done = argosy("sandbox", "user", "add", name, "--data-dir", shared.folder, home=shared.folder.parent)
     assert done.code == 2 and done.out == "" and "Traceback" not in done.err
 
 
+@pytest.mark.tier("all")
 def test_a_user_is_added_to_a_running_sandbox_only(home: Path) -> None:
     done = argosy("sandbox", "user", "add", "alice", home=home)
     assert done.code == 2 and done.out == "" and "argosy sandbox start" in done.err

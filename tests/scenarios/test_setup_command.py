@@ -114,6 +114,7 @@ def test_on_a_terminal_it_asks(openshift: Sandbox, home: Path, answer: str, code
     assert (get(openshift, f"/api/v1/namespaces/{name}-dev") is None) == (code == 2)
 
 
+@pytest.mark.tier("all")
 def test_status_tells_whether_all_is_there(openshift: Sandbox, home: Path) -> None:
     file = delivery(home, "told")
     before = setup(openshift, "status", "-f", file)

@@ -14,7 +14,7 @@ realcluster  make realcluster: needs the real control plane that it builds
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -33,6 +33,11 @@ _OF_WORKER = "empty_selection"  # where a process of a parallel run leaves the s
 def in_test_all(value: Any) -> Any:
     """A row of one value that `make test` leaves out."""
     return pytest.param(value, marks=IN_TEST_ALL)
+
+
+def run_first(count: int, rows: Sequence[Any]) -> list[Any]:
+    """Rows of which `make test` runs the first few, and `make test-all` every one."""
+    return [*rows[:count], *(pytest.param(*row, marks=IN_TEST_ALL) for row in rows[count:])]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
