@@ -16,8 +16,9 @@ from argosy.advise.finding import Severity
 from argosy.advise.rules import CATALOGUE
 from argosy.desk.checking.checking import Checked, Manner, check
 from argosy.source.git.refs import Refs
+from support.paths import DATA
 
-FIXTURES = Path(__file__).parents[2] / "data" / "rules"
+FIXTURES = DATA / "rules"
 STATIC = [number for number, rule in CATALOGUE.items() if not rule.is_live]
 
 

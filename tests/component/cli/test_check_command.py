@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from argosy.cli import CANNOT, DONE, NO, main
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 APPLICATION = """\
 apiVersion: argoproj.io/v1alpha1
 kind: Application

@@ -12,8 +12,9 @@ from argosy.advise.rules import CATALOGUE
 from argosy.cli import DONE, NO, main
 from argosy.desk.checking.checking import OVERRIDDEN, Checked, check, fix
 from argosy.desk.checking.mending import mend
+from support.paths import DATA
 
-FIXTURES = Path(__file__).parents[2] / "data" / "rules"
+FIXTURES = DATA / "rules"
 MENDED = {
     "AGY105": ["-    targetRevision: feature/quick # AGY105", "+    targetRevision: main # AGY105"],
     "AGY107": ["+  syncPolicy:", "+    syncOptions:", "+    - CreateNamespace=true"],

@@ -20,9 +20,9 @@ from argosy.render.helm.program import HelmProgram
 from argosy.render.kustomize import build
 from argosy.render.kustomize.permits import GivenPermits
 from support.file_trees import TextTree
+from support.paths import VENV
 from support.tiers import IN_TEST_ALL
 
-VENV = Path(__file__).parents[3] / ".venv"
 KUBECTL, HELM = VENV / "kubectl-1.32" / "kubectl", VENV / "helm" / "helm"
 TEMPLATE = """
 apiVersion: v1

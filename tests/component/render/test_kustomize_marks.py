@@ -11,8 +11,9 @@ import pytest
 from argosy.model.manifest import Profile, load_all
 from argosy.render.kustomize import build
 from support.file_trees import TextTree
+from support.paths import VENV
 
-KUBECTL = Path(__file__).parents[3] / ".venv" / "kubectl-1.32" / "kubectl"
+KUBECTL = VENV / "kubectl-1.32" / "kubectl"
 needs_kubectl = pytest.mark.skipif(not KUBECTL.is_file(), reason="kubectl 1.32 is not here: make install")
 HEAD = "apiVersion: v1\nkind: ConfigMap\n"
 PLAIN = f"{HEAD}metadata: {{name: a, labels: {{q: w, r: s}}, annotations: {{c: d, e: f}}}}\n"

@@ -14,8 +14,9 @@ from argosy.model.errors import RenderError
 from argosy.model.manifest import Profile, load_all
 from argosy.render.kustomize import build
 from support.file_trees import TextTree
+from support.paths import VENV
 
-KUBECTL = Path(__file__).parents[3] / ".venv" / "kubectl-1.32" / "kubectl"
+KUBECTL = VENV / "kubectl-1.32" / "kubectl"
 COMPONENT = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
 DEPLOYMENT = """
 apiVersion: apps/v1

@@ -12,8 +12,9 @@ from argosy.model.manifest import Profile, load_all
 from argosy.render.kustomize import build
 from argosy.render.kustomize.permits import GivenPermits
 from support.file_trees import TextTree
+from support.paths import VENV
 
-KUBECTL = Path(__file__).parents[3] / ".venv" / "kubectl-1.32" / "kubectl"
+KUBECTL = VENV / "kubectl-1.32" / "kubectl"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1'}\n"
 ANYWHERE = GivenPermits(reads_anywhere=True)
 FILES = {

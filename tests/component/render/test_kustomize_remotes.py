@@ -16,8 +16,9 @@ from argosy.render.kustomize import build
 from argosy.render.kustomize.grounds import parted
 from argosy.render.kustomize.remotes import Remote, remote_of
 from support.file_trees import TextTree
+from support.paths import VENV
 
-KUBECTL = Path(__file__).parents[3] / ".venv" / "kubectl-1.32" / "kubectl"
+KUBECTL = VENV / "kubectl-1.32" / "kubectl"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1'}\n"
 COMPONENT = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
 URL = "https://github.com/org/repo"

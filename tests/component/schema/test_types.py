@@ -14,12 +14,13 @@ from argosy.patch.shape import Shape
 from argosy.schema.builtin import BUILT_IN
 from argosy.schema.types import Type, named, table, type_of
 from support import go_modules
+from support.paths import ROOT
 
 PUBLISHED = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema/v1.32.0-local/_definitions.json"
 MODULES = go_modules.folder()
 LIBRARIES = ("api", "apimachinery", "apiextensions-apiserver", "kube-aggregator")
 NEEDED = [MODULES / "k8s.io/kubernetes@v1.32.13", *(MODULES / f"k8s.io/{name}@v0.32.13" for name in LIBRARIES)]
-PROTO_FIELDS = Path(__file__).parents[4] / "shared/data/kubeapi/proto-fields.json"
+PROTO_FIELDS = ROOT.parent / "shared/data/kubeapi/proto-fields.json"
 
 
 def pod_spec() -> Type:
@@ -111,14 +112,14 @@ def test_options_are_known_in_every_group() -> None:
 
 @pytest.mark.skipif(not all(map(Path.exists, NEEDED)), reason="not all of Kubernetes' Go modules are in the cache")
 def test_the_tables_are_what_the_tool_makes(tmp_path: Path) -> None:
-    tool = Path(__file__).parents[3] / "tools/make_types.py"
+    tool = ROOT / "tools/make_types.py"
     subprocess.run([sys.executable, str(tool), str(MODULES), "--into", str(tmp_path)], check=True, capture_output=True)
     for name in ("types", "descriptions"):
         assert json.loads(gzip.decompress((tmp_path / f"{name}.json.gz").read_bytes())) == table(name)
 
 
 def test_the_tool_names_a_module_that_is_missing(tmp_path: Path) -> None:
-    tool = Path(__file__).parents[3] / "tools/make_types.py"
+    tool = ROOT / "tools/make_types.py"
     command = [sys.executable, str(tool), str(tmp_path), "--into", str(tmp_path)]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode == 1

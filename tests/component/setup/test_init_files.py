@@ -16,8 +16,8 @@ from argosy.model.errors import UserError
 from argosy.setup.delivery.form import read_delivery
 from argosy.setup.repository.files import NewRepository
 from support.deadlines import HANG_SECONDS
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 TREE = ROOT / "llmops-via-argocd"
 FRAUD = NewRepository("fraud", "https://github.com/acme/fraud.git")
 

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from argosy.setup.repository.files import File, NewRepository, delivery_files, stage_files
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 TREE = ROOT / "llmops-via-argocd"
 MADE_TREES = {
     "init": NewRepository("fraud", "https://github.com/acme/fraud.git").files(),

@@ -14,10 +14,10 @@ import pytest
 
 from argosy.setup.generate import ImageWait, NotebookWait
 from support.deadlines import HANG_SECONDS
+from support.paths import ROOT
 
 CHART_SCRIPT = (
-    Path(__file__).parents[3]
-    / "integrations/helm/charts/llmops-platform/charts/llmops-library/templates/_wait-for-image.sh.tpl"
+    ROOT / "integrations/helm/charts/llmops-platform/charts/llmops-library/templates/_wait-for-image.sh.tpl"
 )
 SHELLS = [
     pytest.param("bash", marks=[] if shutil.which("bash") else pytest.mark.skip("no bash")),

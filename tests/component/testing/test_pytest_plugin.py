@@ -14,8 +14,8 @@ from argosy.app.initializing import initialize
 from argosy.model.errors import UserError
 from argosy.testing.repository import Repo
 from support.deadlines import TEST_HANG_SECONDS
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "pytest.md"
 STAGING = "argocd-apps/staging-application.yaml"
 PLUGIN = "argosy.testing.plugin"

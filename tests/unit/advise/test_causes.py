@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,6 +12,7 @@ from argosy.advise.causes import causes
 from argosy.advise.evidence import ABSENT, Evidence, refusal_of, refused_fields, value_at
 from argosy.model.flow import Difference, Origin, Pair
 from argosy.model.names import ResourceKey
+from support.paths import ROOT
 
 KEY = ResourceKey("example.org", "Widget", "ml", "one")
 SIZE = Difference("/spec/size", 1, 2, manager="tuner", since="2026-01-02T03:04:05Z")
@@ -149,7 +149,7 @@ def test_elements_of_lists_are_found_by_their_names() -> None:
 
 
 def test_every_kind_of_cause_is_in_the_reference() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "reference" / "explaining.md").read_text()
+    page = (ROOT / "docs" / "reference" / "explaining.md").read_text()
     assert [each.value for each in CauseKind if f"| `{each.value}` |" not in page] == []
     assert all(each.words for each in CauseKind)
 

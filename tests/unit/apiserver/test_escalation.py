@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from argosy.apiserver.escalation import MAX_LISTED_PERMISSIONS, find_uncovered, shown
 from argosy.model.errors import ClusterError
+from support.paths import DATA
 
-RECORDED = Path(__file__).parents[2] / "data" / "rbac" / "covers.jsonl.gz"
+RECORDED = DATA / "rbac" / "covers.jsonl.gz"
 FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
 

@@ -11,6 +11,7 @@ import pytest
 from argosy.cli import main
 from argosy.cli.screen import Screen, plain, table
 from argosy.model.manifest import load
+from support.paths import ROOT
 
 KEY = "resource.customizations.health."
 
@@ -287,7 +288,7 @@ def test_a_profile_is_compared_with_the_default_on_our_own_test_objects(capsys: 
 def test_the_reference_names_every_profile_and_the_kinds_that_have_it() -> None:
     from argosy.health.bundled import profile_rules, profiles
 
-    page = (Path(__file__).parents[3] / "docs/reference/health.md").read_text()
+    page = (ROOT / "docs/reference/health.md").read_text()
     rows = [line for line in page.partition("## Profiles")[2].partition("## Facts")[0].splitlines() if "|" in line]
     missing = [
         (profile, of.kind)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ from lupa.luajit21 import LuaRuntime
 
 from argosy.health.lint import lint
 from support.examples import examples
+from support.paths import ROOT
 
-DOCUMENTS = Path(__file__).parents[4] / "shared" / "seeds"
+DOCUMENTS = ROOT.parent / "shared" / "seeds"
 
 # -- scripts at random ---------------------------------------------------------------------------------------------
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from argosy.health.suite.files import first_document
 from argosy.health.suite.likeness import differences
+from support.paths import ROOT
 
-SHARED = Path(__file__).parents[3] / ".." / "shared" / "data" / "argocd" / "diff"
+SHARED = ROOT / ".." / "shared" / "data" / "argocd" / "diff"
 NAMED = {"metadata": {"name": "one", "namespace": "shop"}}
 POD = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "main", "image": "main:1"}]}}
 SERVER = {"apiVersion": "apps/v1", "kind": "Deployment", **NAMED, "spec": {"selector": {}, "template": POD}}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from argosy.model.errors import ManifestError
 from argosy.schema.custom import CustomKind, check_definition, converted, custom_kinds, with_definition_defaults
 from argosy.schema.selectors import fields
 from support.examples import examples
+from support.paths import ROOT
 
 
 def definition(spec_schema: dict[str, Any], **version: Any) -> dict[str, Any]:
@@ -383,7 +383,7 @@ def test_no_object_makes_it_raise_and_each_pass_is_idempotent(spec: Any) -> None
     assert KIND.default(filled) is filled
 
 
-SHARED = Path(__file__).parents[3].parent / "shared" / "data" / "kubeapi" / "widgets-crd.yaml"
+SHARED = ROOT.parent / "shared" / "data" / "kubeapi" / "widgets-crd.yaml"
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared answers of a real server are not here")

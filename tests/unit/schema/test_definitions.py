@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +15,12 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.definitions import definition, definitions, names
 from argosy.schema.definitions.notation import expand
 from support.contract_manifests import eventually
+from support.paths import DATA
 
 pytestmark = pytest.mark.anyio
 
-DATA = Path(__file__).parents[2] / "data" / "definitions"
-EXAMPLES = [each for file in sorted(DATA.glob("*.yaml")) for each in read_manifests(file.read_text(), where=file.name)]
+FILES = sorted((DATA / "definitions").glob("*.yaml"))
+EXAMPLES = [manifest for file in FILES for manifest in read_manifests(file.read_text(), where=file.name)]
 NAMES = [f"{each['kind']}-{each['metadata']['name']}" for each in EXAMPLES]
 JOB = "notebookvalidationjobs.mlops.mlops.dev"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import re2
@@ -17,8 +16,9 @@ from argosy.schema.custom import patterns
 from argosy.schema.custom.kind import CustomKind, custom_kinds
 from support.definitions import thing_definition
 from support.examples import examples
+from support.paths import DATA
 
-RECORD = json.loads((Path(__file__).parents[2] / "data" / "go-patterns.json").read_text())
+RECORD = json.loads((DATA / "go-patterns.json").read_text())
 TEXTS: list[str] = RECORD["texts"]
 REFUSED = {pattern: verdict for pattern, verdict in RECORD["patterns"] if isinstance(verdict, str)}
 TAKEN = {pattern: verdict for pattern, verdict in RECORD["patterns"] if not isinstance(verdict, str)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,8 @@ from argosy.model.errors import UserError
 from argosy.model.manifest import dump, load
 from argosy.setup.delivery.form import read_delivery
 from argosy.setup.delivery.values import FIELDS, ArgoCD, Credentials, Gate, Health, Role, Secret, Sync
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 WHOLE = """\
 apiVersion: argosy.dev/v1
 kind: Delivery

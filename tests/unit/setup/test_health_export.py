@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,10 @@ from argosy.model.manifest import load
 from argosy.model.names import GroupKind
 from argosy.setup.checks.export import FORMS, exported
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
+from support.paths import ROOT
 
-READY_MADE = Path(__file__).parents[3] / "deploy/health"
-INTEGRATIONS = Path(__file__).parents[3] / "integrations"
+READY_MADE = ROOT / "deploy/health"
+INTEGRATIONS = ROOT / "integrations"
 CLAIM = GroupKind("", "PersistentVolumeClaim")
 FORM_OF = {"argocd-cr": "cr", "argocd-cm": "configmap"}
 

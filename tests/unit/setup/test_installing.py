@@ -6,7 +6,6 @@ import importlib.util
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,9 +29,9 @@ from argosy.setup.installing.plan import Found, Plan, make_plan
 from argosy.setup.installing.survey import LEADS, survey
 from support.deadlines import wait_until_async
 from support.definitions import are_established
+from support.paths import ROOT
 from support.pod_security import refused, refused_by_scc
 
-ROOT = Path(__file__).parents[3]
 PLAIN = InstallOptions()
 HA, OBSERVER = InstallOptions(is_ha=True), InstallOptions(is_read_only=True)
 ALL = [PLAIN, HA, OBSERVER, InstallOptions("team", is_ha=True, tls_secret="t")]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest, read_manifests
 from argosy.sync.patching import patch_of, with_last_applied
+from support.paths import TESTS
 
 pytestmark = pytest.mark.anyio
-KINDS = (Path(__file__).parents[2] / "data/comparing/kinds.yaml").read_text()
+KINDS = (TESTS / "data/comparing/kinds.yaml").read_text()
 
 
 async def lives(kind: str) -> tuple[Manifest, Manifest]:

@@ -14,9 +14,10 @@ from argosy.apiserver.plane import Folder
 from argosy.apiserver.store.database import APPLICATION_ID, SCHEMA_VERSION
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind, ResourceKey
+from support.paths import DATA
 
 pytestmark = pytest.mark.anyio
-RECORDS = sorted((Path(__file__).parents[3] / "data" / "old-stores").glob("*.json"))
+RECORDS = sorted((DATA / "old-stores").glob("*.json"))
 
 
 def restored(record: Path, folder: Path) -> Folder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,10 @@ from argosy.model.errors import UnknownRef
 from argosy.model.manifest import read_manifests
 from argosy.schema.definitions import definitions
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, leaping
+from support.paths import ROOT
 
 pytestmark = pytest.mark.anyio
-ALERTS = Path(__file__).parents[4] / "deploy" / "notebooks" / "alerts.yaml"
+ALERTS = ROOT / "deploy" / "notebooks" / "alerts.yaml"
 SELECTOR = re.compile(r"(notebookvalidationjob_\w+)(?:\{([^}]*)\})?")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +19,11 @@ from argosy.runtime import run
 from argosy.schema.definitions import definition, definitions
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job
+from support.paths import ROOT
 from support.recording_client import RecordedCluster, Right
 
 pytestmark = pytest.mark.anyio
-SHIPPED = Path(__file__).parents[4] / "deploy" / "notebooks"
+SHIPPED = ROOT / "deploy" / "notebooks"
 POD = ResourceKey("", "Pod", "default", "train-validation")
 CONFIG = ResourceKey("build.openshift.io", "BuildConfig", "default", "train-build")
 PIPELINE = ResourceKey("tekton.dev", "PipelineRun", "default", "train-build")

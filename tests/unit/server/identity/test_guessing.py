@@ -16,10 +16,11 @@ from argosy.server.identity.attempts import MOST_OF_ONE, NAME
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.identities import Identities
 from support.identities import CHEAP, NAMESPACE, Glance, Room
+from support.paths import ROOT
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse"
-SOURCE = Path(__file__).parents[4] / "src" / "argosy"
+SOURCE = ROOT / "src" / "argosy"
 
 
 async def tried(identities: Identities, name: str, password: str = "wrong", peer: str = "") -> bool:
