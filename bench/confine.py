@@ -13,10 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from argosy.confine import Limits, Pool
-from argosy.model.names import split_api_version
+from argosy.isolation import Limits, Pool
+from argosy.kube.objects.names import split_api_version
 
-CALL, PAYLOAD = "argosy.model.names:split_api_version", "serving.kserve.io/v1beta1"
+CALL, PAYLOAD = "argosy.kube.objects.names:split_api_version", "serving.kserve.io/v1beta1"
 
 
 def in_process(count: int) -> float:

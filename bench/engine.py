@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from argosy.controllers.application import APPLICATION
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from support.engine import CONTROL, Room, config_map, engine_room
 
 ARGO_CD_A_MINUTE = 244

@@ -19,9 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION
-from argosy.model.names import ResourceKey
+from argosy.isolation.process_pool import Crew
+from argosy.kube.objects.names import ResourceKey
 from support.engine import CONTROL, Room, config_map, engine_room
 
 MAX_RATIO = 5.0

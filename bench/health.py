@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import orjson
 from lupa import luajit21
 
-from argosy.confine import Pool
 from argosy.health.assess import EVALUATE, Assessor
 from argosy.health.bundled import bundled_rules
 from argosy.health.installation import PREFIX
@@ -29,7 +28,8 @@ from argosy.health.lua import run_health
 from argosy.health.lua.engine import kept_engine
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps
-from argosy.model.names import GroupKind
+from argosy.isolation import Pool
+from argosy.kube.objects.names import GroupKind
 
 ARGO_CD_MICROSECONDS = 115.0
 CONDITIONS = ("IngressReady", "PredictorReady", "Ready", "Stopped")

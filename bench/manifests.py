@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from argosy.model.manifest import dump_all, load_all
+from argosy.kube.objects import dump_all, load_all
 
 pyyaml = importlib.import_module("yaml")
 

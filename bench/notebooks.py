@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from argosy.addons.notebooks.runner.order import Order
-from argosy.confine import descendants
+from argosy.isolation import descendants
 from support.notebook_jobs import Desk, desk, notebook
 
 CELLS, JOBS, PARALLEL, MEMORY = 50, 20, 2, 512 << 20

@@ -34,9 +34,9 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.app.listening import bind, listening
 from argosy.app.site import cookie_of, opened_site
-from argosy.cluster import Cluster
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.server import build
 from argosy.server.site import ServeOptions
 from support.browser import chromium_here

@@ -10,10 +10,10 @@ from typing import Any
 
 import jsonpatch  # type: ignore[import-untyped]
 
-from argosy.patch import json_patch, merge_patch, strategic
-from argosy.patch.ownership import record_update
-from argosy.patch.server_side_apply import apply
-from argosy.schema.types import type_of
+from argosy.kube.patch import json_patch, merge_patch, strategic_merge
+from argosy.kube.patch.managed_fields import record_update
+from argosy.kube.patch.server_side_apply import apply
+from argosy.kube.schema.builtin_types import type_of
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -105,7 +105,7 @@ def ownership() -> None:
         "record an update of one field": lambda: record_update(live, changed, **for_web),
         "apply, new": lambda: apply(None, web, **by_apply),
         "apply, without change": lambda: apply(applied, web, **by_apply),
-        "strategic merge of an image": lambda: strategic.apply(web, image, shape),
+        "strategic merge of an image": lambda: strategic_merge.apply(web, image, shape),
         "merge patch of one field": lambda: merge_patch.apply(web, {"spec": {"replicas": 5}}),
     }.items():
         print(f"{name:46} {microseconds(run):9.1f} µs")

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from argosy.kube.objects import load_all
 from argosy.model.application import Application, Source
 from argosy.model.flow import Checkout
-from argosy.model.manifest import load_all
 from argosy.render import render
 from argosy.source.trees import FolderTree
 

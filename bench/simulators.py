@@ -14,7 +14,7 @@ from typing import Any
 from argosy.addons.simulators import make
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 
 # Deployments, replicas of each, most seconds of processor, most writes for each Pod
 SIZES = {"": (1_000, 1, 15.0, 10.0), "crowd": (10, 1_000, 120.0, 4.0)}

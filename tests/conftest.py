@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from argosy.cluster import Cluster
+from argosy.kube.client import Cluster
 from support import go_modules
 from support.deadlines import wait_until_async
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from argosy.model.manifest import Manifest, dump
+from argosy.kube.objects import Manifest, dump
 from argosy.setup.installing.manifests import manifests
 from argosy.setup.installing.options import InstallOptions
 

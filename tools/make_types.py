@@ -3,7 +3,7 @@
     python tools/make_types.py ~/go/pkg/mod [--version 32.13] [--into FOLDER]
 
 In: a Go module cache that holds Kubernetes' API modules of one version. Out: two files, by default beside the schemas.
-The format of `types.json.gz` is read by argosy.schema.types, which describes it.
+The format of `types.json.gz` is read by argosy.kube.schema.builtin_types, which describes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from go_literal import read_definitions
 from go_source import GoField, GoPackage, read_package
 
-DATA = Path(__file__).parents[1] / "src/argosy/schema/data"
+DATA = Path(__file__).parents[1] / "src/argosy/kube/schema/data"
 # fmt: off
 API_GROUPS = (
     "core/v1", "apps/v1", "batch/v1", "autoscaling/v1", "autoscaling/v2", "networking/v1", "policy/v1", "rbac/v1",

@@ -31,7 +31,7 @@ import asyncio, sys
 from pathlib import Path
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Folder
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 
 def metadata(name, **more):
     return {"name": name, "namespace": "default", **more}

@@ -20,7 +20,7 @@ from typing import Any, Final
 import orjson
 from side_by_side.processes import PAGE, PROC, TICKS, with_children
 
-from argosy.schema.definitions import definition
+from argosy.kube.schema.bundled_crds import definition
 from support.clusters import ARGOSY, Answer, Endpoint, Sandbox, ask, environment, sandbox
 
 CONTROL: Final = "argocd"

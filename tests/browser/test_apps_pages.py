@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import key_of
+from argosy.kube.objects import key_of
 from support.engine import Room
 from support.full_site import World, world
 from support.sample_applications import bulk, furnish

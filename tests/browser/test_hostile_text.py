@@ -20,7 +20,7 @@ import pytest
 from minijinja import safe
 
 from argosy.app.listening import bind, listening
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
 from argosy.server.doors.entry import Entry

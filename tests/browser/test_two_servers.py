@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.app_commands import write_kubeconfig
 from support.clusters import environment, served
 from support.deadlines import HANG_SECONDS

@@ -19,11 +19,11 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.server import serve
 from argosy.apiserver.tls import certificates
-from argosy.cluster import Cluster, Propagation
-from argosy.cluster.connection import Connection
-from argosy.cluster.kube import connect
-from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.model.names import ResourceKey
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.http import connect
+from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.objects.names import ResourceKey
 from support import control_plane
 from support.folder_resource import FolderResource
 from support.real_server import REAL

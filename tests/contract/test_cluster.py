@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cluster import Cluster, PatchKind, User
-from argosy.model.errors import ClusterError, Conflict, Forbidden, Invalid
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Conflict, Forbidden, Invalid
+from argosy.kube.client import Cluster, PatchKind, User
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.contract_manifests import CONFIG_MAP, config, deployment, pod
 
 pytestmark = pytest.mark.anyio

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster, Propagation
-from argosy.model.errors import ClusterError, Invalid
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Invalid
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.contract_manifests import config, definition, eventually, owned_by, pod
 from support.deadlines import HANG_SECONDS
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster, Listing, WatchEvent
-from argosy.model.errors import ClusterError, Gone
-from argosy.model.manifest import key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Gone
+from argosy.kube.client import Cluster, Listing, WatchEvent
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.contract_manifests import CONFIG_MAP, config, event
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import turns
@@ -90,7 +90,7 @@ async def test_a_list_of_metadata_has_nothing_else_and_keeps_its_kind(cluster: C
 async def test_a_list_longer_than_a_page_is_whole(
     cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.cluster.paging.PAGE_SIZE", 10)
+    monkeypatch.setattr("argosy.kube.client.list_pages.PAGE_SIZE", 10)
     await asyncio.gather(*(cluster.create(config(namespace, f"many-{number}", {})) for number in range(25)))
     listing = await cluster.list(CONFIG_MAP, namespace=namespace)
     assert names(listing) == sorted(f"many-{number}" for number in range(25))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
-from argosy.model.manifest import Manifest, key_of, read_manifests
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definitions, names
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of, read_manifests
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definitions, names
 from support.contract_manifests import eventually
 from support.real_server import REAL
 

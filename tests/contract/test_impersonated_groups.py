@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cluster import Cluster, User
+from argosy.kube.client import Cluster, User
 
 pytestmark = pytest.mark.anyio
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
-from argosy.model.errors import Invalid
-from argosy.model.manifest import key_of
-from argosy.model.names import GroupKind
+from argosy.errors import Invalid
+from argosy.kube.client import Cluster
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import GroupKind
 from support.contract_manifests import definition, eventually
 
 pytestmark = pytest.mark.anyio

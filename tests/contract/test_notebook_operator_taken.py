@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from argosy.addons.notebooks.runner.message import pack
-from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.model.manifest import dump, load_all
+from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.objects import dump, load_all
 from support.clusters import ARGOSY, KUBECTL, environment, kubectl, until_served
 from support.deadlines import HANG_SECONDS
 from support.failure_report import record_log

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from argosy.model.manifest import dump
-from argosy.schema.definitions import definition
+from argosy.kube.objects import dump
+from argosy.kube.schema.bundled_crds import definition
 from support.clusters import KUBECTL, kubectl, until_served
 from support.deadlines import HANG_SECONDS
 

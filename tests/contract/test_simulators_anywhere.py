@@ -10,10 +10,10 @@ import pytest
 
 from argosy.addons.simulators import make
 from argosy.app.addons import running
-from argosy.cluster import Cluster
 from argosy.health.builtin import judge
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.real_server import REAL
 

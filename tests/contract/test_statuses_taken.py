@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.errors import Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.model.application import (
     Application,
     OperationRequest,
@@ -17,17 +21,13 @@ from argosy.model.application import (
     SyncRequest,
     read_application,
 )
-from argosy.model.errors import Conflict
 from argosy.model.flow import Assessment, Health, SyncStatus
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.report import events
 from argosy.report.conditions import Condition, ConditionType
 from argosy.report.history import with_deployment
 from argosy.report.operations import request_wire
 from argosy.report.resources import Resource
 from argosy.report.status import Report, changes, is_outdated, status
-from argosy.schema.definitions import definition
 from support.contract_manifests import eventually
 
 pytestmark = pytest.mark.anyio

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import key_of
+from argosy.kube.objects import key_of
 from support.deadlines import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]

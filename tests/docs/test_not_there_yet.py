@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from argosy.cli.compat import NEEDS_A_SERVER
-from argosy.model.errors import SourceRefused
+from argosy.errors import SourceRefused
 from argosy.model.repository_url import parse_url
 
 ROOT = Path(__file__).parents[2]

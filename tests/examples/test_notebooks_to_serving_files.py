@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from argosy.addons.notebooks.runner.order import Validation
+from argosy.annotations import SYNC_WAVE
 from argosy.desk.notebooks.linting import lint
-from argosy.model.annotations import SYNC_WAVE
-from argosy.model.errors import TransientError
-from argosy.model.manifest import Manifest, annotation, read_manifests
-from argosy.outbound.asking import ask
+from argosy.errors import TransientError
+from argosy.http_client.plain_request import ask
+from argosy.kube.objects import Manifest, annotation, read_manifests
 
 FOLDER = Path(__file__).parents[2] / "examples" / "notebooks-to-serving"
 MODEL = 'def predict(instances):\n    return [{"sum": sum(each)} for each in instances]\n'

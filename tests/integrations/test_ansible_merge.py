@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.model.names import GroupKind
-from argosy.patch import json_patch
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.patch import json_patch
 from argosy.setup.checks.merging import Check, merged, missing_from
 from support import proof_scale
 from support.ansible_playbooks import DEPLOY

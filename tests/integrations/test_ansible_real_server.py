@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.schema.definitions import definition
+from argosy.kube.schema.bundled_crds import definition
 from support import control_plane
 from support.ansible_playbooks import Run, ask, needs_ansible, needs_kubectl, play, read
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.schema.definitions import definition
+from argosy.kube.schema.bundled_crds import definition
 from support.ansible_playbooks import Run, ask, needs_ansible, needs_kubectl, noted, play, read
 from support.clusters import KUBECTL, Sandbox, sandbox
 

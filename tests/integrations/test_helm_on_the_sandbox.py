@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.schema.definitions import definition, definitions
+from argosy.kube.schema.bundled_crds import definition, definitions
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 from support.helm_charts import CHARTS, GLOBAL, NAMESPACE, NOTEBOOKS, SCRIPT, URL, needs_helm, rendered

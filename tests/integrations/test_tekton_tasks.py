@@ -16,8 +16,8 @@ import yaml
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.initializing import initialize
-from argosy.model.manifest import key_of
-from argosy.schema.definitions import definitions
+from argosy.kube.objects import key_of
+from argosy.kube.schema.bundled_crds import definitions
 from support.deadlines import HANG_SECONDS
 
 FOLDER = Path(__file__).parents[2] / "integrations" / "tekton"

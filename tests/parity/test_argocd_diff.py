@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from argosy.compare import CompareRules, compare
-from argosy.model.manifest import key_of, load
+from argosy.kube.objects import key_of, load
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "diff"
 pytestmark = pytest.mark.skipif(not PAIRS.is_dir(), reason="Argo CD's pairs are not here")

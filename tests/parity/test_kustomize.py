@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Profile, load_all
+from argosy.errors import UserError
+from argosy.kube.objects import Profile, load_all
 from argosy.model.tree import TreeEntry
 from argosy.render.kustomize import build
 from support.file_trees import TextTree

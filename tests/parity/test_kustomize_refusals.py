@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.render.kustomize import build, trace
 from support.file_trees import TextTree
 

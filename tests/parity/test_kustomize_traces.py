@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.names import ResourceKey, split_api_version
+from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.model.tree import Tree
 from argosy.render.kustomize import build, trace
 from argosy.render.origins import Traced

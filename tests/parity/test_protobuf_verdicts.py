@@ -8,8 +8,8 @@ import json
 import re
 from pathlib import Path
 
-from argosy.model.errors import ManifestError
-from argosy.schema import proto
+from argosy.errors import ManifestError
+from argosy.kube.schema import protobuf
 
 TABLE = Path(__file__).parents[1] / "data/protobuf/verdicts.txt"
 NO_OBJECT = ("refused", "unwritable")  # an object that Go reads and cannot write as JSON could not be stored, either
@@ -18,7 +18,7 @@ GROUP = re.compile(r"illegal wireType [34]$")  # Go passes over groups that it d
 
 def verdict(body: bytes) -> str:
     try:
-        value = proto.decode(body).value
+        value = protobuf.decode(body).value
     except ManifestError as error:
         return "group" if GROUP.search(str(error)) else "refused"
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

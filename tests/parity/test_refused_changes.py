@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from argosy.advise.schemas import Schemas
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, key_of
+from argosy.errors import ClusterError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
 from support.engine import embedded
 
 pytestmark = pytest.mark.anyio

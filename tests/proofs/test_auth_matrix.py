@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import key_of
+from argosy.kube.objects import key_of
 from argosy.server.answers import Json
 from argosy.server.asked import Asked
 from argosy.server.routes import Filtered, May, Public, Route, SignedIn

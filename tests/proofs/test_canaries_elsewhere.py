@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.doors.entry import Entry
 from argosy.server.doors.hiding import MaskedLogs
 from argosy.server.routes import Route

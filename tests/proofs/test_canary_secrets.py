@@ -19,8 +19,8 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from argosy.model.manifest import dump
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects import dump
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.server.answers import Json
 from argosy.server.asked import Asked
 from argosy.server.doors.entry import Entry

@@ -19,7 +19,7 @@ import pytest
 from argosy.apiserver.store import Store
 from argosy.apiserver.store import history as history_module
 from argosy.apiserver.store import opening as opening_module
-from argosy.model.errors import ClusterError, UserError
+from argosy.errors import ClusterError, UserError
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.tier("test", "prove")

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from argosy.model import annotations as names
-from argosy.model.errors import ClusterError, Conflict, Gone, TransientError, UnknownRef, Unreachable
+from argosy import annotations as names
+from argosy.errors import ClusterError, Conflict, Gone, TransientError, UnknownRef, Unreachable
 from argosy.sync.states import Turn
 from support.deadlines import wait_until_async
 from support.engine_crashes import APP, Outcome, Running, Scene, Theatre, straight, theatre

@@ -22,7 +22,7 @@ from argosy.apiserver.store import Store
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.apiserver.store.diskjournal import DiskJournal
 from argosy.apiserver.store.history import History
-from argosy.model.errors import TransientError, UserError
+from argosy.errors import TransientError, UserError
 
 pytestmark = pytest.mark.tier("test", "prove")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.accounts.passwords import Hashing
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.server.identity.attempts import MOST, WINDOW, Attempts
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.identities import Identities

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Profile, dump_all, load_all
-from argosy.model.manifest import scalars as scalars_module
-from argosy.model.manifest.yaml_reader import _Reader
+from argosy.kube.objects import Profile, dump_all, load_all
+from argosy.kube.objects import yaml_scalars as scalars_module
+from argosy.kube.objects.yaml_reader import _Reader
 from support.fuzzer import Found, feed, made_up, mutated, peak_memory
 from support.kustomize.scalars import EXTRA, SCALARS
 
@@ -83,7 +83,7 @@ def test_the_proof_notices_a_reader_that_is_wrong(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
 ) -> None:
     for known in ("_KNOWN",):
-        monkeypatch.setattr(f"argosy.model.manifest.yaml_reader.{known}", {profile: {} for profile in Profile})
+        monkeypatch.setattr(f"argosy.kube.objects.yaml_reader.{known}", {profile: {} for profile in Profile})
     seed_bug(monkeypatch)
     with pytest.raises(Found):
         feed(texts(rng, 50_000), take)

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from argosy.runtime.member_leases import SharedTerms
+from argosy.kube.controller.sharding.leases import SharedTerms
 from support import forked_commands
 from support.deadlines import HANG_SECONDS
 from support.proof_scale import is_full
@@ -165,7 +165,7 @@ class Forgetful(Controller):
 
 
 NEVER_RENEWED = """
-from argosy.runtime.members import Members
+from argosy.kube.controller.sharding.members import Members
 renew = Members._renew
 
 async def pretend(self):

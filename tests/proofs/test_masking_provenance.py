@@ -17,8 +17,8 @@ from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
-from argosy.model.manifest import dump
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import dump
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.doors import provenance
 from argosy.server.doors.echo import NO_ECHO
 from argosy.server.doors.entry import Entry

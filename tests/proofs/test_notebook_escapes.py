@@ -26,7 +26,7 @@ from argosy.addons.notebooks.local import life
 from argosy.addons.notebooks.runner import executing
 from argosy.addons.notebooks.runner.events import Events
 from argosy.addons.notebooks.runner.order import Order
-from argosy.confine.jail import NOBODY
+from argosy.isolation.restrictions import NOBODY
 from support.deadlines import HANG_SECONDS
 from support.notebook_attacks import OPENING, QUIET, VIOLENT, cell
 from support.notebook_jobs import NAMESPACE, Desk, desk, marked, notebook

@@ -14,12 +14,12 @@ import pytest
 from argosy.addons.notifications.catalogue import shipped
 from argosy.addons.notifications.settings import Settings, asks_of_jobs, names_used, read_settings
 from argosy.addons.notifications.subscriptions import Destination, destinations
-from argosy.language.argocd_names import namespaces
-from argosy.language.expr import builtins, compile_expression
-from argosy.language.templates import compile_template
-from argosy.language.templates.lexing import Token
-from argosy.language.templates.nodes import FUNCTIONS
-from argosy.model.manifest import load
+from argosy.kube.objects import load
+from argosy.languages.expr import builtins, compile_expression
+from argosy.languages.go_templates import compile_template
+from argosy.languages.go_templates.lexer import Token
+from argosy.languages.go_templates.nodes import FUNCTIONS
+from argosy.languages.notification_functions import namespaces
 from support.fuzzer import Found, feed, made_up, mutated
 
 pytestmark = pytest.mark.tier("test", "prove")
@@ -149,14 +149,14 @@ def test_no_setting_and_no_subscription_does_anything_but_count_or_be_told(
 
 
 def trust_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("argosy.language.expr.nodes.pattern", re.compile)
+    monkeypatch.setattr("argosy.languages.expr.nodes.pattern", re.compile)
 
 
 def trust_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     def string_of(token: Token) -> str:
         return str(json.loads(f'"{token.value[1:-1]}"'))
 
-    monkeypatch.setattr("argosy.language.templates.parsing.string_of", string_of)
+    monkeypatch.setattr("argosy.languages.go_templates.parser.string_of", string_of)
 
 
 def trust_annotations(monkeypatch: pytest.MonkeyPatch) -> None:

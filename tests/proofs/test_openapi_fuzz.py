@@ -23,7 +23,7 @@ import requests
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import one_of
 
-from argosy.model.errors import Conflict
+from argosy.errors import Conflict
 from argosy.server.api.openapi import document
 from argosy.server.doors import entry, errors
 from argosy.server.table import TABLE

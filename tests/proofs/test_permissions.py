@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 from argosy.setup.installing.options import InstallOptions
 from support import permission_actions as deeds
 from support.deadlines import HANG_SECONDS

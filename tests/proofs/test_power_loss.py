@@ -21,7 +21,7 @@ import pytest
 from argosy.apiserver.store import Retention, Store, initialized_mark
 from argosy.apiserver.store import database as database_module
 from argosy.apiserver.store import diskjournal as diskjournal_module
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 pytestmark = pytest.mark.tier("test", "prove")
 

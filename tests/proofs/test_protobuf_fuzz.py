@@ -13,11 +13,11 @@ import pytest
 
 from argosy.apiserver.http.bodies import read_object
 from argosy.apiserver.http.negotiate import PROTOBUF
-from argosy.model.errors import ClusterError
-from argosy.model.names import split_api_version
-from argosy.schema import proto_read
-from argosy.schema.types import type_of
-from argosy.schema.wire import decode
+from argosy.errors import ClusterError
+from argosy.kube.objects.names import split_api_version
+from argosy.kube.schema import protobuf_reader
+from argosy.kube.schema.builtin_types import type_of
+from argosy.kube.schema.typed_json import decode
 from support.fuzzer import Found, feed
 from support.protobuf_mutations import mutated_messages, real_messages
 
@@ -46,12 +46,12 @@ def test_protobuf_that_is_almost_right_is_read_or_refused(rng: random.Random, si
 
 
 def trust_wire_types(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(proto_read.Reading, "unusual", lambda self, made, entry, wire, value: made.update(x=value))
+    patch.setattr(protobuf_reader.Reading, "unusual", lambda self, made, entry, wire, value: made.update(x=value))
 
 
 def trust_raw_json(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(proto_read._CONVERT, "Raw", lambda reading, value, depth: orjson.loads(value or b"null"))
-    proto_read._entries.cache_clear()
+    patch.setitem(protobuf_reader._CONVERT, "Raw", lambda reading, value, depth: orjson.loads(value or b"null"))
+    protobuf_reader._entries.cache_clear()
 
 
 @pytest.mark.parametrize("seed_bug", [trust_wire_types, trust_raw_json])
@@ -63,4 +63,4 @@ def test_the_proof_notices_a_reader_that_is_wrong(
         with pytest.raises(Found):
             feed(mutated_messages(rng, real_messages(), 30_000), take)
     finally:
-        proto_read._entries.cache_clear()
+        protobuf_reader._entries.cache_clear()

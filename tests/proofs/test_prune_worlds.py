@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import KindInfo
+from argosy import annotations as names
 from argosy.compare import compare, rules_for
+from argosy.kube.client import KindInfo
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live import Tracking, indexes, instance_name, is_self_referenced, managed, read_exclusions, track
-from argosy.model import annotations as names
 from argosy.model.application import Application, OperationRequest, OperationState, SyncRequest, read_application
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
 from argosy.pipeline.permitting import permission, why_not_delete
 from argosy.pipeline.rules import Rules
 from argosy.policy import pruning
-from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from argosy.sync.options import SyncOptions

@@ -16,7 +16,7 @@ import pytest
 
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.passwords import Hashing
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.doors import streams as streams_of_server
 from argosy.server.identity.caller import Caller, Shown
 from argosy.server.identity.identities import Identities

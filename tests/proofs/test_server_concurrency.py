@@ -18,13 +18,13 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.registry import Registry
 from argosy.apiserver.store import Store
-from argosy.cluster import Cluster, PatchKind
-from argosy.cluster.connection import Connection
-from argosy.cluster.kube import connect
-from argosy.model.errors import ClusterError, Conflict, Invalid
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.patch import json_patch
+from argosy.errors import ClusterError, Conflict, Invalid
+from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.http import connect
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.patch import json_patch
 from support.clusters import TOKEN, configmap, served
 
 pytestmark = pytest.mark.tier("test", "prove")

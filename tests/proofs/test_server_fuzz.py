@@ -236,7 +236,7 @@ def test_requests_that_are_almost_right_never_find_a_fault(
 
 
 TRUSTING = """
-from argosy.patch.json_patch import _STEPS, _Draft
+from argosy.kube.patch.json_patch import _STEPS, _Draft
 _Draft.run = lambda self, operation: _STEPS[operation["op"]](self, operation)
 """
 

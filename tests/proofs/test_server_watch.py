@@ -26,8 +26,8 @@ from argosy.apiserver.store import DELETED, Event, Store
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.apiserver.store import window as window_module
 from argosy.apiserver.store.watch import Watch
-from argosy.model.errors import Gone
-from argosy.model.names import ResourceKey
+from argosy.errors import Gone
+from argosy.kube.objects.names import ResourceKey
 from support.clusters import TOKEN, Served, configmap, served
 from support.tiers import IN_TEST_ALL_AND_PROVE
 

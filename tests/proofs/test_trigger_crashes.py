@@ -18,10 +18,10 @@ from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.triggers.turns import Turn
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest, dump
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import SYSTEM_CLOCK, Cache, Context
-from argosy.schema.definitions import definition
+from argosy.kube.controller import SYSTEM_CLOCK, Cache, Context
+from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.crashing_client import Crash, CrashingCluster
 from support.notebook_controller import ToldRuns, job
 

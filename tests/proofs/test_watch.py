@@ -22,7 +22,7 @@ from argosy.apiserver.store import window as window_module
 from argosy.apiserver.store.damage import compacted_checksum
 from argosy.apiserver.store.watch import Watch
 from argosy.apiserver.store.window import Log
-from argosy.model.errors import Gone
+from argosy.errors import Gone
 
 pytestmark = pytest.mark.tier("test", "prove")
 

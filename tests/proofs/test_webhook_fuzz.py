@@ -19,13 +19,13 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.annotations import REFRESH
 from argosy.desk.applications import refreshes
 from argosy.desk.applications.refreshes import Refreshes
-from argosy.model.annotations import REFRESH
+from argosy.kube.client import Cluster
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import APPLICATION
-from argosy.model.manifest import key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.server.api import webhook
 from argosy.server.api.webhook import Webhooks
 from argosy.source import webhooks

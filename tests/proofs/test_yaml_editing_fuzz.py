@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import ArgosyError, ManifestError
-from argosy.model.manifest import dump_all, load_all, yaml_editing, yaml_splicing
-from argosy.model.manifest.yaml_editing import REMOVED, Edit, edited
-from argosy.model.manifest.yaml_outline import Entry, Node
-from argosy.model.manifest.yaml_splicing import spliced
+from argosy.errors import ArgosyError, ManifestError
+from argosy.kube.objects import dump_all, load_all, yaml_edits, yaml_splice
+from argosy.kube.objects.yaml_edits import REMOVED, Edit, edited
+from argosy.kube.objects.yaml_outline import Entry, Node
+from argosy.kube.objects.yaml_splice import spliced
 from support.fuzzer import Found, feed, mutated
 
 pytestmark = pytest.mark.tier("test", "prove")
@@ -185,15 +185,15 @@ def drop_comments(monkeypatch: pytest.MonkeyPatch) -> None:
         lines = spliced(*given).splitlines(keepends=True)
         return "".join(line for line in lines if not line.startswith("#"))
 
-    monkeypatch.setattr(yaml_editing, "spliced", without_comments)
+    monkeypatch.setattr(yaml_edits, "spliced", without_comments)
 
 
 def write_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_editing, "spliced", lambda *given: dump_all(load_all(spliced(*given))))
+    monkeypatch.setattr(yaml_edits, "spliced", lambda *given: dump_all(load_all(spliced(*given))))
 
 
 def edit_another_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_editing, "_number", lambda values, document, where: len(values) - 1)
+    monkeypatch.setattr(yaml_edits, "_number", lambda values, document, where: len(values) - 1)
 
 
 @pytest.mark.parametrize(
@@ -220,6 +220,6 @@ def test_the_proof_notices_an_editor_that_expects_every_key(
     def entry(node: Node, step: str | int) -> Entry:
         return node.entries[step] if isinstance(step, int) else {each.name: each for each in node.entries}[step]
 
-    monkeypatch.setattr(yaml_splicing, "_entry", entry)
+    monkeypatch.setattr(yaml_splice, "_entry", entry)
     with pytest.raises(Found, match=r"^(KeyError|IndexError): "):
         check_mutated(rng, 5_000)

@@ -12,9 +12,9 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cli import admin_moving, asking
-from argosy.model.manifest import dump, load_all
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.objects import dump, load_all
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.app_commands import Scene, scene, write_kubeconfig
 from support.clusters import served
 from support.engine import CONTROL, config_map

@@ -13,9 +13,9 @@ from typing import Any
 import anyio
 import pytest
 
-from argosy.cluster import Admitter, PatchKind
-from argosy.model.manifest import Manifest, load
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.client import Admitter, PatchKind
+from argosy.kube.objects import Manifest, load
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.app_commands import HANG, Said, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, config_map, engine_room

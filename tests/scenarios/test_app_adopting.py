@@ -13,9 +13,9 @@ import pytest
 
 from argosy.cli import app_adopting, asking
 from argosy.desk.applications import adopting
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, config_map
@@ -177,7 +177,7 @@ async def test_nobody_is_asked_about_a_plan_that_was_not_shown(place: Place, mon
 
 @pytest.mark.tier("all")
 async def test_an_application_set_that_would_undo_it_is_named(place: Place) -> None:
-    from argosy.schema.definitions import definition
+    from argosy.kube.schema.bundled_crds import definition
 
     await place.scene.cluster.create(definition("applicationsets.argoproj.io"))
     key = ResourceKey("argoproj.io", "ApplicationSet", CONTROL, "all")

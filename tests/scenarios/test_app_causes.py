@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Admitter
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import UserError
+from argosy.kube.client import Admitter
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cluster import Cluster
 from argosy.desk.applications import following
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.waiting import until
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS

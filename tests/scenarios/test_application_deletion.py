@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import pytest
 
+from argosy import annotations as names
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster, Propagation
-from argosy.model import annotations as names
+from argosy.errors import ArgosyError, ClusterError, TransientError
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, SyncRequest, read_application
-from argosy.model.errors import ArgosyError, ClusterError, TransientError
 from argosy.model.hooks import is_hook
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.sync.deleting import Deleted, delete_further, finalizers_for
 from support.crashing_client import Crash, CrashingCluster
 from support.sync_operations import (

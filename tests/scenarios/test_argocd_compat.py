@@ -11,7 +11,7 @@ import pytest
 
 from argosy import __version__, cli
 from argosy.cli.compat import understood
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from support.app_commands import HANG, Said, Scene, scene
 from support.argocd_answers import Command, differences, play, recorded
 from support.engine import CONTROL, config_map

@@ -9,8 +9,8 @@ from typing import Any
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
-from argosy.cluster import Cluster, User
 from argosy.desk.beside import SETTLING, Beside, find_engines
+from argosy.kube.client import Cluster, User
 from argosy.policy.engines import Deliverer
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, LeapingClock

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.schema.definitions import definition
+from argosy.kube.schema.bundled_crds import definition
 from support import clusters
 from support.deadlines import HANG_SECONDS, wait_until
 

@@ -19,9 +19,9 @@ from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.happenings import events_of
 from argosy.desk.applications.objects import delete_object, objects_to_change, patch_object, read_objects
 from argosy.desk.applications.reader import Unseen, fares, open_reader
+from argosy.errors import PolicyError
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import PolicyError
-from argosy.model.names import ResourceKey
 from argosy.policy.engines import Controller, Engines
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import reader_of

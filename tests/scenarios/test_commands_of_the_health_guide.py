@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.manifest import dump, load
+from argosy.kube.objects import dump, load
 from argosy.setup.checks.export import exported
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from support.clusters import ARGOSY, KUBECTL, Finished, Sandbox, sandbox

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.compare import CompareRules, CustomShapes, compare, differences
-from argosy.model.errors import ClusterError, ManifestError
+from argosy.errors import ClusterError, ManifestError
+from argosy.kube.objects import Manifest, key_of, read_manifests
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.bundled_crds import definitions
 from argosy.model.flow import Comparison
-from argosy.model.manifest import Manifest, key_of, read_manifests
-from argosy.model.names import GroupKind
-from argosy.schema.definitions import definitions
 
 ROOT = Path(__file__).parents[2]
 US = "argocd-controller"

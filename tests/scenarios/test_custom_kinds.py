@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.manifest import Manifest, dump_all, read_manifests
-from argosy.schema.definitions import definitions
+from argosy.kube.objects import Manifest, dump_all, read_manifests
+from argosy.kube.schema.bundled_crds import definitions
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox, until_served
 
 DATA = Path(__file__).parents[1] / "data" / "definitions"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from argosy.desk.applications.desk import clock
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.app_commands import Said, Scene, scene
 from support.clusters import Finished, Sandbox, argosy, kubectl, sandbox
 from support.deadlines import wait_until

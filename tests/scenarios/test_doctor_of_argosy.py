@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.control import LEASE
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime.member_leases import fresh_lease
+from argosy.kube.controller.sharding.leases import fresh_lease
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from support.app_commands import Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL

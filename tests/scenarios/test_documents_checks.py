@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from argosy.confine import Pool
 from argosy.health.assess import Assessor
 from argosy.health.lint import lint
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Check, Customizations, from_manifests
+from argosy.isolation import Pool
+from argosy.kube.objects import load
+from argosy.kube.objects.names import GroupKind
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import load
-from argosy.model.names import GroupKind
 from argosy.sync.stale_status import DEFAULT_OBSERVED_KINDS, hold_stale_statuses
 from support.documented_health import (
     CELLS,

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
-from argosy.model.errors import Forbidden, SourceRefused, Unreachable
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import Forbidden, SourceRefused, Unreachable
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import TOLD
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, conditions, config_map, engine_room

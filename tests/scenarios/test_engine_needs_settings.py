@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from argosy.app.vitals import Vitals
-from argosy.cluster import Cluster
-from argosy.model.errors import ArgosyError, ClusterError, Forbidden
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import informer
-from argosy.runtime.clock import Backoff
+from argosy.errors import ArgosyError, ClusterError, Forbidden
+from argosy.kube.client import Cluster
+from argosy.kube.controller import informer
+from argosy.kube.controller.clock import Backoff
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 

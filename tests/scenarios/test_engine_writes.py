@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.names import ResourceKey
 from argosy.pipeline import Passed, Pipeline
 from support.deadlines import HANG_SECONDS
 from support.engine_crashes import APP, CONTROL, NAMESPACE, URL, Scene, Theatre, theatre

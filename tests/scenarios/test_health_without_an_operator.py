@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.manifest import dump
-from argosy.schema.definitions import definition
+from argosy.kube.objects import dump
+from argosy.kube.schema.bundled_crds import definition
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from support.clusters import Sandbox, argosy, kubectl, sandbox, until_served
 from support.gitops_operator import (

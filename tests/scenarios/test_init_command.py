@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.schema.definitions import definitions
+from argosy.kube.schema.bundled_crds import definitions
 from support.clusters import ARGOSY, KUBECTL, Sandbox, until_served
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import Done, run

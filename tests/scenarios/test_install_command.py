@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import load_all
+from argosy.kube.objects import load_all
 from support.clusters import Sandbox, argosy, kubectl, sandbox
 from support.deadlines import wait_until
 from support.pod_security import refused, refused_by_scc

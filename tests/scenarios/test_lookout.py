@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Catalog, Cluster, Listing, WatchEvent
 from argosy.desk import lookout as lookouts
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.differing import differing
 from argosy.desk.applications.reader import Reader
 from argosy.desk.lookout import Lookout, open_lookout
-from argosy.model.errors import TransientError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import TransientError
+from argosy.kube.client import Catalog, Cluster, Listing, WatchEvent
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import Doorway
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings

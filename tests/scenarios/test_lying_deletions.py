@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.runtime import informer
+from argosy.kube.controller import informer
 from support.deadlines import wait_until_async
 from support.engine import Room, config_map, engine_room
 from support.lying_cluster import Lie, LyingCluster, Request, http_answer

@@ -18,12 +18,12 @@ from argosy.apiserver.tls import certificates
 from argosy.app.opening import opened
 from argosy.app.outpost import AGAIN
 from argosy.app.vitals import Vitals
-from argosy.cluster.connection import Connection
-from argosy.cluster.kube import connect
 from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.clusters import find, state_of
-from argosy.model.names import ResourceKey
-from argosy.runtime.about import fields
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.http import connect
+from argosy.kube.controller.log_context import fields
+from argosy.kube.objects.names import ResourceKey
 from support import prometheus_text
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, Room, conditions, config_map, engine_room

@@ -14,8 +14,8 @@ from argosy.addons.simulators import make
 from argosy.app.addons import running
 from argosy.compare import CompareRules, compare
 from argosy.desk.applications.differing import differing
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from support.engine import Room, engine_room, furnish
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 from support.clusters import KUBECTL, Finished, Sandbox, argosy, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.notebook_jobs import Repository, notebook

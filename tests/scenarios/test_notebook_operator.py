@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import argosy
-from argosy.model.manifest import dump, load_all
+from argosy.kube.objects import dump, load_all
 from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.git_server import GitHost, git_host

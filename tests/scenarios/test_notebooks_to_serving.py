@@ -16,9 +16,9 @@ from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
 from argosy.desk.applications.desk import Desk
 from argosy.desk.tracing import Tracer
-from argosy.model.errors import TransientError
-from argosy.model.manifest import read_manifests
-from argosy.outbound.asking import ask
+from argosy.errors import TransientError
+from argosy.http_client.plain_request import ask
+from argosy.kube.objects import read_manifests
 from support.deadlines import HANG_SECONDS
 from support.demo_on_real_server import BESIDE
 from support.engine import CONTROL, Room, engine_room

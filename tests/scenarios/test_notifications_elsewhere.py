@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from argosy.addons.notifications import make
-from argosy.cluster import User
-from argosy.cluster.kube import connect
-from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.model.errors import Forbidden
-from argosy.model.names import GroupKind
-from argosy.runtime import run
-from argosy.schema.definitions import definition
+from argosy.errors import Forbidden
+from argosy.kube.client import User
+from argosy.kube.client.http import connect
+from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.controller import run
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.bundled_crds import definition
 from support.clusters import sandbox
 from support.deadlines import HANG_SECONDS
 from support.message_servers import http_inbox

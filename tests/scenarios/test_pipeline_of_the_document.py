@@ -13,8 +13,8 @@ import pytest
 from argosy.addons.notebooks import make as make_notebooks
 from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
-from argosy.model.manifest import Manifest, read_manifests
-from argosy.outbound.asking import ask
+from argosy.http_client.plain_request import ask
+from argosy.kube.objects import Manifest, read_manifests
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, engine_room, furnish
 from support.notebook_jobs import notebook

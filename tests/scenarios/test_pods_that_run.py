@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.confine import landlock
+from argosy.isolation import landlock
 from support.clusters import Finished, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 

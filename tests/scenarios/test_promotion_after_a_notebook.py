@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import key_of
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.app_commands import write_kubeconfig
 from support.clusters import served
 from support.promotion_repository import ALONE, DELIVERY, Said, Shelf, chdir, make, typed

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.confine import Crew
-from argosy.model.manifest import key_of
+from argosy.isolation import Crew
+from argosy.kube.objects import key_of
 from argosy.render import render
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings

@@ -11,10 +11,10 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.serving import PageOptions, serving
 from argosy.cli import command_line
-from argosy.cluster import User
-from argosy.model.errors import Forbidden
-from argosy.model.manifest import read_manifests
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import Forbidden
+from argosy.kube.client import User
+from argosy.kube.objects import read_manifests
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.clusters import served
 from support.engine import CONTROL, furnish, shared_crew
 

@@ -21,8 +21,8 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.tls import fingerprint, self_signed
 from argosy.app.serving import PageOptions, Served, check, serving
-from argosy.model.errors import UserError
-from argosy.schema.definitions import definition
+from argosy.errors import UserError
+from argosy.kube.schema.bundled_crds import definition
 from support.app_commands import write_kubeconfig
 from support.clusters import environment, served
 from support.deadlines import HANG_SECONDS, wait_until_async

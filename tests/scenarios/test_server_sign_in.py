@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from argosy.desk.applications.desk import Desk
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 from argosy.server.site import ServeOptions, Site
 from argosy.server.table import TABLE
 from support.deadlines import HANG_SECONDS

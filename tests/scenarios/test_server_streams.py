@@ -11,7 +11,7 @@ import pytest
 
 from argosy.app.listening import bind, listening
 from argosy.app.site import opened_site
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.server import build
 from argosy.server.site import ServeOptions, Site
 from argosy.source.repositories import Repositories

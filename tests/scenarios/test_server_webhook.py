@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.desk.applications import refreshes
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.api.webhook import BURST, Webhooks
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.loop_clock import LoopClock

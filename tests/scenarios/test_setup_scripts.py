@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.schema.definitions import definition
+from argosy.kube.schema.bundled_crds import definition
 from support.clusters import ARGOSY, Sandbox, argosy, environment
 from support.deadlines import HANG_SECONDS
 from support.setup_objects import GITOPS, NAMES, application, binding, delivery, get, patch, setup

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 from argosy.setup.generate.wait_for_image import ImageWait
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Manifest, dump_all
+from argosy.kube.objects import Manifest, dump_all
 from support.clusters import KUBECTL
 from support.demo import Demo, demo
 

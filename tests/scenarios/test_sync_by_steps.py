@@ -12,18 +12,18 @@ from typing import Any, cast
 
 import pytest
 
+from argosy.annotations import HOOK_FINALIZER
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.server import serve
 from argosy.apiserver.tls import certificates
-from argosy.cluster import Cluster, Propagation
-from argosy.cluster.connection import Connection
-from argosy.cluster.kube import connect
-from argosy.model.annotations import HOOK_FINALIZER
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.http import connect
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import Progress, Retry, SyncRequest
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.sync import retry
 from argosy.sync.terms import SyncSettings
 from support.crashing_client import CrashingCluster

@@ -10,12 +10,12 @@ from typing import Any, cast
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
+from argosy.errors import ClusterError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import Progress, SyncRequest
-from argosy.model.errors import ClusterError
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 from support.sync_operations import (
     LISTED,
     NAMESPACE,

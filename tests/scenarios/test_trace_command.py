@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.tracing import address_field
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.app_commands import Scene, scene
 
 pytestmark = pytest.mark.anyio

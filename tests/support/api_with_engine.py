@@ -17,8 +17,8 @@ from argosy.app.site import opened_site
 from argosy.desk.accounts.codes import Codes
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.doors.entry import Entry
 from argosy.server.routes import Route
 from argosy.server.site import ServeOptions, Site

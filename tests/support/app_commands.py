@@ -19,10 +19,10 @@ from unittest import mock
 from argosy import cli
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.engine import Engine, EngineOptions
-from argosy.confine.crew import Crew
 from argosy.desk.applications import renderer
-from argosy.model.manifest import dump
-from argosy.schema.definitions import definition
+from argosy.isolation.process_pool import Crew
+from argosy.kube.objects import dump
+from argosy.kube.schema.bundled_crds import definition
 from support.clusters import TOKEN, Served, served
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, Room, shared_crew

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from argosy.compare import CompareRules, compare
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.application import IgnoreDifference
 from argosy.model.flow import Comparison, Pair
-from argosy.model.manifest import Manifest, key_of
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

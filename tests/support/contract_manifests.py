@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 from support.deadlines import HANG_SECONDS
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from argosy.cluster import Cluster
-from argosy.model.errors import TransientError
-from argosy.model.manifest import Manifest
+from argosy.errors import TransientError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
 
 WRITES = frozenset({"create", "apply", "replace", "patch", "delete"})
 

@@ -9,10 +9,10 @@ import threading
 import time
 from pathlib import Path
 
-from argosy.confine import OverLimit
-from argosy.confine.scratch_folders import scratch_folder
-from argosy.model.errors import Conflict, RenderError, UnknownRef
-from argosy.model.names import ResourceKey
+from argosy.errors import Conflict, RenderError, UnknownRef
+from argosy.isolation import OverLimit
+from argosy.isolation.scratch_folders import scratch_folder
+from argosy.kube.objects.names import ResourceKey
 
 learned: list[object] = []
 

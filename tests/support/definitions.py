@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.cluster import Cluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 

@@ -27,10 +27,10 @@ from argosy.app.addons import running
 from argosy.app.demo import DemoOptions, _inside
 from argosy.app.demo.examples import LLMOPS
 from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
-from argosy.cluster.connection import Connection
-from argosy.cluster.kube import connect
-from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.runtime import AddOn
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.http import connect
+from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.controller import AddOn
 from support import control_plane as realcluster
 from support.demo import Demo, own, printed
 from support.failure_report import record_log

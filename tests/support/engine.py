@@ -23,16 +23,16 @@ from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.server import serve
 from argosy.apiserver.tls import certificates
 from argosy.app.engine import Engine, EngineOptions
-from argosy.cluster import Cluster, PatchKind
-from argosy.cluster.connection import Connection
-from argosy.cluster.kube import connect
-from argosy.confine.crew import Crew
-from argosy.model.errors import Conflict
-from argosy.model.manifest import Manifest, dump, key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime.clock import SystemClock
-from argosy.runtime.members import Members
-from argosy.schema.definitions import definition
+from argosy.errors import Conflict
+from argosy.isolation.process_pool import Crew
+from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.http import connect
+from argosy.kube.controller.clock import SystemClock
+from argosy.kube.controller.sharding.members import Members
+from argosy.kube.objects import Manifest, dump, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.deadlines import HANG_SECONDS
 from support.real_server import WipedServer
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from argosy import annotations as names
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.engine import Engine, EngineOptions
-from argosy.cluster import Cluster, PatchKind
-from argosy.model import annotations as names
-from argosy.model.errors import ClusterError, UnknownRef
+from argosy.errors import ClusterError, UnknownRef
+from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.objects import Manifest, dump_all, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.flow import Checkout
-from argosy.model.manifest import Manifest, dump_all, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from support.deadlines import HANG_SECONDS

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from argosy.cluster import Cluster, User
-from argosy.model.errors import ClusterError, Forbidden
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError, Forbidden
+from argosy.kube.client import Cluster, User
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 
 RBAC = "rbac.authorization.k8s.io"

@@ -6,8 +6,8 @@ import asyncio
 import random
 from typing import Any
 
-from argosy.cluster import Cluster
-from argosy.model.errors import Conflict, TransientError
+from argosy.errors import Conflict, TransientError
+from argosy.kube.client import Cluster
 
 WRITES = ("create", "patch", "replace", "delete", "apply")
 

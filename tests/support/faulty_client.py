@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from argosy.cluster import Cluster, WatchEvent
+from argosy.kube.client import Cluster, WatchEvent
 
 Fault = Callable[[str], Exception | None]  # a verb's name → what to raise instead
 

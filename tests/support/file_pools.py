@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from argosy.confine import Pool
+from argosy.isolation import Pool
 
 Value = TypeVar("Value")
 

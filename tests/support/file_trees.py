@@ -6,7 +6,7 @@ import hashlib
 import posixpath
 from collections.abc import Mapping, Sequence
 
-from argosy.model.errors import SourceError
+from argosy.errors import SourceError
 from argosy.model.tree import TreeEntry
 
 

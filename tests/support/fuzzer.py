@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 
 SECONDS = 3.0  # of this process
 MEGABYTES = 256  # more than before the first input, at any moment

@@ -14,8 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from argosy.cluster import Cluster
-from argosy.model.names import ResourceKey
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
 from support import promotion_repository
 from support.hostile_installation import WHEN, hostile
 from support.tenants import MODEL, NOTEBOOK, declared

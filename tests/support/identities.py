@@ -14,15 +14,15 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.cluster import Cluster
 from argosy.desk.accounts.codes import Codes
 from argosy.desk.accounts.passwords import Hashing
 from argosy.desk.accounts.reading import secret_data
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError
+from argosy.kube.client import Cluster
+from argosy.kube.controller.cache import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.pipeline.rendering import Renders
-from argosy.runtime.cache import Cache
 from argosy.server.identity.caller import BadCredential, Caller, Shown
 from argosy.server.identity.identities import Identities
 from support.engine import LeapingClock, embedded, furnish

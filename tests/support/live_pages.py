@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.server import resolving
 from argosy.server.asked import Asked
 from argosy.server.events.hub import Hub

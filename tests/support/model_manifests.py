@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.runtime import Cache
+from argosy.kube.controller import Cache
 
 TIME = "2026-11-15T12:00:00Z"
 DIGEST = "sha256:" + "a" * 64

@@ -21,8 +21,8 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.listening import bind, listening
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
-from argosy.model.manifest import Manifest, key_of
-from argosy.schema.definitions import definition
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.schema.bundled_crds import definition
 from argosy.server.doors.entry import Entry
 from argosy.server.events.hub import Hub
 from argosy.server.site import ServeOptions, Site

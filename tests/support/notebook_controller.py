@@ -20,11 +20,11 @@ from argosy.addons.notebooks.pods.pod import pod
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import AddOn, Context, run
-from argosy.schema.definitions import definition
+from argosy.errors import ArgosyError
+from argosy.kube.controller import AddOn, Context, run
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 

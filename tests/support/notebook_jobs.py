@@ -19,10 +19,10 @@ from argosy.addons.notebooks.job import API_VERSION, Job, read_job
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
-from argosy.model.manifest import Manifest
-from argosy.runtime import Cache, Context
-from argosy.runtime.clock import SystemClock
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Cache, Context
+from argosy.kube.controller.clock import SystemClock
+from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
 
 NAMESPACE, URL = "ml", "https://git.example.com/notebooks.git"

@@ -6,9 +6,9 @@ import base64
 from typing import Any
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.deadlines import wait_until_async
 from support.definitions import are_established
 from support.message_servers import Inbox

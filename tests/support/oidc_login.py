@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 from argosy.server.identity.caller import Caller
 from support.deadlines import HANG_SECONDS
 from support.identities import Room, identity_room

@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx
 
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime.member_leases import lease_key
+from argosy.kube.controller.sharding.leases import lease_key
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.engine import Repository
 from support.permissions import HOME, Scene, application
 

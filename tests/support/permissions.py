@@ -24,16 +24,16 @@ from argosy.app.controlling import _prepare
 from argosy.app.engine import Engine, EngineOptions
 from argosy.app.serving import PageOptions, serving
 from argosy.app.sharing import wait_for_no_leader
-from argosy.cluster import Cluster
-from argosy.cluster.connection import Connection
-from argosy.cluster.kube import connect
-from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.model.errors import ClusterError, Forbidden
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime.member_leases import lease_key
-from argosy.runtime.members import Members
-from argosy.schema.definitions import definition
+from argosy.errors import ClusterError, Forbidden
+from argosy.kube.client import Cluster
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.http import connect
+from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.controller.sharding.leases import lease_key
+from argosy.kube.controller.sharding.members import Members
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import manifests
 from argosy.setup.installing.options import InstallOptions

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from argosy.model.errors import ManifestError
-from argosy.schema import proto
-from argosy.schema.builtin import BUILT_IN
-from argosy.schema.proto_bytes import BYTES, VARINT, bytes_field, split, varint
-from argosy.schema.types import Type, type_of
-from argosy.schema.wire import decode
+from argosy.errors import ManifestError
+from argosy.kube.schema import protobuf
+from argosy.kube.schema.builtin_kinds import BUILT_IN
+from argosy.kube.schema.builtin_types import Type, type_of
+from argosy.kube.schema.protobuf_encoding import BYTES, VARINT, bytes_field, split, varint
+from argosy.kube.schema.typed_json import decode
 
 SCALARS: dict[str, Any] = {
     "string": "text", "int32": 7, "int64": 2**40, "bool": True, "float64": 1.5, "bytes": "YQ==",
@@ -68,7 +68,7 @@ def _filled_message(group: str, version: str, kind: str) -> bytes:
     message = b""
     for depth in range(MAX_FILL_DEPTH, -1, -1):  # fewer levels first: schemas of schemas grow by each
         value = fill(type_, depth)
-        deeper = proto.encode(decode(type_, value, kind=kind, api_version=api_version).manifest)
+        deeper = protobuf.encode(decode(type_, value, kind=kind, api_version=api_version).manifest)
         if message and len(deeper) > MAX_MESSAGE_BYTES:
             break
         message = deeper

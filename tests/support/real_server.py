@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from argosy.cluster import Catalog, Cluster
-from argosy.cluster.kube import connect
-from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError
+from argosy.kube.client import Catalog, Cluster
+from argosy.kube.client.http import connect
+from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support import control_plane as realcluster
 from support.deadlines import HANG_SECONDS
 

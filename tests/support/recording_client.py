@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from argosy.cluster import Catalog, Cluster, Listing, WatchEvent
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey, split_api_version
+from argosy.kube.client import Catalog, Cluster, Listing, WatchEvent
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 
 Right = tuple[str, str, str]
 

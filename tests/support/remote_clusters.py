@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from argosy.cluster import Cluster
-from argosy.cluster.kube import connect
-from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.client import Cluster
+from argosy.kube.client.http import connect
+from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from support import clusters
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, furnish

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import Lookout, open_lookout
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.server.site import ServeOptions, Site
 from argosy.server.table import TABLE
 from argosy.source.repositories import Repositories

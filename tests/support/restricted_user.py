@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from argosy.confine.landlock import abi, enter, ruleset
+from argosy.isolation.landlock import abi, enter, ruleset
 
 USER = 1000650000  # of the range that an OpenShift gives to a namespace
 NO_NEW_PRIVS = 38

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from argosy.model.names import GroupKind, split_api_version
-from argosy.schema import defaults
+from argosy.kube.objects.names import GroupKind, split_api_version
+from argosy.kube.schema import defaults
 
 
 def manifest(api_version: str, kind: str, **fields: Any) -> dict[str, Any]:

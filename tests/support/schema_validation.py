@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from argosy.model.names import split_api_version
-from argosy.schema import defaults, validation
-from argosy.schema.kinds import Resource
+from argosy.kube.objects.names import split_api_version
+from argosy.kube.schema import defaults, validation
+from argosy.kube.schema.resources import Resource
 
 CLUSTER_WIDE = {
     "Namespace", "Node", "PersistentVolume", "StorageClass", "PriorityClass", "ClusterRole", "ClusterRoleBinding",

@@ -15,8 +15,8 @@ from argosy.app.addons import running
 from argosy.health.assess import judge
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Customizations
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from support.simulators import CLAIM, DEPLOYMENT, POD, REPLICA_SET, World, made
 
 ROUTE = GroupKind("route.openshift.io", "Route")

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from argosy.cluster import Listing, WatchEvent
-from argosy.cluster.sending import BEFORE_SENDING
-from argosy.model.errors import ArgosyError, ClusterError, Conflict, TransientError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime.members import Members, Standing
-from argosy.runtime.permit import carried
+from argosy.errors import ArgosyError, ClusterError, Conflict, TransientError
+from argosy.kube.client import Listing, WatchEvent
+from argosy.kube.client.write_hook import BEFORE_SENDING
+from argosy.kube.controller.sharding.members import Members, Standing
+from argosy.kube.controller.write_fence import carried
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 KEYS = [f"argocd/app-{number}" for number in range(6)]
 TURNS = 14  # of the loop, until everybody who was woken waits again

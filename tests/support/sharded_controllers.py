@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import yaml
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
+from argosy import annotations as names
 from argosy.controllers.claiming import number_of
-from argosy.model import annotations as names
-from argosy.runtime.rendezvous import owner
-from argosy.schema.definitions import definition
+from argosy.kube.controller.sharding.rendezvous_hash import owner
+from argosy.kube.schema.bundled_crds import definition
 from support import forked_commands
 from support.clusters import Sandbox, environment, sandbox
 from support.deadlines import HANG_SECONDS

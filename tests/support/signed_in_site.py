@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 from argosy.app.listening import bind, listening
 from argosy.app.site import opened_site
-from argosy.cluster import Cluster
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.codes import Codes
 from argosy.desk.accounts.passwords import Hashing
-from argosy.model.manifest import dump
+from argosy.kube.client import Cluster
+from argosy.kube.objects import dump
 from argosy.server import build
 from argosy.server.identity.identities import Identities
 from argosy.server.site import ServeOptions

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from argosy.cluster import Cluster
-from argosy.model.annotations import REFRESH, SKIP_RECONCILE
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.annotations import REFRESH, SKIP_RECONCILE
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MANAGER: Final = "argocd-application-controller"

@@ -13,11 +13,11 @@ from typing import Any
 from argosy.addons import simulators
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
-from argosy.cluster import Cluster
 from argosy.health.builtin import judge
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import run
+from argosy.kube.client import Cluster
+from argosy.kube.controller import run
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 from support.loop_clock import until_still

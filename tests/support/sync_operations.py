@@ -13,9 +13,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.cluster import Cluster
+from argosy import annotations as names
+from argosy.errors import ClusterError
 from argosy.health import builtin
-from argosy.model import annotations as names
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import (
     Application,
     OperationRequest,
@@ -26,11 +29,8 @@ from argosy.model.application import (
     SyncRequest,
     read_application,
 )
-from argosy.model.errors import ClusterError
 from argosy.model.flow import Assessment, Comparison, Health, Pair
 from argosy.model.hooks import is_hook
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.sync.advance import Advanced, advance
 from argosy.sync.options import SyncOptions
 from argosy.sync.patching import holds

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from argosy.app.site import opened_site
-from argosy.cluster import Cluster
 from argosy.desk.accounts.tokens import ISSUER, Claims, sign
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.server.api import stream_trees
 from argosy.server.doors.entry import Entry
 from argosy.server.events.changes import Changes

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from argosy.confine import program, room
+from argosy.isolation import program, rootfs
 
 USER = 12345
 SOURCE = Path(program.__file__).parents[2]
@@ -50,15 +50,15 @@ def _as_another(who: str, argv: tuple[str, ...], options: dict[str, Any]) -> Any
 
 def _become(who: str, place: str) -> None:
     if who == "without":
-        users = room.make_users()
+        users = rootfs.make_users()
         assert users is not None
-        room.enter_users(users)
+        rootfs.enter_users(users)
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
         return
     seen = ["/usr", "/bin", "/lib", "/lib64", "/etc", sys.prefix, sys.base_prefix, str(SOURCE)]
-    assert room.leave(room.NEW_NAMES)
+    assert rootfs.leave(rootfs.NEW_NAMES)
     outside = os.open("/", os.O_RDONLY)
-    room.move_in(place, seen, ["/proc", "/dev", tempfile.gettempdir()])
+    rootfs.move_in(place, seen, ["/proc", "/dev", tempfile.gettempdir()])
     if who == "apart":
         _be_in_no_chroot(outside, place)
     os.close(outside)
@@ -72,7 +72,7 @@ def _be_in_no_chroot(outside: int, place: str) -> None:
     os.fchdir(outside)
     os.chroot(".")
     os.chdir(place)
-    room._mount(".", "/", None, _MOVE)
+    rootfs._mount(".", "/", None, _MOVE)
     os.chroot(".")
     os.chdir("/")
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
-from argosy.model.manifest import Manifest, key_of
-from argosy.schema.definitions import definition
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.schema.bundled_crds import definition
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
 from argosy.server.site import ServeOptions, Site

@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from argosy.advise.repository import Item
-from argosy.model.errors import ArgosyError
-from argosy.schema import quantity
+from argosy.errors import ArgosyError
+from argosy.kube.schema import quantity
 
 SERVICE: Final = ("serving.kserve.io", "InferenceService")
 RUNTIMES: Final = ("ServingRuntime", "ClusterServingRuntime")

@@ -13,9 +13,9 @@ from typing import Final
 from argosy.advise.cause import Cause, CauseKind, is_by_hand
 from argosy.advise.evidence import ABSENT, Evidence, is_immutable, is_undeclared, refusal_of
 from argosy.compare.trimming import same
-from argosy.model.errors import PatchError
+from argosy.errors import PatchError
+from argosy.kube.patch.managed_fields import Manager, managers_of
 from argosy.model.flow import Difference, Origin
-from argosy.patch.ownership import Manager, managers_of
 
 LONGEST: Final = 200
 GONE: Final = "Git does not have it any more"

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from argosy.advise.live_view import moment
-from argosy.model.annotations import REFRESH
+from argosy.annotations import REFRESH
 from argosy.model.application import Application
 from argosy.model.project import Project
 from argosy.policy.clusters import Clusters

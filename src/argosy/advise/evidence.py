@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from argosy.annotations import FIELD_MANAGER
 from argosy.compare.legacy import last_applied
-from argosy.model.annotations import FIELD_MANAGER
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.json_pointer import format_tokens, parse
 from argosy.model.flow import Origin, Pair
-from argosy.model.manifest import Manifest
-from argosy.patch.pointer import format_tokens, parse
 
 NAMES: Final = ("name", "mountPath", "containerPort", "port", "key", "ip", "topologyKey", "type")
 # k8s: `spec.selector: Invalid value: {…}: field is immutable`; several stand in brackets, with commas between.

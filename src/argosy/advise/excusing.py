@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from argosy import annotations as names
 from argosy.advise.finding import Finding
 from argosy.advise.repository import Repository
-from argosy.language import globs
-from argosy.model import annotations as names
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.languages import globs
 
 _WORDS: Final = re.compile(r"\s*(AGY\d{3}(?:\s*,\s*AGY\d{3})*)\s+(\S.*)", re.DOTALL)
 

@@ -14,10 +14,10 @@ from argosy.advise.causes import causes
 from argosy.advise.evidence import ABSENT, Evidence
 from argosy.compare.differences import owner_of
 from argosy.compare.trimming import same
-from argosy.model.errors import PatchError
+from argosy.errors import PatchError
+from argosy.kube.patch.json_pointer import parse
+from argosy.kube.patch.managed_fields import Manager, managers_of
 from argosy.model.flow import Difference, Origin
-from argosy.patch.ownership import Manager, managers_of
-from argosy.patch.pointer import parse
 
 AS_ASKED: Final = "as Git asks for it"
 DEFAULT: Final = "Git does not ask for it, and the server fills in a default"

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.advise.rules.rule import Rule
-    from argosy.model.manifest.yaml_editing import Edit
+    from argosy.kube.objects.yaml_edits import Edit
 
 
 class Severity(StrEnum):

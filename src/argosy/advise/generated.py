@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from argosy.advise.repository import Item
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 
 _HOLE: Final = re.compile(r"\{\{\s*\.?([\w.-]+)\s*\}\}")
 _KEEPING: Final = ("create-only", "create-update")  # argo: policies that delete nothing

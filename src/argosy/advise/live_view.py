@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 from argosy.advise.cause import Cause
 from argosy.advise.finding import Place, Severity, Sight
 from argosy.compare import readable
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import Application
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.policy.clusters import Clusters
 from argosy.policy.engines import Engines

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
-from argosy.model.manifest.yaml_editing import REMOVED, Edit, Step
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.yaml_edits import REMOVED, Edit, Step
 
 Edits = Callable[[Manifest], Sequence[Edit]]
 _OPTIONS: Final = ("spec", "syncPolicy", "syncOptions")

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.patch.pointer import format_tokens, parse
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.json_pointer import format_tokens, parse
 
 _STEP: Final = re.compile(
     r"""\.?(?P<plain>[^.\[\]"']+)|\[(?P<index>\d+)\]|\[(?P<mark>["'])(?P<quoted>.+?)(?P=mark)\]"""

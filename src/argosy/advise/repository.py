@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.advise.finding import Mend, Place, Sight
 from argosy.advise.mends import value_at
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.model.manifest.yaml_editing import Edit
+    from argosy.kube.objects.yaml_edits import Edit
 
 Step = str | int
 Locate = Callable[[str], Place]  # a JSON pointer -> the line to edit

@@ -14,17 +14,17 @@ from typing import Any, Final, NamedTuple
 from argosy.advise.carrying import carried
 from argosy.advise.repository import Step
 from argosy.advise.serving_fields import odd_fields
-from argosy.model.errors import ArgosyError, ManifestError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, split_api_version
-from argosy.schema import defaults, validation, wire
-from argosy.schema.builtin import BUILT_IN
-from argosy.schema.custom.definition import check_definition, with_definition_defaults
-from argosy.schema.custom.kind import CustomKind, custom_kinds
-from argosy.schema.definitions import definitions
-from argosy.schema.fault import Fault, FaultKind, forbidden
-from argosy.schema.kinds import Resource
-from argosy.schema.types import type_of
+from argosy.errors import ArgosyError, ManifestError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, split_api_version
+from argosy.kube.schema import defaults, typed_json, validation
+from argosy.kube.schema.builtin_kinds import BUILT_IN
+from argosy.kube.schema.builtin_types import type_of
+from argosy.kube.schema.bundled_crds import definitions
+from argosy.kube.schema.crd.definition import check_definition, with_definition_defaults
+from argosy.kube.schema.crd.kind import CustomKind, custom_kinds
+from argosy.kube.schema.field_error import Fault, FaultKind, forbidden
+from argosy.kube.schema.resources import Resource
 
 UNKNOWN, MISTYPED, WRONG, MISSING = "unknown", "mistyped", "wrong", "missing"
 _STRATEGY: Final = "spec.strategy"
@@ -163,7 +163,7 @@ def _built_in_faults(resource: Resource, manifest: Manifest) -> Iterator[Amiss]:
     if kind is None:
         return
     try:
-        read = wire.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
+        read = typed_json.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
     except ManifestError as error:
         yield _mismatch(error.message)
         return
@@ -182,7 +182,7 @@ def _with_defaults(resource: Resource, manifest: Manifest) -> Manifest | None:
     kind = type_of(resource.group, resource.version, resource.kind)
     if kind is None:
         return None
-    read = wire.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
+    read = typed_json.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
     return defaults.apply(GroupKind(resource.group, resource.kind), resource.version, read.manifest)
 
 

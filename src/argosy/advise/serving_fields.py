@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from argosy.advise.repository import Step
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.schema import quantity
-from argosy.schema.types import type_of
+from argosy.errors import ArgosyError
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import quantity
+from argosy.kube.schema.builtin_types import type_of
 
 _COMPONENTS: Final = ("predictor", "transformer", "explainer")
 _SCALED: Final = frozenset({

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from argosy.cluster import User
-from argosy.model.errors import Forbidden
-from argosy.model.manifest import Manifest
-from argosy.schema.kinds import Resource
+from argosy.errors import Forbidden
+from argosy.kube.client import User
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.resources import Resource
 
 SUPERUSERS = "system:masters"
 EVERYTHING: Manifest = {

@@ -19,11 +19,11 @@ from argosy.apiserver.reviews import Authenticate, Reviews
 from argosy.apiserver.scale import applied_scale, read_scale, write_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.tokens import Tokens
-from argosy.cluster import Asked, EarlierLogs, PatchKind, PodLogs, User, WayIn
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
-from argosy.schema import selectors
+from argosy.errors import ClusterError, UserError
+from argosy.kube.client import Asked, EarlierLogs, PatchKind, PodLogs, User, WayIn
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema import selectors
 
 Result = TypeVar("Result")
 NOTHING_RUNS = "nothing runs Pods in this cluster, so there is nothing to show or to enter"

@@ -16,12 +16,12 @@ from argosy.apiserver.quotas import Quotas
 from argosy.apiserver.served import Served
 from argosy.apiserver.services import Services
 from argosy.apiserver.store import Store
-from argosy.cluster import Admitter
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.patch.ownership import record_update
-from argosy.schema import custom
-from argosy.schema.fault import Fault
+from argosy.errors import UserError
+from argosy.kube.client import Admitter
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.managed_fields import record_update
+from argosy.kube.schema import crd
+from argosy.kube.schema.field_error import Fault
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
@@ -55,7 +55,7 @@ class Admission:
             case "", "Pod" if old is None:
                 return self._with_account(served, manifest)
             case "apiextensions.k8s.io", "CustomResourceDefinition":
-                return custom.with_definition_defaults(manifest)
+                return crd.with_definition_defaults(manifest)
         return manifest
 
     def admitted(self, served: Served, manifest: Manifest, old: Manifest | None, now: str) -> Manifest:

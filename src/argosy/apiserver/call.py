@@ -8,8 +8,8 @@ from typing import Literal
 
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
-from argosy.cluster import User
-from argosy.model.manifest import Manifest
+from argosy.kube.client import User
+from argosy.kube.objects import Manifest
 
 ADMIN = User("admin", ("system:masters", "system:authenticated"), uid="admin")
 Validation = Literal["Ignore", "Warn", "Strict"]

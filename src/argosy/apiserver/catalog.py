@@ -13,12 +13,12 @@ from typing import Any
 
 from argosy.apiserver.served import BuiltIn, Custom, Served, bucket_of
 from argosy.apiserver.store import DELETED, Entry, Event, Store
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
-from argosy.schema.builtin import BUILT_IN
-from argosy.schema.custom import CustomKind, custom_kinds
-from argosy.schema.custom.versions import preference
-from argosy.schema.kinds import Resource
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.builtin_kinds import BUILT_IN
+from argosy.kube.schema.crd import CustomKind, custom_kinds
+from argosy.kube.schema.crd.versions import preference
+from argosy.kube.schema.resources import Resource
 
 ALWAYS_ANEW = 1 << 63  # later than any revision
 DEFINITIONS = bucket_of("apiextensions.k8s.io", "customresourcedefinitions")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 class Conversion(NamedTuple):

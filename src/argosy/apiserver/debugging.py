@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from argosy.model.manifest import Manifest
-from argosy.schema.fault import Fault, forbidden
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.field_error import Fault, forbidden
 
 PART = "ephemeralcontainers"
 _FIELD = "spec.ephemeralContainers"

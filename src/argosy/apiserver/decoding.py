@@ -11,14 +11,14 @@ from typing import Any
 from argosy.apiserver import refusals
 from argosy.apiserver.call import Validation
 from argosy.apiserver.served import Served, without_status
-from argosy.cluster import PatchKind
-from argosy.model.errors import ClusterError, ManifestError, PatchError
-from argosy.model.manifest import Manifest
-from argosy.model.names import split_api_version
-from argosy.patch import json_patch, merge_patch, strategic
-from argosy.patch.json_patch import PatchTooLarge
-from argosy.schema import fault, wire
-from argosy.schema.types import type_of
+from argosy.errors import ClusterError, ManifestError, PatchError
+from argosy.kube.client import PatchKind
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import split_api_version
+from argosy.kube.patch import json_patch, merge_patch, strategic_merge
+from argosy.kube.patch.json_patch import PatchTooLarge
+from argosy.kube.schema import field_error, typed_json
+from argosy.kube.schema.builtin_types import type_of
 
 APPLIED_TO_STATUS = ("apiVersion", "kind", "metadata", "status")
 ANY_GROUP = ("DeleteOptions",)  # k8s: registered in every group
@@ -66,7 +66,7 @@ def _decode_metadata(value: Manifest) -> dict[str, Any]:
     type_ = type_of("meta.k8s.io", "v1", "PartialObjectMetadata")
     assert type_ is not None
     only = {"metadata": value.get("metadata")}
-    decoded = wire.decode(type_, only, kind="PartialObjectMetadata", api_version="meta.k8s.io/v1")
+    decoded = typed_json.decode(type_, only, kind="PartialObjectMetadata", api_version="meta.k8s.io/v1")
     return decoded.manifest.get("metadata") or {}
 
 
@@ -81,7 +81,7 @@ def decoded_as(api_version: str, kind: str, value: Any) -> Manifest:
         sent = value.get("kind") or kind
         if kind not in ANY_GROUP and (sent, value.get("apiVersion") or api_version) != (kind, api_version):
             raise _not_that_kind(str(sent), str(value.get("apiVersion") or ""), group, kind)
-        return wire.decode(type_, value, kind=kind, api_version=api_version).manifest
+        return typed_json.decode(type_, value, kind=kind, api_version=api_version).manifest
     except ManifestError as error:
         message = f'{kind} in version "{version}" cannot be handled as a {kind}: {error.message}'
         raise refusals.bad_request(message) from error
@@ -100,7 +100,7 @@ def _wrong_kind(served: Served, value: Mapping[str, Any]) -> ClusterError:
     if api_version != resource.api_version:
         expected = f"does not match the expected API version ({resource.api_version})"
         return refusals.bad_request(f"the API version in the data ({api_version}) {expected}")
-    problem = fault.invalid("kind", fault.go_value(kind), f"must be {resource.kind}")
+    problem = field_error.invalid("kind", field_error.go_value(kind), f"must be {resource.kind}")
     name = (value.get("metadata") or {}).get("name", "") if isinstance(value.get("metadata"), dict) else ""
     return refusals.invalid(resource, str(name), [problem], kind=kind)
 
@@ -127,7 +127,7 @@ def patched(served: Served, old: Manifest, patch: Any, kind: PatchKind) -> Any:
             case _ if patch is not None and not isinstance(patch, dict):
                 raise _unreadable(patch, "map[string]interface {}")
             case PatchKind.STRATEGIC:
-                return strategic.apply(old, patch or {}, served.shape)
+                return strategic_merge.apply(old, patch or {}, served.shape)
             case _:
                 return merge_patch.apply(old, patch or {})
     except PatchTooLarge as error:

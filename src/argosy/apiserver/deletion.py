@@ -19,10 +19,10 @@ from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
 from argosy.apiserver.stored_objects import encoder, is_releasable
-from argosy.cluster import Propagation
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
-from argosy.schema import fault
+from argosy.kube.client import Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema import field_error
 
 PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -62,7 +62,7 @@ def read_options(value: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOp
     dry = value.get("dryRun") or ([query["dryRun"]] if "dryRun" in query else [])
     if dry and dry != ["All"]:
         shown = "[]string{" + ", ".join(f'"{each}"' for each in dry) + "}"
-        raise refusals.invalid_options("DeleteOptions", fault.not_supported("dryRun", shown, ["All"]))
+        raise refusals.invalid_options("DeleteOptions", field_error.not_supported("dryRun", shown, ["All"]))
     return DeleteOptions(
         Propagation(policy) if policy else None,
         grace if grace is None or grace >= 0 else 1,  # k8s: less than nothing is a second
@@ -76,10 +76,10 @@ def _check_policy(policy: str, orphan: bool | None) -> None:
     problem = None
     if policy and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
-        problem = fault.invalid("propagationPolicy", f'"{policy}"', detail)
+        problem = field_error.invalid("propagationPolicy", f'"{policy}"', detail)
     elif policy and policy not in list(Propagation):
         known = ["Foreground", "Background", "Orphan", "nil"]
-        problem = fault.unsupported("propagationPolicy", f'"{policy}"', known)
+        problem = field_error.unsupported("propagationPolicy", f'"{policy}"', known)
     if problem:
         raise refusals.invalid_options("DeleteOptions", problem)
 

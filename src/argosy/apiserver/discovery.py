@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.apiserver.catalog import Catalog
-from argosy.model.manifest import Manifest
-from argosy.model.names import join_api_version
-from argosy.schema.kinds import Resource, Subresource
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import join_api_version
+from argosy.kube.schema.resources import Resource, Subresource
 
 SERVICE_CIDRS = [{"clientCIDR": "0.0.0.0/0"}]
 

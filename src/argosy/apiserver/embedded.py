@@ -18,7 +18,8 @@ from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.scale import read_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry, Event
-from argosy.cluster import (
+from argosy.errors import ClusterError, Gone, ManifestError
+from argosy.kube.client import (
     Admitter,
     Asked,
     Catalog,
@@ -30,9 +31,8 @@ from argosy.cluster import (
     User,
     WatchEvent,
 )
-from argosy.model.errors import ClusterError, Gone, ManifestError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey, split_api_version
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 
 MANAGER = "argosy"
 

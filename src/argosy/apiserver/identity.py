@@ -19,7 +19,7 @@ from argosy.apiserver.access import Access, Attributes
 from argosy.apiserver.metadata import Clock
 from argosy.apiserver.store import Event, Store
 from argosy.apiserver.tokens import ISSUER, Tokens
-from argosy.cluster import User
+from argosy.kube.client import User
 
 USERS_NAMESPACE = "kube-system"
 USER_SECRET_TYPE = "sandbox.argosy.dev/user"  # noqa: S105 - a type's name

@@ -18,9 +18,9 @@ import orjson
 from argosy.apiserver import refusals
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event, EventType, Store
-from argosy.model.errors import Gone, ManifestError
-from argosy.model.manifest import Manifest
-from argosy.schema import fault, selectors
+from argosy.errors import Gone, ManifestError
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import field_error, selectors
 
 LARGEST_VERSION = (1 << 64) - 1
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -97,18 +97,18 @@ def check_options(query: Query) -> None:
     if query.watch and query.initial_events is not None:
         if query.match != "NotOlderThan":
             detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            raise refusals.invalid_options("ListOptions", fault.forbidden("resourceVersionMatch", detail))
+            raise refusals.invalid_options("ListOptions", field_error.forbidden("resourceVersionMatch", detail))
         return
     if query.initial_events is not None:
         detail = "sendInitialEvents is forbidden for list"
-        raise refusals.invalid_options("ListOptions", fault.forbidden("sendInitialEvents", detail))
+        raise refusals.invalid_options("ListOptions", field_error.forbidden("sendInitialEvents", detail))
     if not query.match:
         return
     if query.watch:
         detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
     elif query.match not in ("Exact", "NotOlderThan"):
         known = ["Exact", "NotOlderThan", ""]
-        bad = fault.not_supported("resourceVersionMatch", f'"{query.match}"', known)
+        bad = field_error.not_supported("resourceVersionMatch", f'"{query.match}"', known)
         raise refusals.invalid_options("ListOptions", bad)
     elif query.token:
         detail = "resourceVersionMatch is forbidden when continue is provided"
@@ -118,7 +118,7 @@ def check_options(query: Query) -> None:
         detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
     else:
         return
-    raise refusals.invalid_options("ListOptions", fault.forbidden("resourceVersionMatch", detail))
+    raise refusals.invalid_options("ListOptions", field_error.forbidden("resourceVersionMatch", detail))
 
 
 def parse_version(text: str) -> int:

@@ -10,9 +10,9 @@ from typing import Any
 
 from argosy.apiserver import refusals
 from argosy.apiserver.served import Served
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
-from argosy.schema import fault
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema import field_error
 
 Clock = Callable[[], datetime]
 
@@ -71,7 +71,7 @@ def for_create(served: Served, manifest: Manifest, namespace: str, now: datetime
     if not name and metadata.get("generateName"):
         name = generated_name(metadata["generateName"])
     if not name:
-        faults = [fault.required("metadata.name", "name or generateName is required")]
+        faults = [field_error.required("metadata.name", "name or generateName is required")]
         raise refusals.invalid(resource, "", faults)
     return ordered(
         {

@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from argosy.apiserver import refusals
-from argosy.cluster import PatchKind
-from argosy.model.errors import Invalid
+from argosy.errors import Invalid
+from argosy.kube.client import PatchKind
 
 _MISFIT = re.compile(r"json: cannot unmarshal (?P<given>\w+)(?: \S+)? into .* of type (?P<type>\S+)$")
 _ORDER = "$setElementOrder/"

@@ -35,8 +35,8 @@ from argosy.apiserver.upkeep.events import expire
 from argosy.apiserver.upkeep.garbage import Garbage
 from argosy.apiserver.upkeep.keeper import Keeper
 from argosy.apiserver.upkeep.namespaces import Namespaces
-from argosy.cluster.private_file import check_private
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.client.file_permissions import check_private
 
 ENCRYPTED = frozenset({"secrets"})
 KEY_BYTES = 32

@@ -13,9 +13,9 @@ import orjson
 from argosy.apiserver import refusals
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Store
-from argosy.model.manifest import Manifest
-from argosy.schema.demand import NOTHING, Amounts
-from argosy.schema.quotas import is_about, refusal, usage_of
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.pod_resources import NOTHING, Amounts
+from argosy.kube.schema.resource_quota import is_about, refusal, usage_of
 
 Place = tuple[str, str]  # a bucket and a namespace
 BUCKET = "resourcequotas"

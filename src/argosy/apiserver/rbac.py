@@ -14,10 +14,10 @@ from argosy.apiserver import escalation, refusals
 from argosy.apiserver.access import SUPERUSERS, Attributes
 from argosy.apiserver.identity import USER_SECRET_TYPE
 from argosy.apiserver.store import Event, Store
-from argosy.cluster import User
-from argosy.model.manifest import Manifest
-from argosy.schema import selectors
-from argosy.schema.kinds import Resource
+from argosy.kube.client import User
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import selectors
+from argosy.kube.schema.resources import Resource
 
 GROUP = "rbac.authorization.k8s.io"
 ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.model.errors import ArgosyError, ClusterError, Conflict, Forbidden, Gone, Invalid, StorageFull, UserError
-from argosy.model.manifest import Manifest
-from argosy.schema.fault import Fault, FaultKind
-from argosy.schema.kinds import Resource
+from argosy.errors import ArgosyError, ClusterError, Conflict, Forbidden, Gone, Invalid, StorageFull, UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.field_error import Fault, FaultKind
+from argosy.kube.schema.resources import Resource
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 

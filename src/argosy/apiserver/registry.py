@@ -34,14 +34,14 @@ from argosy.apiserver.stored_objects import (
     is_releasable,
     without_kind,
 )
-from argosy.cluster import PatchKind, User
-from argosy.model.errors import PatchError
-from argosy.model.manifest import Manifest
-from argosy.patch import server_side_apply
-from argosy.patch.fields import FieldSet
-from argosy.patch.ownership import keep_times, record_update
-from argosy.schema import fault
-from argosy.schema.fault import Fault
+from argosy.errors import PatchError
+from argosy.kube.client import PatchKind, User
+from argosy.kube.objects import Manifest
+from argosy.kube.patch import server_side_apply
+from argosy.kube.patch.field_sets import FieldSet
+from argosy.kube.patch.managed_fields import keep_times, record_update
+from argosy.kube.schema import field_error
+from argosy.kube.schema.field_error import Fault
 
 STATUS = FieldSet.of(["f:status"])  # k8s: nobody owns it through the main path of a kind that has /status
 PREPARED_PARTS = ("status", debugging.PART)  # paths that change one part of an object
@@ -369,7 +369,7 @@ class Registry:
         """k8s: some kinds, and all custom ones, are written only by those who say which state they saw."""
         version, before = meta.version_of(sent.get("metadata") or {}), old["metadata"]
         if not version and not applied and not served.unconditional:
-            detail = fault.invalid("metadata.resourceVersion", "0x0", "must be specified for an update")
+            detail = field_error.invalid("metadata.resourceVersion", "0x0", "must be specified for an update")
             raise refusals.invalid(served.resource, before["name"], [detail], kind=served.resource.plural)
         if version and version != before["resourceVersion"]:
             raise refusals.conflict(served.resource, before["name"])

@@ -12,9 +12,9 @@ from argosy.apiserver.decoding import decoded
 from argosy.apiserver.metadata import stamp
 from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served
-from argosy.cluster import User
-from argosy.model.manifest import Manifest
-from argosy.patch.ownership import record_update
+from argosy.kube.client import User
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.managed_fields import record_update
 
 Authenticate = Callable[[str, Sequence[str]], tuple[User, list[str]] | None]
 

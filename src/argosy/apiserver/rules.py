@@ -9,15 +9,15 @@ import logging
 
 import orjson
 
-from argosy.confine import Limits, Pool
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.schema import fault
-from argosy.schema.custom import CustomKind, check_definition
-from argosy.schema.fault import Fault, FaultKind
+from argosy.errors import UserError
+from argosy.isolation import Limits, Pool
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import field_error
+from argosy.kube.schema.crd import CustomKind, check_definition
+from argosy.kube.schema.field_error import Fault, FaultKind
 
 log = logging.getLogger(__name__)
-MODULE = "argosy.schema.cel.confined"
+MODULE = "argosy.kube.schema.cel.worker"
 EVALUATE, CHECK_DEFINITION = f"{MODULE}:evaluate", f"{MODULE}:check_definition"
 PATIENT = Limits(wall=10.0, cpu=10.0)  # some definitions are megabytes of schema
 
@@ -35,7 +35,7 @@ class Rules:
         try:
             faults, unknown = kind.rule_faults(calls, await self._workers().run(EVALUATE, calls))
         except UserError as error:
-            return [fault.forbidden("<nil>", f"the rules of this kind could not be evaluated: {error}")]
+            return [field_error.forbidden("<nil>", f"the rules of this kind could not be evaluated: {error}")]
         for each in unknown:
             log.warning("%s: %s", kind.resource.group_resource, each)
         return faults
@@ -48,7 +48,7 @@ class Rules:
             payload = {"definition": definition, "old": old}
             found = await self._workers().run(CHECK_DEFINITION, payload, limits=PATIENT)
         except UserError as error:
-            return [fault.forbidden("spec", f"the rules of this definition could not be checked: {error}")]
+            return [field_error.forbidden("spec", f"the rules of this definition could not be checked: {error}")]
         return [Fault(field, FaultKind(kind), message) for field, kind, message in found]
 
     def _workers(self) -> Pool:

@@ -6,9 +6,9 @@ from typing import Any
 
 from argosy.apiserver import refusals
 from argosy.apiserver.served import Custom, Served
-from argosy.model.manifest import Manifest
-from argosy.schema import fault
-from argosy.schema.kinds import Resource
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import field_error
+from argosy.kube.schema.resources import Resource
 
 SCALE = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
 KIND = Resource("autoscaling", "v1", "Scale", "scales", "scale", True, ())
@@ -39,7 +39,7 @@ def applied_scale(served: Served, scale: Manifest, replicas: int) -> Manifest:
 
 def write_scale(served: Served, manifest: Manifest, replicas: int) -> Manifest:
     if replicas < 0 and not isinstance(served, Custom):  # a custom kind has rules of its own
-        problem = fault.invalid("spec.replicas", str(replicas), "must be greater than or equal to 0")
+        problem = field_error.invalid("spec.replicas", str(replicas), "must be greater than or equal to 0")
         raise refusals.invalid(KIND, manifest["metadata"].get("name", ""), [problem])
     path = ".spec.replicas"
     if isinstance(served, Custom) and served.kind.scale_paths:

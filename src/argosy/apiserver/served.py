@@ -15,15 +15,15 @@ import orjson
 
 from argosy.apiserver.conversions import Conversion, conversion_of
 from argosy.apiserver.store import Entry
-from argosy.model.manifest import Manifest
-from argosy.patch.shape import Shape
-from argosy.schema import columns, defaults, validation, wire
-from argosy.schema.custom import CustomKind
-from argosy.schema.fault import Fault
-from argosy.schema.kinds import Resource
-from argosy.schema.selectors import FieldLabels, field_labels
-from argosy.schema.types import Type, type_of
-from argosy.schema.validation import metadata as metadata_rules
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.schema import columns, defaults, typed_json, validation
+from argosy.kube.schema.builtin_types import Type, type_of
+from argosy.kube.schema.crd import CustomKind
+from argosy.kube.schema.field_error import Fault
+from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.selectors import FieldLabels, field_labels
+from argosy.kube.schema.validation import metadata as metadata_rules
 
 
 class Served(Protocol):
@@ -111,7 +111,7 @@ class BuiltIn:
 
     @cached_property
     def zero(self) -> Manifest:
-        return wire.zero(self.type)
+        return typed_json.zero(self.type)
 
     @cached_property
     def unconditional(self) -> bool:
@@ -122,7 +122,7 @@ class BuiltIn:
         return opening(self.resource)
 
     def decode(self, value: Any) -> tuple[Manifest, Sequence[str]]:
-        decoded = wire.decode(self.type, value, kind=self.resource.kind, api_version=self.resource.api_version)
+        decoded = typed_json.decode(self.type, value, kind=self.resource.kind, api_version=self.resource.api_version)
         return decoded.manifest, decoded.unknown
 
     def prepare_create(self, manifest: Manifest) -> Manifest:

@@ -14,7 +14,7 @@ from argosy.apiserver.http.app import App
 from argosy.apiserver.http.protocol import BoundedProtocol
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.tls import Certificates
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 2048

@@ -15,9 +15,9 @@ import orjson
 
 from argosy.apiserver import refusals
 from argosy.apiserver.store import Store
-from argosy.model.manifest import Manifest
-from argosy.schema import defaults, fault
-from argosy.schema.fault import Fault
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import defaults, field_error
+from argosy.kube.schema.field_error import Fault
 
 NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
@@ -60,11 +60,11 @@ class Services:
             if problem := self._address_problem(address, key):
                 detail = f"failed to allocate IP {address}: {problem}"
                 shown = "[]string{" + ", ".join(f'"{each}"' for each in addresses) + "}"
-                found.append(fault.invalid("spec.clusterIPs", shown, detail))
+                found.append(field_error.invalid("spec.clusterIPs", shown, detail))
         for index, port in enumerate(spec.get("ports") or []):
             number = port.get("nodePort")
             if number and (problem := self._port_problem(number, key)):
-                found.append(fault.invalid(f"spec.ports[{index}].nodePort", str(number), problem))
+                found.append(field_error.invalid(f"spec.ports[{index}].nodePort", str(number), problem))
         return found
 
     def _address_problem(self, address: str, key: Key) -> str:

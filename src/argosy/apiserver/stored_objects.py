@@ -13,10 +13,10 @@ import orjson
 from argosy.apiserver import refusals
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
-from argosy.patch.comparison import owned
-from argosy.schema import proto
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.field_comparison import owned
+from argosy.kube.schema import protobuf
 
 MAX_STORED_BYTES = 3 << 19  # k8s: 1.5 MiB, etcd's --max-request-bytes
 
@@ -39,7 +39,7 @@ def check_size(served: Served, manifest: Manifest) -> None:
     """k8s: what etcd would refuse is refused. Built-in kinds are stored as protobuf, custom ones as JSON."""
     size = len(to_json(manifest))
     if size > MAX_STORED_BYTES and not served.resource.custom:
-        size = len(proto.encode(manifest))
+        size = len(protobuf.encode(manifest))
     if size > MAX_STORED_BYTES:
         raise refusals.too_large_to_store()
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.cluster.private_file import check_private
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.client.file_permissions import check_private
 
 if TYPE_CHECKING:
     from cryptography import x509

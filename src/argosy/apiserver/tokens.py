@@ -19,11 +19,11 @@ import orjson
 from argosy.apiserver import refusals
 from argosy.apiserver.metadata import stamp
 from argosy.apiserver.tls import write_private
-from argosy.cluster import User
-from argosy.cluster.private_file import check_private
-from argosy.model.manifest import Manifest
-from argosy.schema import fault
-from argosy.schema.kinds import Resource
+from argosy.kube.client import User
+from argosy.kube.client.file_permissions import check_private
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import field_error
+from argosy.kube.schema.resources import Resource
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -57,7 +57,7 @@ class Tokens:
         seconds = spec.get("expirationSeconds") or USUAL
         if not SHORTEST <= seconds <= LONGEST:
             detail = "may not specify a duration less than 10 minutes" if seconds < SHORTEST else "is too long"
-            problem = fault.invalid("spec.expirationSeconds", str(seconds), detail)
+            problem = field_error.invalid("spec.expirationSeconds", str(seconds), detail)
             raise refusals.invalid(_REQUEST, "", [problem])
         audiences = spec.get("audiences") or [ISSUER]
         expires = now + timedelta(seconds=seconds)
@@ -83,7 +83,7 @@ class Tokens:
         name = str(reference.get("name") or "")
         uid = self._secret_uid(namespace, name)
         if uid is None or reference.get("uid") not in (None, "", uid):
-            problem = fault.invalid("spec.boundObjectRef", name, "is not a Secret of this namespace")
+            problem = field_error.invalid("spec.boundObjectRef", name, "is not a Secret of this namespace")
             raise refusals.invalid(_REQUEST, "", [problem])
         return {"secret": {"name": name, "uid": uid}}
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from argosy.app.addons import load_addons, running
-from argosy.cluster import Cluster
-from argosy.model.errors import ArgosyError, UserError
-from argosy.runtime import AddOn, lead
-from argosy.runtime.leader import Election
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.controller import AddOn, lead
+from argosy.kube.controller.leader_election import Election
 
 LEASE: Final = "argosy-addons"
 

@@ -13,11 +13,11 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
-from argosy.cluster import Admitting, Cluster, Performing
-from argosy.model.errors import ArgosyError, ClusterError, Forbidden, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
-from argosy.runtime import AddOn, run
+from argosy.errors import ArgosyError, ClusterError, Forbidden, UserError
+from argosy.kube.client import Admitting, Cluster, Performing
+from argosy.kube.controller import AddOn, run
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
 
 GROUP: Final = "argosy.addons"
 MANAGER: Final = "argosy-addons"

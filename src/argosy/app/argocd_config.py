@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import load
+from argosy.errors import UserError
+from argosy.kube.objects import load
 
 
 class ConfiguredServer(NamedTuple):

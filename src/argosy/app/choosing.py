@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from argosy.app.folder import DataFolder, Run, running_folders
-from argosy.cluster.connection import Connection
-from argosy.cluster.kubeconfig import environment_paths, load_kubeconfig
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.kubeconfig import environment_paths, load_kubeconfig
 
 
 def chosen_folder(data_dir: Path | None, name: str = "") -> DataFolder:

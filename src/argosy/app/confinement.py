@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 
-from argosy.confine.limits import Confinement
-from argosy.confine.program import probe
-from argosy.confine.requirement import ADVICE, REQUIRED, find_lacking, read_mode, render_refusal
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
+from argosy.isolation.limits import Confinement
+from argosy.isolation.program import probe
+from argosy.isolation.requirement import ADVICE, REQUIRED, find_lacking, read_mode, render_refusal
 
 log = logging.getLogger(__name__)
 probe_once = cache(probe)  # for each process: its kernel does not change

@@ -21,15 +21,15 @@ from argosy.app.folder import state_home
 from argosy.app.probing import EVERYWHERE, LOOPBACK, Signs, is_address, nothing, probed
 from argosy.app.target import Target, TargetOptions, find_target
 from argosy.app.vitals import STUCK, Vitals
-from argosy.cluster import Cluster
-from argosy.cluster.connection import in_cluster
-from argosy.cluster.contact import Contact
-from argosy.cluster.kube import connect
-from argosy.cluster.kubeconfig import environment_paths
 from argosy.desk.control import control_namespace
-from argosy.model.errors import ClusterError, UserError
-from argosy.runtime.insisting import insist
-from argosy.schema.definitions import definition
+from argosy.errors import ClusterError, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.client.connection import in_cluster
+from argosy.kube.client.http import connect
+from argosy.kube.client.kubeconfig import environment_paths
+from argosy.kube.client.reachability import Contact
+from argosy.kube.controller.retry import insist
+from argosy.kube.schema.bundled_crds import definition
 
 KINDS: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
 MANAGER: Final = "argosy-controller"

@@ -23,12 +23,6 @@ from argosy.app.outpost import Outpost
 from argosy.app.sharing import Sharing, wait_for_no_leader, wait_for_no_members
 from argosy.app.telling import QuotableSecrets, masked
 from argosy.app.vitals import Vitals
-from argosy.cluster import Cluster
-from argosy.cluster.connection import Connection
-from argosy.cluster.counted import Counted
-from argosy.cluster.fleet import connection_of, values_of
-from argosy.confine import Pool
-from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.application_sets import ApplicationSetReporter
 from argosy.controllers.budget_reporter import BudgetReporter
@@ -37,21 +31,27 @@ from argosy.controllers.turns import Turns, lost
 from argosy.controllers.updates import Updates
 from argosy.desk.beside import Beside
 from argosy.desk.control import LEASE
+from argosy.errors import ArgosyError, ClusterError, TransientError, UserError
+from argosy.gitops.clusters.cluster_secret import connection_of, values_of
+from argosy.isolation import Pool
+from argosy.isolation.process_pool import Crew
+from argosy.kube.client import Cluster
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.counting import Counted
+from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
+from argosy.kube.controller.clock import is_ended
+from argosy.kube.controller.informer_set import Everything
+from argosy.kube.controller.log_context import about
+from argosy.kube.controller.retry import insist
+from argosy.kube.controller.sharding.members import Members
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live import CacheReader, Keeping, indexes
 from argosy.live.tracking import owner
-from argosy.model.errors import ArgosyError, ClusterError, TransientError, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Pipeline
 from argosy.pipeline.doorway import Doorway
 from argosy.policy.clusters import HERE, KnownCluster
 from argosy.policy.engines import Engines
-from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
-from argosy.runtime.about import about
-from argosy.runtime.clock import is_ended
-from argosy.runtime.everything import Everything
-from argosy.runtime.insisting import insist
-from argosy.runtime.members import Members
 from argosy.source.git.footprint import Footprint
 from argosy.source.git.refs import Refs
 from argosy.source.repositories import Repositories

@@ -18,7 +18,7 @@ from argosy.app.choosing import chosen_folder, find_run
 from argosy.app.folder import state_home, write_text
 from argosy.app.target import TargetOptions, find_target, target_variable
 from argosy.desk.accounts.codes import Codes
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 FOLDER: Final = "page"  # in the state folder, and in that of a demo
 RUNNING: Final = "served-"  # then the process, then .json

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.apiserver.tls import write_private
-from argosy.model.errors import TransientError, UserError
+from argosy.errors import TransientError, UserError
 
 DEFAULT_NAME = "sandbox"
 DEMO_NAME = "demo"

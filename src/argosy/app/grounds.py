@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
+from argosy.annotations import REFRESH
 from argosy.app.outpost import Outpost
 from argosy.controllers.application import APPLICATION
 from argosy.controllers.settings import Settings
-from argosy.model.annotations import REFRESH
+from argosy.kube.controller import Cache, Clock
+from argosy.kube.controller.clock import within
+from argosy.kube.controller.cluster_concurrency import Admission
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, read_destination
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.pipeline.ground import Ground, Shut
 from argosy.policy.clusters import HERE, KnownCluster
 from argosy.report.wire import mapping
-from argosy.runtime import Cache, Clock
-from argosy.runtime.admission import Admission
-from argosy.runtime.clock import within
 
 log = logging.getLogger(__name__)
 UNUSED: Final = 600.0  # seconds without any application, until it is closed

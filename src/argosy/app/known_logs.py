@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
-from argosy.cluster import EarlierLogs, PodLogs, SomeLogs, WayIn
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.client import EarlierLogs, PodLogs, SomeLogs, WayIn
+from argosy.kube.objects import Manifest
 
 NOBODY: Final = "nothing runs such Pods in this cluster, so there is nothing to show or to enter"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from argosy.apiserver.call import ADMIN
 from argosy.app.folder import DataFolder, state_home, write_text
-from argosy.model.errors import UserError
-from argosy.model.manifest import dump, load
+from argosy.errors import UserError
+from argosy.kube.objects import dump, load
 
 
 def context_of(folder: DataFolder) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024

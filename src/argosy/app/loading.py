@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.app.folder import DataFolder, Run
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest, key_of, read_manifests
+from argosy.errors import ClusterError, UserError
+from argosy.kube.objects import Manifest, key_of, read_manifests
 
 if TYPE_CHECKING:
-    from argosy.cluster.connection import Connection
-    from argosy.cluster.kube import KubeCluster
+    from argosy.kube.client.connection import Connection
+    from argosy.kube.client.http import KubeCluster
 
 MANAGER = "argosy-sandbox"
 STDIN = Path("-")
@@ -34,7 +34,7 @@ def running(folder: DataFolder) -> Run:
 
 def administrator(folder: DataFolder, run: Run) -> Connection:
     """Straight to this sandbox: a kubeconfig that others write to may lead to another cluster by now."""
-    from argosy.cluster.connection import Connection
+    from argosy.kube.client.connection import Connection
 
     authority = str(folder.tls / "ca.crt")
     return Connection(run.api, f"the {run.name}", ca_file=authority, token_file=str(folder.admin_token))
@@ -88,7 +88,7 @@ class _Loader:
 
     @classmethod
     async def open(cls, folder: DataFolder, run: Run) -> _Loader:
-        from argosy.cluster.kube import connect
+        from argosy.kube.client.http import connect
 
         return cls(await connect(administrator(folder, run)))
 

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from argosy import __version__
-from argosy.cluster.counted import Answered, Counted
 from argosy.controllers.application import APPLICATION
+from argosy.kube.client.counting import Answered, Counted
+from argosy.kube.controller import Cache
+from argosy.kube.controller.informer_set import Everything
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, read_destination
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.measures import MOST_SERIES, Counts, Family, Histogram, Sample, one
-from argosy.model.names import ResourceKey
+from argosy.observability.metrics import MOST_SERIES, Counts, Family, Histogram, Sample, one
 from argosy.pipeline import Passed
 from argosy.policy.clusters import HERE, HERE_NAME
 from argosy.report.metrics import (
@@ -34,8 +36,6 @@ from argosy.report.metrics import (
     server_of,
 )
 from argosy.report.wire import mapping
-from argosy.runtime import Cache
-from argosy.runtime.everything import Everything
 
 if TYPE_CHECKING:
     from argosy.app.confinement import ConfinementCheck

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from argosy.app.choosing import find_run
 from argosy.app.folder import DataFolder
 from argosy.app.target import TargetOptions, find_target, open_target
-from argosy.cluster import Cluster
-from argosy.cluster.connection import Connection
 from argosy.desk.applications.desk import Desk, Opening
 from argosy.desk.control import control_namespace
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
+from argosy.kube.client.connection import Connection
 
 if TYPE_CHECKING:  # late: each command needs one of them
     from argosy.desk.models import ModelDesk
@@ -38,7 +38,7 @@ async def open_desk(options: TargetOptions, namespace: str = "") -> AsyncIterato
 @asynccontextmanager
 async def opened(connection: Connection) -> AsyncIterator[Cluster]:
     """Any cluster that somebody knows how to reach, until the end."""
-    from argosy.cluster.kube import connect
+    from argosy.kube.client.http import connect
 
     cluster = await connect(connection)
     try:
@@ -49,7 +49,7 @@ async def opened(connection: Connection) -> AsyncIterator[Cluster]:
 
 def of_context(context: str, kubeconfig: Path | None) -> Connection:
     """How to reach a cluster that a kubeconfig tells of."""
-    from argosy.cluster.kubeconfig import load_kubeconfig
+    from argosy.kube.client.kubeconfig import load_kubeconfig
 
     return load_kubeconfig([kubeconfig] if kubeconfig else None, context)
 

@@ -13,25 +13,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from argosy.cluster import Cluster
-from argosy.cluster.connection import Connection
-from argosy.cluster.counted import Counted, Tell
-from argosy.cluster.kube import connect
-from argosy.cluster.narrowed import Narrowed
 from argosy.controllers.settings import Settings
+from argosy.errors import ArgosyError, ClusterError, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.counting import Counted, Tell
+from argosy.kube.client.http import connect
+from argosy.kube.client.namespaced import Narrowed
+from argosy.kube.controller import Cache, Clock
+from argosy.kube.controller.clock import beside, let_go, sleep, within
+from argosy.kube.controller.informer import Listener
+from argosy.kube.controller.informer_set import Everything
+from argosy.kube.controller.liveness import PATIENCE, Living, Pulse
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live import Keeping, Tracking, indexes
-from argosy.model.errors import ArgosyError, ClusterError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.assembling import Assembler
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.ground import Ground
 from argosy.policy.clusters import KnownCluster
-from argosy.runtime import Cache, Clock
-from argosy.runtime.clock import beside, let_go, sleep, within
-from argosy.runtime.everything import Everything
-from argosy.runtime.informer import Listener
-from argosy.runtime.pulse import PATIENCE, Living, Pulse
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -15,22 +15,22 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
+from argosy.annotations import SIMULATED
 from argosy.app.telling import LEVELS, Lines, line, told
-from argosy.cluster import EarlierLogs, PodLogs, WayIn
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest
+from argosy.kube.client import EarlierLogs, PodLogs, WayIn
+from argosy.kube.objects import Manifest
 
 NAME_LABEL: Final = "app.kubernetes.io/name"
 MOST_LINES: Final = 2000
 PAUSE: Final = 0.2  # seconds between looks for news
-WORKERS: Final = "argosy.runtime.workers"  # logs for all controllers, and names the controller first
+WORKERS: Final = "argosy.kube.controller.workers"  # logs for all controllers, and names the controller first
 OPERATOR, NOTEBOOKS = "operator", "jupyter-notebook-validator-operator"
 CONTROLLER: Final = "application-controller"
 CONSOLE_BACKEND: Final = "cluster"  # guides look there for what the application controller logs
 NO_WAY_IN: Final = "Pods have no ports and no shell here"
 PARTS: Final = {
     CONTROLLER: ("argosy.controllers", "argosy.pipeline", "argosy.sync", "argosy.health", "application"),
-    "repo-server": ("argosy.source", "argosy.render", "argosy.confine"),
+    "repo-server": ("argosy.source", "argosy.render", "argosy.isolation"),
     "server": ("argosy.apiserver", "argosy.server", "argosy.audit"),
     OPERATOR: ("argosy.addons.argocd_operator", "argocd-operator", "argocd-player"),
     NOTEBOOKS: ("argosy.addons.notebooks", "notebooks"),

@@ -24,11 +24,11 @@ from argosy.app.addons import load_addons, running
 from argosy.app.folder import DataFolder, Run, write_text
 from argosy.app.known_logs import FirstWhoKnows
 from argosy.app.part_logs import PartLogs
-from argosy.cluster import Cluster, PodLogs, SomeLogs
-from argosy.cluster.private_file import check_private
-from argosy.confine.scratch_folders import scratch_folder
-from argosy.model.manifest import dump
-from argosy.runtime import AddOn
+from argosy.isolation.scratch_folders import scratch_folder
+from argosy.kube.client import Cluster, PodLogs, SomeLogs
+from argosy.kube.client.file_permissions import check_private
+from argosy.kube.controller import AddOn
+from argosy.kube.objects import dump
 
 Ready = Callable[[Run], None]
 # What runs in it besides: begins before it is ready, ends before it does, and completes what is told of the run.

@@ -29,12 +29,12 @@ from argosy.app.listening import Certificate, bind, listening
 from argosy.app.probing import Signs, probed
 from argosy.app.target import TargetOptions
 from argosy.app.telling import masked
-from argosy.cluster import Cluster
-from argosy.cluster.private_file import check_private
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
+from argosy.kube.client.file_permissions import check_private
 
 if TYPE_CHECKING:
-    from argosy.confine.crew import Crew
+    from argosy.isolation.process_pool import Crew
     from argosy.server.doors.entry import Entry
     from argosy.server.site import ServeOptions, Site
     from argosy.source.repositories import Repositories
@@ -92,8 +92,8 @@ def run(options: ServingOptions, ready: Callable[[Served], None]) -> None:
 
 
 async def _run(options: ServingOptions, ready: Callable[[Served], None]) -> None:
-    from argosy.cluster.contact import Contact
-    from argosy.cluster.kube import connect
+    from argosy.kube.client.http import connect
+    from argosy.kube.client.reachability import Contact
 
     check(options.page)
     target = target_here(options.target)

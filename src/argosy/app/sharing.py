@@ -11,19 +11,19 @@ import contextlib
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.cluster import Cluster
 from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.claiming import Claims
 from argosy.controllers.takeover import Takeover
 from argosy.desk.control import LEASE
-from argosy.model.errors import ClusterError, Forbidden, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, WorkQueue
-from argosy.runtime.clock import sleep
-from argosy.runtime.member_leases import LABELS, PREFIX
-from argosy.runtime.member_leases import LEASE as KIND
-from argosy.runtime.members import Members
+from argosy.errors import ClusterError, Forbidden, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock, WorkQueue
+from argosy.kube.controller.clock import sleep
+from argosy.kube.controller.sharding.leases import LABELS, PREFIX
+from argosy.kube.controller.sharding.leases import LEASE as KIND
+from argosy.kube.controller.sharding.members import Members
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 LOOK: Final = 0.5  # seconds between looks at a Lease that may be a dead one's
 USUAL_LEASE: Final = 15.0

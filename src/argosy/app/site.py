@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from argosy.app.opening import opened
-from argosy.cluster import Cluster
-from argosy.confine.crew import Crew
 from argosy.desk.accounts.codes import Codes
 from argosy.desk.applications.desk import Desk
 from argosy.desk.control import control_namespace
 from argosy.desk.lookout import open_lookout
+from argosy.isolation.process_pool import Crew
+from argosy.kube.client import Cluster
 from argosy.server.events.hub import Hub
 from argosy.server.identity.identities import Identities
 from argosy.server.site import ServeOptions, Site

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from argosy.app.choosing import chosen_folder, find_run
 from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run, state_home
 from argosy.app.loading import administrator, running
-from argosy.cluster.kubeconfig import environment_paths, load_kubeconfig
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.client.kubeconfig import environment_paths, load_kubeconfig
 
 if TYPE_CHECKING:
-    from argosy.cluster.connection import Connection
-    from argosy.cluster.kube import KubeCluster
+    from argosy.kube.client.connection import Connection
+    from argosy.kube.client.http import KubeCluster
 
 CONTEXT_VARIABLE: Final = "ARGOSY_CONTEXT"
 
@@ -120,7 +120,7 @@ def name_of_run(folder: DataFolder, run: Run) -> str:
 @asynccontextmanager
 async def open_target(options: TargetOptions) -> AsyncIterator[tuple[KubeCluster, Target]]:
     """The cluster of this command, open until the end."""
-    from argosy.cluster.kube import connect
+    from argosy.kube.client.http import connect
 
     target = find_target(options)
     cluster = await connect(target.connection)

@@ -14,11 +14,11 @@ from argosy.apiserver.identity import USER_SECRET_TYPE, USERS_NAMESPACE, digest
 from argosy.app import kubeconfig
 from argosy.app.folder import DataFolder
 from argosy.app.loading import administrator, running
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, dump
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, dump
 
 if TYPE_CHECKING:
-    from argosy.cluster.connection import Connection
+    from argosy.kube.client.connection import Connection
 
 RESERVED = ("system:", "argosy:")
 
@@ -51,7 +51,7 @@ def _secret(name: str, groups: Sequence[str], token: str) -> Manifest:
 
 
 async def _store(admin: Connection, secret: Manifest) -> None:
-    from argosy.cluster.kube import connect
+    from argosy.kube.client.http import connect
 
     async with await connect(admin) as cluster:
         await cluster.apply(secret, manager="argosy-sandbox", force=True)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from argosy.app.measuring import of_engine, of_process
-from argosy.model.measures import text
-from argosy.runtime import SYSTEM_CLOCK, Clock
+from argosy.kube.controller import SYSTEM_CLOCK, Clock
+from argosy.observability.metrics import text
 
 if TYPE_CHECKING:
     from argosy.app.engine import Engine
-    from argosy.runtime.leader import Election
+    from argosy.kube.controller.leader_election import Election
 
 STUCK: Final = 600.0  # seconds that one application may be worked on, and that nothing may move
 STALE: Final = 900.0  # seconds that one kind may be silent: a watch is begun anew after ten minutes at most

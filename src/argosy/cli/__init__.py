@@ -20,7 +20,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from argosy import __version__
-from argosy.model.errors import (
+from argosy.errors import (
     ArgosyError,
     ClusterError,
     Forbidden,
@@ -250,7 +250,7 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
         return DONE
     try:
         if os.environ.get("ARGOSY_CONFINE"):
-            from argosy.confine.requirement import find_invalid_mode
+            from argosy.isolation.requirement import find_invalid_mode
 
             if refusal := find_invalid_mode():
                 raise UserError(refusal)
@@ -335,7 +335,7 @@ def _told(error: ArgosyError, said: str = "") -> tuple[str, str]:
 
 
 def _usual_advice(error: ArgosyError) -> str:
-    from argosy.cluster.refusals import Unavailable, Untrusted  # late: most commands need no cluster
+    from argosy.kube.client.status_errors import Unavailable, Untrusted  # late: most commands need no cluster
 
     if isinstance(error, Untrusted):
         return UNTRUSTED

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.app_flags import at_desk, described, talk
 from argosy.cli.target_flags import add_target_flags
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.accounts.changing import AccountBook
@@ -221,7 +221,7 @@ def _truth(account: Account) -> str:
 
 
 def _time(seconds: int) -> str:
-    from argosy.model.times import written
+    from argosy.kube.objects.timestamps import written
 
     return written(datetime.fromtimestamp(seconds, UTC))
 

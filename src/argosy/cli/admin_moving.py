@@ -15,7 +15,7 @@ from argosy.cli.app_flags import Commands, at_desk, can_ask, described, print_da
 from argosy.cli.asking import agree
 from argosy.cli.screen import plain
 from argosy.cli.target_flags import add_target_flags
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk

@@ -15,7 +15,7 @@ from argosy.cli import DONE, NO, answering, failed
 from argosy.cli.app_flags import print_data, talk
 from argosy.cli.screen import counted
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

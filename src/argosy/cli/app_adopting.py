@@ -10,7 +10,7 @@ from argosy.cli import REFUSED, TIMED_OUT, tell
 from argosy.cli.app_flags import Commands, at_desk, can_ask, print_data, typed, verb
 from argosy.cli.asking import agree
 from argosy.cli.durations import seconds
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.adopting import Move

@@ -139,7 +139,7 @@ def run_create(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.desk.applications.checking import check_project
         from argosy.desk.applications.writing import create
-        from argosy.model.errors import UserError
+        from argosy.errors import UserError
 
         manifest = _manifest(chosen, desk)
         name = manifest["metadata"].get("name")

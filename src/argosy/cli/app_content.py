@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
     from argosy.desk.applications.differing import Differing
     from argosy.desk.applications.reader import Reader
+    from argosy.kube.objects import Manifest
     from argosy.model.application import Application
     from argosy.model.flow import Difference
-    from argosy.model.manifest import Manifest
 
 LONGEST_VALUE = 60
 EXTRA, NEW = "lives, and Git does not have it (to be pruned)", "Git has it, and it does not live (to be created)"
@@ -118,7 +118,7 @@ async def print_diff(
     from argosy.desk.applications.differing import as_data, differing, with_causes, with_places
     from argosy.desk.applications.explaining import explained, unrendered
     from argosy.desk.applications.reader import open_reader
-    from argosy.model.errors import RenderError, UnknownRef, UserError
+    from argosy.errors import RenderError, UnknownRef, UserError
 
     async with open_reader(desk, local, crew=crew, app=app) as reader:
         try:
@@ -161,7 +161,7 @@ def _refs(app: Application, chosen: argparse.Namespace) -> tuple[str, ...]:
 def _asking_the_server(app: Application) -> Application:
     from dataclasses import replace
 
-    from argosy.model.annotations import COMPARE_OPTIONS
+    from argosy.annotations import COMPARE_OPTIONS
 
     asked = ",".join(filter(None, (app.annotations.get(COMPARE_OPTIONS, ""), "ServerSideDiff=true")))
     return replace(app, annotations={**app.annotations, COMPARE_OPTIONS: asked})
@@ -225,7 +225,7 @@ def _change(field: Difference) -> str:
 
 
 def _path(pointer: str) -> str:
-    from argosy.patch.pointer import parse
+    from argosy.kube.patch.json_pointer import parse
 
     return ".".join(parse(pointer)) or "."
 
@@ -298,7 +298,7 @@ async def _manifests(reader: Reader, app: Application, chosen: argparse.Namespac
 
 def _print_manifests(found: Sequence[Manifest], how: str, end: str) -> None:
     """argo: an empty line ends each."""
-    from argosy.model.manifest import dump, key_of_source
+    from argosy.kube.objects import dump, key_of_source
 
     if how == "json":
         print_data({"apiVersion": "v1", "kind": "List", "items": list(found)}, how)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from argosy.cli import failed
 from argosy.cli.asking import asked as asked
 from argosy.cli.target_flags import add_target_flags, target_options, with_target
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
-    from argosy.model.manifest import Manifest
+    from argosy.kube.objects import Manifest
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 Run = Callable[[argparse.Namespace], int]
@@ -188,7 +188,7 @@ def print_data(data: Any, how: str) -> None:
 
         print(orjson.dumps(data, option=orjson.OPT_INDENT_2).decode())
         return
-    from argosy.model.manifest import dump
+    from argosy.kube.objects import dump
 
     print(dump(data), end="")
 

@@ -18,7 +18,7 @@ from argosy.cli.app_flags import (
     verb,
 )
 from argosy.cli.durations import seconds
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.app_content import add_choice, choice_of
 from argosy.cli.app_flags import Commands, at_desk, is_compat, talk, verb
-from argosy.model.errors import ClusterError, UserError
+from argosy.errors import ClusterError, UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.acting import Excerpt, Log

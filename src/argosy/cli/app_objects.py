@@ -6,12 +6,12 @@ import argparse
 from typing import TYPE_CHECKING
 
 from argosy.cli.app_flags import Commands, asked, at_desk, can_ask, form, is_compat, print_data, talk, verb
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.acting import Choice
     from argosy.desk.applications.desk import Desk
-    from argosy.model.manifest import Manifest
+    from argosy.kube.objects import Manifest
 
 MERGE = "application/merge-patch+json"
 

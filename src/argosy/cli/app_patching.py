@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.app_changing import add_spec, given_flags
 from argosy.cli.app_flags import Commands, add_truth, at_desk, is_compat, print_data, talk, verb
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
@@ -88,7 +88,7 @@ class edited:
         self._name, self._content = name, content
 
     def __enter__(self) -> Any:
-        from argosy.model.manifest import dump, load
+        from argosy.kube.objects import dump, load
 
         number, path = tempfile.mkstemp(prefix=f"{self._name}-", suffix="-edit.yaml")
         os.close(number)

@@ -14,8 +14,8 @@ from argosy.cli.target_flags import with_target
 if TYPE_CHECKING:
     from argosy.desk.applications import facts
     from argosy.desk.applications.desk import Desk
+    from argosy.kube.objects.names import ResourceKey
     from argosy.model.application import Application, Destination
-    from argosy.model.names import ResourceKey
     from argosy.policy.engines import Engines
 
 LIST_FORMS = ("table", "wide", "name", "json", "yaml")
@@ -258,7 +258,7 @@ def run_resources(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.desk.applications import facts
         from argosy.desk.applications.reader import health_words, open_reader
-        from argosy.model.errors import PolicyError
+        from argosy.errors import PolicyError
 
         app = await desk.find(chosen.name)
         if chosen.project and chosen.project != app.project:

@@ -91,7 +91,7 @@ async def _tell_plan(desk: Desk, app: Application, entry: Deployment, *, prunes:
     from argosy.desk.applications.differing import differing
     from argosy.desk.applications.going_back import look_back
     from argosy.desk.applications.reader import open_reader
-    from argosy.model.errors import ArgosyError
+    from argosy.errors import ArgosyError
 
     try:
         async with open_reader(desk, app=app) as reader:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from argosy.cli.screen import WHY, Screen, cut, plain, shown_width
 from argosy.desk.applications import facts
 from argosy.desk.applications.facts import Row
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, OperationState
-from argosy.model.names import ResourceKey
 from argosy.policy.engines import Engines
 from argosy.report.history import Deployment
 from argosy.report.holds import read_hold

@@ -22,15 +22,15 @@ from argosy.cli.app_flags import (
 )
 from argosy.cli.durations import seconds
 from argosy.cli.screen import Screen
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
     from argosy.desk.applications.following import Ended
     from argosy.desk.applications.requests import SyncWish
+    from argosy.kube.objects import Manifest
+    from argosy.kube.objects.names import ResourceKey
     from argosy.model.application import Application
-    from argosy.model.manifest import Manifest
-    from argosy.model.names import ResourceKey
 
 FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 MOST = 12  # objects that are named
@@ -338,7 +338,7 @@ def verdict(app: Application, what: str) -> int:
 
 def _advice(app: Application, message: str) -> str:
     from argosy.desk.applications.facts import is_refused_by_project
-    from argosy.schema.syntax import dns_label
+    from argosy.kube.schema.name_syntax import dns_label
 
     if is_refused_by_project(app):
         elsewhere = f"move the Application: argosy app set {app.name} --project NAME"

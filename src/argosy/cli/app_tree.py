@@ -11,10 +11,10 @@ from datetime import datetime
 from argosy.cli.screen import Screen
 from argosy.desk.applications import facts
 from argosy.desk.applications.trees import Branch, branches
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.live.tree import Node
 from argosy.model.application import Application
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.report.wire import mapping
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from argosy.cli import NO, TIMED_OUT, say
 from argosy.cli.app_flags import Commands, at_desk, form, is_compat, talk, verb
 from argosy.cli.app_syncing import FORMS, add_timeout, print_end, verdict
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk

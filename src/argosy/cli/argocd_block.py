@@ -13,9 +13,9 @@ from argosy.desk.applications import facts
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.facts import Row
 from argosy.desk.applications.trees import Branch, branches
+from argosy.kube.objects.names import ResourceKey
 from argosy.live.tree import Node
 from argosy.model.application import Application, Source
-from argosy.model.names import ResourceKey
 from argosy.report.wire import mapping, mappings
 
 WIDTH: Final = 20

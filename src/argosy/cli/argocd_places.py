@@ -127,7 +127,7 @@ def run_context(chosen: argparse.Namespace) -> int:
     """argo: contexts of its own file; here there is the one that commands go to."""
     from argosy.app.target import find_target
     from argosy.cli.app_screen import aligned
-    from argosy.model.errors import UserError
+    from argosy.errors import UserError
 
     found = find_target(target_options(chosen)).connection
     if chosen.asked and chosen.asked != found.name:

@@ -14,7 +14,7 @@ from argosy.controllers.settings import ARGOCD_CM
 from argosy.desk.applications import facts
 from argosy.desk.applications.reader import Reader, fares, health_words, open_reader
 from argosy.desk.applications.windows import assigned, window_text
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk

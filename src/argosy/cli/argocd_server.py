@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from argosy.cli.target_flags import target_options
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 OPTIONS: Final = "ARGOCD_OPTS"  # argo: flags for every command
 SERVER: Final = "ARGOCD_SERVER"  # argo: as --server

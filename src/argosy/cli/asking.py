@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Iterable
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 def read_line() -> str:

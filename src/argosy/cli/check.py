@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from argosy.cli import DONE, NO, answering
 from argosy.cli.patience import patiently
 from argosy.cli.screen import Screen, counted, plain
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.checking.checking import Checked

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.cli.app_flags import Run, at_desk, described, print_data
 from argosy.cli.cluster_changing import run_add, run_rm, run_rotate, run_set
 from argosy.cli.target_flags import add_target_flags
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk

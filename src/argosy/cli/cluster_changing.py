@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.app_flags import asked, at_desk, can_ask, is_compat, talk
 from argosy.cli.target_flags import target_options
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.cluster.connection import Connection
     from argosy.desk.applications.desk import Desk
     from argosy.desk.connections.declared import Declared
+    from argosy.kube.client.connection import Connection
 
 MOST = 10  # Applications that are named where a cluster is removed
 

@@ -14,7 +14,7 @@ from typing import Final
 from argosy import __version__
 from argosy.cli.argocd_server import named_server, options_of_environment
 from argosy.cli.leading_flags import drop_overridden
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 FAILED: Final = 20  # argo: whatever failed
 MISTYPED: Final = 1  # argo: what cannot be understood

@@ -14,7 +14,7 @@ from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
 from argosy.cli.log_flags import add_log_flags, say
 from argosy.cli.ports import check_port
 from argosy.cli.target_flags import named_path
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 

@@ -14,7 +14,7 @@ from argosy.cli.app_flags import asked, can_ask, print_data, talk
 from argosy.cli.durations import seconds
 from argosy.cli.screen import plain
 from argosy.cli.target_flags import add_target_flags, target_options, with_target
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from argosy.cli.target_flags import add_target_flags
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 

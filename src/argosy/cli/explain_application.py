@@ -12,7 +12,7 @@ from argosy.cli import failed
 from argosy.cli.app_flags import print_data, talk
 from argosy.cli.screen import Screen, plain
 from argosy.cli.target_flags import target_options
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from argosy.desk.doctor.report import Report

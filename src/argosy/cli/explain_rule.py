@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.cli import DONE
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 RULE: Final = re.compile(r"AGY\d+", re.IGNORECASE)
 

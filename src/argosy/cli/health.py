@@ -197,7 +197,7 @@ def print_data(data: dict[str, Any], form: str, *, named: bool = True) -> None:
     """One object, as JSON or YAML."""
     whole = {"apiVersion": "cli.argosy.dev/v1", **data} if named else data
     if form == "yaml":
-        from argosy.model.manifest import dump
+        from argosy.kube.objects import dump
 
         print(dump(whole), end="")
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from argosy.cli.asking import read_line
 from argosy.cli.durations import seconds
 from argosy.cli.screen import Screen, plain
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.app.setup.installing import Asked, Said

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from argosy.cli import CANNOT, DONE, NO, Unread, answering, tell
 from argosy.cli.health import print_data, print_lines, talk, warn
 from argosy.cli.screen import Screen, counted, plain
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from argosy.desk.health.report import Report

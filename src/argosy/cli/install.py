@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.asking import agree
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.app.setup.in_cluster import InstallOptions, Planned, Step, Talk

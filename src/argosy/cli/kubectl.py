@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.model.errors import ClusterError, TransientError, UserError
+from argosy.errors import ClusterError, TransientError, UserError
 
 if TYPE_CHECKING:
-    from argosy.cluster.connection import Connection
     from argosy.desk.kubectl.talking import Talk
+    from argosy.kube.client.connection import Connection
 
 NAMES: Final = ("kubectl", "oc")
 FAILED: Final = 1  # k8s: whatever failed
@@ -114,7 +114,7 @@ def _choose(verb: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
         return "", environment
     from argosy.app.choosing import chosen_folder
     from argosy.app.target import naming_variable
-    from argosy.cluster.kubeconfig import check_context, contexts, environment_paths
+    from argosy.kube.client.kubeconfig import check_context, contexts, environment_paths
 
     asks_cluster = verb not in NO_CLUSTER and not names & OFFLINE and "--dry-run=client" not in flags
     if context := environment.get("ARGOSY_CONTEXT", ""):
@@ -162,8 +162,8 @@ def _answered(name: str, verb: str, words: Sequence[str]) -> int:
 
 
 async def _talk(asked: argparse.Namespace, work: Callable[[Talk], Awaitable[int]]) -> int:
-    from argosy.cluster.kube import connect
     from argosy.desk.kubectl.talking import Talk
+    from argosy.kube.client.http import connect
 
     connection = _connection(asked)
     async with await connect(connection) as cluster:

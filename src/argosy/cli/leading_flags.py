@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 WITH_VALUE: Final = frozenset({"--context", "--kubeconfig", "--data-dir", "-n", "--namespace"})
 WRITES_KUBECONFIG: Final = ("sandbox", "demo")  # where --kubeconfig is a file to write, not the one that chooses

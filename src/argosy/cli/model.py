@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from argosy.cli import NO, code_of, say
 from argosy.cli.app_flags import described, print_data, talk, work_at
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import TransientError, UserError
+from argosy.errors import TransientError, UserError
 
 if TYPE_CHECKING:
     from argosy.desk.models import ModelDesk
@@ -135,8 +135,8 @@ def _maker(model: ServedModel) -> list[tuple[str, str]]:
 
 def _ways(model: ServedModel) -> list[tuple[str, str]]:
     """How it is asked from here."""
+    from argosy.http_client.plain_request import LOCAL, LOOPBACK, is_known
     from argosy.models.requests import curl, question_for
-    from argosy.outbound.asking import LOCAL, LOOPBACK, is_known
 
     typed = "Hello" if model.is_text else "[[1, 2]]"
     question = question_for(model, typed)

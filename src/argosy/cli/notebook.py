@@ -8,7 +8,7 @@ from pathlib import Path
 
 from argosy.cli import failed
 from argosy.cli.target_flags import add_target_flags
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 LEVELS = ("learning", "development", "staging", "production")

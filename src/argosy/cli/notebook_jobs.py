@@ -13,7 +13,7 @@ from argosy.cli.app_flags import print_data, talk, work_at
 from argosy.cli.screen import table
 from argosy.cli.target_flags import target_options
 from argosy.desk.notebooks.jobs import JobDesk, is_over
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 Fields = dict[str, Any]
 HEADINGS = ("NAME", "NAMESPACE", "PHASE", "CELLS", "COMMIT", "ENDED", "MESSAGE")

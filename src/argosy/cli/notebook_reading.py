@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.cli import CANNOT, DONE, NO, answering, say
 from argosy.cli.app_flags import asked, can_ask, print_data, talk
 from argosy.cli.screen import Screen, counted, plain
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.addons.notebooks.runner.order import Comparison

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from argosy.cli import CANNOT, NO, say
 from argosy.cli.app_flags import described, print_data, talk, work_at
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.notifications import Message, NotificationDesk, Trial

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 MOST = 65535
 ANY = "any free one"

@@ -13,7 +13,7 @@ from argosy.cli.proj_windows import add_windows
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
-    from argosy.model.manifest import Manifest
+    from argosy.kube.objects import Manifest
 
 EXAMPLES = """\
 Examples:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.app_flags import add_truth, asked, at_desk, can_ask, is_compat, talk
 from argosy.cli.proj_flags import PROJECT, Commands, changed, verb
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
@@ -130,7 +130,7 @@ def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
     from argosy.desk.applications.project_specs import typed_spec
     from argosy.desk.applications.projects import new_project
     from argosy.desk.applications.writing import content_of
-    from argosy.model.manifest import read_manifests
+    from argosy.kube.objects import read_manifests
 
     spec, name, metadata = typed_spec(vars(chosen)), chosen.project, {}
     if chosen.file:

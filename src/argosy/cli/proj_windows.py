@@ -137,7 +137,7 @@ def _enabled(is_on: bool) -> str:
 
 def run_add(chosen: argparse.Namespace) -> int:
     from argosy.desk.applications.project_specs import window_fields, with_window
-    from argosy.model.errors import UserError
+    from argosy.errors import UserError
 
     window = window_fields(vars(chosen), FIELDS)
     if not {"applications", "namespaces", "clusters"} & window.keys():
@@ -147,7 +147,7 @@ def run_add(chosen: argparse.Namespace) -> int:
 
 def run_update(chosen: argparse.Namespace) -> int:
     from argosy.desk.applications.project_specs import window_fields, with_windows_changed
-    from argosy.model.errors import UserError
+    from argosy.errors import UserError
 
     fields = window_fields(vars(chosen), FIELDS)
     if not fields:

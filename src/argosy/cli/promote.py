@@ -15,7 +15,7 @@ from argosy.cli.app_flags import described, print_data, talk
 from argosy.cli.patience import patiently
 from argosy.cli.screen import MESSAGE, Screen, plain
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from argosy.desk.promoting.doing import Done

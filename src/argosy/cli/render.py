@@ -116,7 +116,7 @@ def _kept(codes: list[int]) -> Iterator[None]:
 
 
 def _print_yaml(outcome: Outcome, before: list[Outcome]) -> None:
-    from argosy.model.manifest import dump_all
+    from argosy.kube.objects import dump_all
 
     if outcome.manifests:
         text = dump_all(outcome.manifests)
@@ -124,7 +124,7 @@ def _print_yaml(outcome: Outcome, before: list[Outcome]) -> None:
 
 
 def _print_names(outcome: Outcome, before: list[Outcome]) -> None:
-    from argosy.model.manifest import key_of_source
+    from argosy.kube.objects import key_of_source
 
     keys = [key_of_source(each) for each in outcome.manifests]
     _write("".join(f"{str(key.group_kind).lower()}/{key.name}\n" for key in keys))

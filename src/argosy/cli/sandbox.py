@@ -12,7 +12,7 @@ from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run
 from argosy.cli.asking import read_line
 from argosy.cli.ports import check_port
 from argosy.cli.target_flags import named_path
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 

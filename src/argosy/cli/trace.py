@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from argosy.cli import NO, failed
 from argosy.cli.app_flags import print_data, talk
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
     from argosy.models.lineage import Copy, Lineage, Run

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.compare.differences import owner_of
-from argosy.model.errors import PatchError
+from argosy.errors import PatchError
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.json_pointer import format_tokens
+from argosy.kube.patch.managed_fields import managers_of
 from argosy.model.flow import Difference, Pair
-from argosy.model.manifest import Manifest
-from argosy.patch.ownership import managers_of
-from argosy.patch.pointer import format_tokens
 
 NOT_ASKED_FOR: Final = ("apiVersion", "kind", "metadata", "status")
 

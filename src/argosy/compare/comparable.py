@@ -14,9 +14,9 @@ from argosy.compare.ignoring import NOTHING_REMOVED, Ignored, Removed, ignored_b
 from argosy.compare.known_types import fields_of, in_known_types
 from argosy.compare.rules import CompareRules, KnownField, concerns
 from argosy.compare.typed import retyped
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import IgnoreDifference
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 
 _MOST_KINDS: Final = 2_000
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.compare.trimming import same
-from argosy.model.errors import PatchError
-from argosy.patch.shape import Shape
-from argosy.patch.strategic import field_of, items_of, merge_key_of, strategy_of
+from argosy.errors import PatchError
+from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.strategic_merge import field_of, items_of, merge_key_of, strategy_of
 
 
 def covers(live: Any, desired: Any, shape: Shape | None) -> bool:

@@ -13,15 +13,15 @@ import orjson
 from argosy.compare.masks import masked_pair
 from argosy.compare.trimming import same
 from argosy.compare.typed import ShapeOf, no_shape, shape_for
-from argosy.model.errors import PatchError
+from argosy.errors import PatchError
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.field_comparison import field_shape
+from argosy.kube.patch.field_sets import is_member
+from argosy.kube.patch.json_pointer import format_tokens, parse
+from argosy.kube.patch.managed_fields import Manager, managers_of
+from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.path_elements import SELF
 from argosy.model.flow import Difference, Pair
-from argosy.model.manifest import Manifest
-from argosy.patch.comparison import field_shape
-from argosy.patch.fields import is_member
-from argosy.patch.ownership import Manager, managers_of
-from argosy.patch.path_elements import SELF
-from argosy.patch.pointer import format_tokens, parse
-from argosy.patch.shape import Shape
 
 Token = str | int
 Place = tuple[Token, ...]

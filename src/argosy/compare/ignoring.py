@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from argosy.language.jq import Path, compile_path
-from argosy.language.jq_steps import JqTooExpensiveError
+from argosy.errors import PatchError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.patch import json_pointer
+from argosy.languages.jq import Path, compile_path
+from argosy.languages.jq_evaluator import JqTooExpensiveError
 from argosy.model.application import IgnoreDifference
-from argosy.model.errors import PatchError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.patch import pointer
 
 _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
@@ -105,7 +105,7 @@ def ignored_by(rules: Iterable[IgnoreDifference], key: ResourceKey) -> Ignored:
         managers.update(rule.managers)
         for text in rule.pointers:
             try:
-                pointers.append(tuple(pointer.parse(text)))
+                pointers.append(tuple(json_pointer.parse(text)))
             except PatchError:
                 faults.append(f"ignoreDifferences of {key.kind}: {text!r} is no JSON pointer; begin it with a slash")
     paths = [path for text in expressions if (path := compile_path(text)) is not None]

@@ -11,14 +11,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from argosy.compare.rules import KnownField
-from argosy.language import globs
+from argosy.errors import ManifestError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema import quantity
+from argosy.kube.schema.builtin_types import named
+from argosy.kube.schema.typed_json import decode_part
+from argosy.languages import globs
 from argosy.model.application.policies import seconds_of
-from argosy.model.errors import ManifestError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.schema import quantity
-from argosy.schema.types import named
-from argosy.schema.wire import decode_part
 
 Rewrite = Callable[[Any], Any]
 _CORE: Final = "io.k8s.api.core.v1."

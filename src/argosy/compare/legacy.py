@@ -10,17 +10,17 @@ from typing import Any
 
 import orjson
 
+from argosy.annotations import LAST_APPLIED
 from argosy.compare.covering import covers
 from argosy.compare.trimming import trimmed, trimmed_map
 from argosy.compare.typed import kept, type_for
-from argosy.model.annotations import LAST_APPLIED
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import split_api_version
+from argosy.kube.patch import merge_patch, strategic_merge, three_way
+from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.strategic_diff import Wanted, diff_maps
+from argosy.kube.schema.builtin_types import Type
 from argosy.model.hooks import annotation_text
-from argosy.model.manifest import Manifest
-from argosy.model.names import split_api_version
-from argosy.patch import merge_patch, strategic, three_way
-from argosy.patch.shape import Shape
-from argosy.patch.strategic_diff import Wanted, diff_maps
-from argosy.schema.types import Type
 
 
 def last_applied(live: Manifest) -> Manifest | None:
@@ -49,7 +49,7 @@ def predict(original: Manifest, desired: Manifest, live: Manifest, shape: Shape)
 def merged(original: Manifest, desired: Manifest, live: Manifest, type_: Type) -> tuple[Manifest, Manifest]:
     """For a built-in kind, as it would be kept."""
     patch = three_way.strategic(original, desired, _with_known_claims(original, live), type_)
-    return kept(strategic.apply(live, patch, type_), type_), kept(live, type_)
+    return kept(strategic_merge.apply(live, patch, type_), type_), kept(live, type_)
 
 
 def _removes(original: Manifest, desired: Manifest, type_: Type) -> bool:

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.annotations import LAST_APPLIED
 from argosy.compare.builtin import secret
 from argosy.compare.legacy import last_applied
-from argosy.model.annotations import LAST_APPLIED
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Pair
 from argosy.model.hooks import annotation_text
-from argosy.model.manifest import Manifest
 
 SHORTEST: Final = "++++++++"
 _LONGER: Final = "++++"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from argosy.compare.rules import CompareRules
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 class Verdict(NamedTuple):

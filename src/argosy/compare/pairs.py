@@ -18,12 +18,12 @@ from argosy.compare.rules import CompareRules
 from argosy.compare.trimming import same
 from argosy.compare.typed import ShapeOf, no_shape, retyped, shape_for
 from argosy.compare.versions import in_version_of
-from argosy.language.jq import compile_path, too_expensive_sentence
-from argosy.model.errors import ManifestError, PatchError
+from argosy.errors import ManifestError, PatchError
+from argosy.kube.objects import Manifest, key_of_source
+from argosy.kube.objects.names import ResourceKey
+from argosy.languages.jq import compile_path, too_expensive_sentence
 from argosy.model.flow import Comparison, Pair, SyncStatus
 from argosy.model.hooks import compare_options, has_option, is_hook, is_skipped
-from argosy.model.manifest import Manifest, key_of_source
-from argosy.model.names import ResourceKey
 
 _EXTRANEOUS: Final = "IgnoreExtraneous"
 _OF_A_WRITE: Final = frozenset(("managedFields", "resourceVersion", "generation"))

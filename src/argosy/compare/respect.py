@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from argosy.annotations import LAST_APPLIED
 from argosy.compare.comparable import normalizer_for
 from argosy.compare.differences import identity, keys_of
 from argosy.compare.ignoring import NOTHING_REMOVED, Question, Removed, without
@@ -14,10 +15,9 @@ from argosy.compare.rules import CompareRules
 from argosy.compare.structured import without_trusted
 from argosy.compare.trimming import same
 from argosy.compare.typed import ShapeOf, no_shape, shape_for
-from argosy.model.annotations import LAST_APPLIED
-from argosy.model.manifest import Manifest, key_of
-from argosy.patch.comparison import field_shape
-from argosy.patch.shape import Shape
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.patch.field_comparison import field_shape
+from argosy.kube.patch.merge_schema import Shape
 
 # Beside status: a version in what is applied would be a condition, and the rest is nobody's to give.
 _SERVERS: Final = (

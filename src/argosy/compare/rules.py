@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from argosy.language import globs
-from argosy.model import annotations as names
-from argosy.model.annotations import FIELD_MANAGER
+from argosy import annotations as names
+from argosy.annotations import FIELD_MANAGER
+from argosy.kube.objects.names import ResourceKey
+from argosy.languages import globs
 from argosy.model.application import Application, IgnoreDifference
-from argosy.model.names import ResourceKey
 
 IgnoreStatus = Literal["all", "crd", "none"]
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")

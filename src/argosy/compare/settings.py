@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from argosy.compare.known_types import type_named
 from argosy.compare.rules import PRESETS, CompareSettings, IgnoreStatus, KnownField
+from argosy.errors import UserError
+from argosy.kube.objects import load
 from argosy.model.application import IgnoreDifference
-from argosy.model.errors import UserError
-from argosy.model.manifest import load
 from argosy.model.switches import read_switch
 
 MAP_KEY: Final = "resource.customizations"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.names import split_api_version
-from argosy.patch.shape import Shape
-from argosy.schema.custom.node import compile_node
+from argosy.errors import ArgosyError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import split_api_version
+from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.schema.crd.compiled_schema import compile_node
 
 
 class CustomShapes:

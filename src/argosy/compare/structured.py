@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from argosy.compare.typed import kept
-from argosy.model.errors import PatchError
-from argosy.model.manifest import Manifest
-from argosy.patch import server_side_apply
-from argosy.patch.comparison import EMPTIED, compare, field_shape, is_keyed_list
-from argosy.patch.fields import Tree, intersection, is_member, union
-from argosy.patch.ownership import bare, managers_of
-from argosy.patch.path_elements import ElementError, element_of
-from argosy.patch.shape import Shape
-from argosy.patch.typed_merge import merge, remove, swept
+from argosy.errors import PatchError
+from argosy.kube.objects import Manifest
+from argosy.kube.patch import server_side_apply
+from argosy.kube.patch.field_comparison import EMPTIED, compare, field_shape, is_keyed_list
+from argosy.kube.patch.field_sets import Tree, intersection, is_member, union
+from argosy.kube.patch.managed_fields import bare, managers_of
+from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.path_elements import ElementError, element_of
+from argosy.kube.patch.typed_merge import merge, remove, swept
 
 
 def predict(desired: Manifest, live: Manifest, controller: str, shape: Shape) -> tuple[Manifest, Manifest]:

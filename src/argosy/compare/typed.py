@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from argosy.compare.trimming import trimmed_map
-from argosy.model.errors import ManifestError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, split_api_version
-from argosy.patch.shape import ListType, Shape, ShapeKind
-from argosy.schema import defaults, wire
-from argosy.schema.custom.decode import fill
-from argosy.schema.custom.node import Node
-from argosy.schema.types import Type, type_of
+from argosy.errors import ManifestError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, split_api_version
+from argosy.kube.patch.merge_schema import ListType, Shape, ShapeKind
+from argosy.kube.schema import defaults, typed_json
+from argosy.kube.schema.builtin_types import Type, type_of
+from argosy.kube.schema.crd.compiled_schema import Node
+from argosy.kube.schema.crd.pruning import fill
 
 ShapeOf = Callable[[str, str], Shape | None]
 """The shape of a custom kind by apiVersion and kind, None where nobody knows it."""
@@ -70,7 +70,7 @@ def retyped(manifest: Manifest) -> Manifest:
     if type_ is None:
         return manifest
     try:
-        made, unknown = wire.decode(type_, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
+        made, unknown = typed_json.decode(type_, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
     except ManifestError:
         return manifest
     if unknown or made is manifest:
@@ -83,7 +83,7 @@ def kept(manifest: Manifest, shape: Shape) -> Manifest:
     if isinstance(shape, Type):
         kind, api_version = manifest["kind"], manifest["apiVersion"]
         group, version = split_api_version(api_version)
-        made = wire.decode(shape, manifest, kind=kind, api_version=api_version).manifest
+        made = typed_json.decode(shape, manifest, kind=kind, api_version=api_version).manifest
         return defaults.apply(GroupKind(group, kind), version, made)
     manifest = _with_said_metadata(manifest)
     return fill(manifest, shape) if isinstance(shape, Node) and shape.has_defaults else manifest

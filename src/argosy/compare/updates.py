@@ -11,7 +11,7 @@ from typing import Final
 from argosy.compare.comparable import Normalizer
 from argosy.compare.ignoring import Ignored
 from argosy.compare.rules import CompareRules, CompareSettings
-from argosy.model.manifest import Manifest, key_of
+from argosy.kube.objects import Manifest, key_of
 
 _OF_A_WRITE: Final = frozenset(("resourceVersion", "generation", "managedFields"))
 

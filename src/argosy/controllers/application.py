@@ -11,29 +11,29 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from argosy.cluster import Cluster, PatchKind
+from argosy import annotations as names
 from argosy.controllers.claiming import Claims
 from argosy.controllers.setting_faults import SettingFaultLog
 from argosy.controllers.settings import Settings
 from argosy.controllers.takeover import Takeover
 from argosy.controllers.turns import Turns
+from argosy.errors import ClusterError, Conflict, ManifestError
+from argosy.fair_share import on_behalf_of
+from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.controller.log_context import note
+from argosy.kube.controller.sharding.members import Standing
+from argosy.kube.controller.write_fence import NotOurs
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.objects.timestamps import written
 from argosy.live import CacheReader, concerned
-from argosy.model import annotations as names
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ClusterError, Conflict, ManifestError
-from argosy.model.fairness import on_behalf_of
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.model.times import written
 from argosy.pipeline import Passed, Pipeline
 from argosy.pipeline.rules import Rules
 from argosy.pipeline.standing import known_revisions
 from argosy.report.status import unreadable
 from argosy.report.wire import mapping
-from argosy.runtime import Cache, Context, Requeue, Watch
-from argosy.runtime.about import note
-from argosy.runtime.members import Standing
-from argosy.runtime.permit import NotOurs
 
 log = logging.getLogger(__name__)
 MOST_STEPS: Final = 20  # then the others have their turn

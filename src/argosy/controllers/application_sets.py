@@ -13,12 +13,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from argosy.cluster import Cluster
 from argosy.controllers.claiming import Claims
-from argosy.model.errors import ArgosyError, Conflict
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
-from argosy.model.times import written
+from argosy.errors import ArgosyError, Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Cache
+from argosy.kube.controller.sharding.members import Standing
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.objects.timestamps import written
 from argosy.policy.application_sets import (
     APPLICATION_SET,
     build_condition,
@@ -26,8 +28,6 @@ from argosy.policy.application_sets import (
     is_expanded,
     is_expander,
 )
-from argosy.runtime import Cache
-from argosy.runtime.members import Standing
 
 log = logging.getLogger(__name__)
 WORKLOADS: Final = (GroupKind("apps", "Deployment"), GroupKind("apps", "StatefulSet"), GroupKind("", "Pod"))

@@ -11,10 +11,12 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Protocol
 
-from argosy.cluster import Cluster, PatchKind
-from argosy.model.errors import ArgosyError, ClusterError, Conflict
-from argosy.model.fairness import Budget
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError, ClusterError, Conflict
+from argosy.fair_share import Budget
+from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.controller import Cache
+from argosy.kube.controller.clock import Backoff, Clock, sleep
+from argosy.kube.objects.names import ResourceKey
 from argosy.report.project_budgets import (
     BUDGETS_CONFIG_MAP,
     BUDGETS_LABELS,
@@ -23,8 +25,6 @@ from argosy.report.project_budgets import (
     is_abandoned,
 )
 from argosy.report.wire import mapping
-from argosy.runtime import Cache
-from argosy.runtime.clock import Backoff, Clock, sleep
 
 log = logging.getLogger(__name__)
 REPORT_SECONDS: Final = 5.0

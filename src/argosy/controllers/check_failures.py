@@ -10,8 +10,8 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.flow import Assessment
-from argosy.model.manifest import Manifest, key_of
 
 log = logging.getLogger("argosy.health")  # part of the application controller's log
 MAX_REMEMBERED: Final = 1000  # pairs of check and error

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from argosy.cluster import Cluster, PatchKind
-from argosy.model import annotations as names
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime.members import Members, Standing
+from argosy import annotations as names
+from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.controller.sharding.members import Members, Standing
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 
 def name_of(key: ResourceKey) -> str:

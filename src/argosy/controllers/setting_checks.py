@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from argosy.errors import ArgosyError
+from argosy.kube.schema import quantity
 from argosy.model.application.policies import seconds_of
-from argosy.model.errors import ArgosyError
 from argosy.model.port_list import parse_ports
 from argosy.model.switches import parse_switch
-from argosy.schema import quantity
 
 Check = Callable[[str], str]  # a value that is not empty → what is wrong with it, or nothing
 PROXIES, HOSTS = "server.proxies", "notifications.hosts"

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from argosy.cluster.fleet import MAX_MEMORY
 from argosy.compare.settings import MAP_KEY, OPTIONS_KEY
 from argosy.controllers.setting_checks import (
     CHECKS,
@@ -22,8 +21,9 @@ from argosy.controllers.setting_checks import (
     find_wrong_values,
     is_account_switch,
 )
+from argosy.errors import UserError
+from argosy.gitops.clusters.cluster_secret import MAX_MEMORY
 from argosy.live.exclusions import EXCLUSIONS, INCLUSIONS
-from argosy.model.errors import UserError
 from argosy.policy.clusters import IN_CLUSTER_ENABLED
 from argosy.policy.impersonation import ENABLED, find_impersonation_fault
 from argosy.policy.inheritance import GLOBAL

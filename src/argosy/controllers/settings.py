@@ -11,24 +11,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from argosy.cluster.fleet import max_memory_of, programs_of
 from argosy.compare import read_compare_settings
-from argosy.confine.backoff import ScriptBackoff
 from argosy.controllers.check_failures import CheckFailureLog
 from argosy.controllers.setting_faults import describe_fault, find_key, find_unread_values, name_setting
+from argosy.errors import UserError
+from argosy.fair_share import Budget
+from argosy.gitops.clusters.cluster_secret import max_memory_of, programs_of
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps
-from argosy.language.jq_confined import DEFAULT_JQ_SECONDS, Confined, jq_limits, remove_confined
+from argosy.isolation.backoff import ScriptBackoff
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, Confined, jq_limits, remove_confined
 from argosy.live import CacheReader, Exclusions, read_exclusions, read_tracking
 from argosy.live.exclusions import EXCLUSIONS, INCLUSIONS
 from argosy.model.application.policies import seconds_of
-from argosy.model.errors import UserError
-from argosy.model.fairness import Budget
 from argosy.model.flow import Assessment
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
 from argosy.model.switches import read_switch
 from argosy.pipeline.rules import RemoveAll, Rules
@@ -37,7 +38,6 @@ from argosy.policy.clusters import is_own_cluster_enabled, read_clusters
 from argosy.policy.impersonation import read_impersonation
 from argosy.policy.inheritance import GLOBAL, deny_everything, inherited
 from argosy.render import read_build_settings
-from argosy.runtime import Cache
 from argosy.source.credentials import Trust, read_credentials
 from argosy.source.repositories import Repositories
 from argosy.source.settings import PROTOCOLS, SourceSettings, read_settings

@@ -13,9 +13,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from argosy.model.errors import ArgosyError
-from argosy.model.names import ResourceKey
-from argosy.runtime.clock import Backoff
+from argosy.errors import ArgosyError
+from argosy.kube.controller.clock import Backoff
+from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 AT_ONCE: Final = 12  # claims: small writes, of which a server takes many

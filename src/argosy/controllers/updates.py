@@ -11,13 +11,13 @@ import logging
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from argosy import annotations as names
 from argosy.compare import CompareSettings, UpdateFilter
 from argosy.controllers.settings import Settings
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.live import CacheReader, owner
-from argosy.model import annotations as names
 from argosy.model.flow import Assessment
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 
 log = logging.getLogger(__name__)
 

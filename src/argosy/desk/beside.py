@@ -13,15 +13,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from argosy.cluster.contact import loudness
 from argosy.desk.reaching import Asked, reached
-from argosy.model.errors import ArgosyError, ClusterError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ArgosyError, ClusterError
+from argosy.kube.client.reachability import loudness
+from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock
+from argosy.kube.controller.clock import Backoff, Timer, sleep
+from argosy.kube.controller.informer import REFUSALS, Informer
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.policy.engines import SELECTORS, Controller, Engines
-from argosy.runtime import SYSTEM_CLOCK, Cache, Clock
-from argosy.runtime.clock import Backoff, Timer, sleep
-from argosy.runtime.informer import REFUSALS, Informer
 
 log = logging.getLogger(__name__)
 # Pods, too: one whose StatefulSet is deleted without it runs on.

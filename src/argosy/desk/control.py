@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from argosy.cluster import ClusterReader
-from argosy.model.errors import ClusterError, Forbidden
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime.member_leases import LABELS
+from argosy.errors import ClusterError, Forbidden
+from argosy.kube.client import ClusterReader
+from argosy.kube.controller.sharding.leases import LABELS
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.installing.options import USUAL_NAMESPACE
 from argosy.setup.installing.words import CONTROL, is_control
 

@@ -10,10 +10,10 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.errors import ClusterError, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from argosy.model.manifest import Manifest, dump, dump_all
+from argosy.kube.objects import Manifest, dump, dump_all
 from argosy.setup.generate import ImageWait, NotebookWait
 
 __all__ = ["ImageWait", "NotebookWait", "rights_wanted", "written"]

@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from argosy.cluster import Catalog, Cluster, Listing
-from argosy.confine import Pool
-from argosy.confine.crew import Crew
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import Reader
+from argosy.errors import TransientError
+from argosy.isolation import Pool
+from argosy.isolation.process_pool import Crew
+from argosy.kube.client import Catalog, Cluster, Listing
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.selectors import labels as read_labels
 from argosy.live.relations import claims, parents
 from argosy.live.tree import Node, node_of
 from argosy.model.application import Application
-from argosy.model.errors import TransientError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import Doorway
-from argosy.runtime import Cache
-from argosy.schema.selectors import labels as read_labels
 from argosy.source.repositories import Repositories
 
 Knows = Callable[[GroupKind], bool]

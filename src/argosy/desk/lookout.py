@@ -16,9 +16,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from argosy.cluster import Versioned
-from argosy.confine import Pool
-from argosy.confine.crew import Crew
 from argosy.controllers.settings import Settings
 from argosy.desk.applications.desk import APPLICATION, Desk
 from argosy.desk.applications.listing import AppRow, row_of
@@ -26,18 +23,21 @@ from argosy.desk.applications.renderer import renderer
 from argosy.desk.live_reader import LiveReader, SeenCluster
 from argosy.desk.reaching import claims
 from argosy.desk.rendering.checkouts import cache_folder
+from argosy.errors import ArgosyError, ClusterError
+from argosy.isolation import Pool
+from argosy.isolation.process_pool import Crew
+from argosy.kube.client import Versioned
+from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock
+from argosy.kube.controller.informer import REFUSALS, Listener
+from argosy.kube.controller.informer_set import Everything
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live import indexes
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ArgosyError, ClusterError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.looking import DEFINITION
 from argosy.pipeline.rendering import Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.engines import Engines, engines_of, is_controller
-from argosy.runtime import SYSTEM_CLOCK, Cache, Clock
-from argosy.runtime.everything import Everything
-from argosy.runtime.informer import REFUSALS, Listener
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 

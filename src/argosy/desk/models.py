@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from argosy.cluster import Cluster
 from argosy.desk.finding import Noun, all_of, nobody, the_one, typed_name
-from argosy.model.errors import ClusterError, TransientError, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, TransientError, UserError
+from argosy.http_client.plain_request import Answered, ask
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.models.facts import INFERENCE_SERVICE, ServedModel, read_model
 from argosy.models.requests import LISTED, Question, health_paths, question_for
-from argosy.outbound.asking import Answered, ask
 
 RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")

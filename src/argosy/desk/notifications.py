@@ -23,12 +23,12 @@ from argosy.addons.notifications.services import Delivery, deliver
 from argosy.addons.notifications.settings import Condition, Settings, asks_of_jobs, names_used, read_settings
 from argosy.addons.notifications.subscriptions import Destination, destinations
 from argosy.addons.notifications.telling import Told, history, noted
-from argosy.cluster import Cluster
-from argosy.confine import Pool
 from argosy.desk.applications.desk import Desk
-from argosy.model.errors import ArgosyError, ClusterError, UserError
-from argosy.model.manifest import Manifest, read_manifests
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ArgosyError, ClusterError, UserError
+from argosy.isolation import Pool
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, read_manifests
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 __all__ = ["Message", "NotificationDesk", "Trial", "asks_of_jobs", "exported", "notification_desk"]
 EVENT: Final = GroupKind("", "Event")

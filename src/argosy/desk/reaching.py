@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from argosy.cluster import ClusterReader
-from argosy.model.errors import ClusterError, Forbidden
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Forbidden
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.policy.engines import PARAMETER, PARAMETERS, Engines, account, claimed, engines_of, fits, patterns, running
 
 CONFIG_MAP, NAMESPACE = GroupKind("", "ConfigMap"), GroupKind("", "Namespace")

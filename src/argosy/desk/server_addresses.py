@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from argosy.cluster import ClusterReader
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest, load
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, UserError
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest, load
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 ROUTE: Final = GroupKind("route.openshift.io", "Route")

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.explanation import explain, find
 from argosy.desk.applications.reader import open_reader
 from argosy.desk.models import ModelDesk
-from argosy.model.errors import ArgosyError, ClusterError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.errors import ArgosyError, ClusterError, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.models.lineage import VOLUME, Address, Lineage, Run, runs_of, trace
 from argosy.report.wire import mapping
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.model.annotations import IGNORE_HEALTHCHECK
+from argosy.annotations import IGNORE_HEALTHCHECK
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.flow import Assessment, Health
 from argosy.model.hooks import annotation_text, is_hook, is_skipped
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MOST_CAUSES: Final = 3  # argo: as many are named, the rest is counted

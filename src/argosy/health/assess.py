@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.confine import NotConfinedError
-from argosy.confine.backoff import FIRST_SECONDS, ScriptBackoff
+from argosy.annotations import HOOK_FINALIZER
 from argosy.health import builtin, fallback
 from argosy.health.bundled import Origin, Rule
 from argosy.health.lua import (
@@ -31,10 +30,11 @@ from argosy.health.lua import (
 )
 from argosy.health.lua.projecting import project
 from argosy.health.rulebook import Rulebook
-from argosy.model.annotations import HOOK_FINALIZER
+from argosy.isolation import NotConfinedError
+from argosy.isolation.backoff import FIRST_SECONDS, ScriptBackoff
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import split_api_version
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
-from argosy.model.names import split_api_version
 
 PENDING_DELETION: Final = Assessment(Health.PROGRESSING, "Pending deletion")
 REST: Final = FIRST_SECONDS  # that a check which used up the patience is left alone, the first time

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest, annotation
+from argosy.kube.objects import Manifest, annotation
 
 DEFAULT_CLASS: Final = tuple(f"storageclass.{part}kubernetes.io/is-default-class" for part in ("", "beta."))
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from argosy.health.kind_keys import from_key, joined
 from argosy.health.setting_fault import NOWHERE, Fault, Place, meant
-from argosy.model.manifest import Manifest
-from argosy.model.names import split_api_version
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import split_api_version
 
 ARGOCD_CM: Final = "argocd-cm"
 ARGOSY_CM: Final = "argosy-cm"

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 MOST_ALTERNATIVES: Final = 256
 _PART: Final = re.compile(r"(\*+|\?|\[[!^]?[^\]]*\]|\\.)", re.DOTALL)

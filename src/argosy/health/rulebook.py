@@ -5,13 +5,13 @@ In: customizations and a kind. Out: a Rule, or None where the kind has no health
 
 from __future__ import annotations
 
+from argosy.errors import UserError
 from argosy.health import builtin, fallback
 from argosy.health.bundled import Origin, Rule, bundled_rules, profile_rules
 from argosy.health.kind_keys import is_wild, key_text
 from argosy.health.patterns import matches, read
 from argosy.health.settings import Check, Customizations
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 
 
 class Rulebook:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from argosy.errors import UserError
 from argosy.health import kind_keys, patterns
 from argosy.health.bundled import profile_rules, profiles_of
 from argosy.health.installation import ARGOCD_CM, ARGOSY_CM, MAP_KEY, PREFIX, Entry, gather
 from argosy.health.setting_fault import EVERY_KIND, NOWHERE, Fault, Place, meant
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, load
-from argosy.model.names import GroupKind
+from argosy.kube.objects import Manifest, load
+from argosy.kube.objects.names import GroupKind
 
 # argo: the types of customization that it knows; any other makes it refuse all of them
 TYPES: Final = ("health", "useOpenLibs", "actions", "ignoreDifferences", "ignoreResourceUpdates", "knownTypeFields")

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.model.flow import Health
 
 Path = tuple[str, ...]

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.language.cluster_globs import matches_cluster
-from argosy.language.globs import matches
+from argosy.errors import UserError
+from argosy.gitops.application.cluster_globs import matches_cluster
+from argosy.kube.objects import load
+from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.names import GroupKind
+from argosy.languages.globs import matches
 from argosy.model.application import IN_CLUSTER
 from argosy.model.cluster_address import parse_cluster_address
-from argosy.model.errors import UserError
-from argosy.model.fields import Fields
-from argosy.model.manifest import load
-from argosy.model.names import GroupKind
 
 EXCLUSIONS: Final = "resource.exclusions"
 INCLUSIONS: Final = "resource.inclusions"

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.live.relations import STATEFUL_SET
 from argosy.live.stuck_pods import CONTAINER_LISTS, find_image_failure
 from argosy.live.tracking import Tracking, owner
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 # More than metadata is read of these, whoever has them.

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Final
 
-from argosy.language.globs import matches
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.languages.globs import matches
 from argosy.live.reader import BY_NAMESPACE, CacheReader
 from argosy.live.tracking import Tracking
 from argosy.live.tree import Node, Permitted, node_of, walk
 from argosy.live.view import concerned, living_parents
-from argosy.model.manifest import key_of
-from argosy.model.names import ResourceKey
 from argosy.model.project import KindPattern, OrphanRule
 
 _EVERYWHERE: Final = (

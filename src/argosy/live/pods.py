@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 Info = tuple[tuple[str, str], ...]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live.relations import is_child, unsaid_parent
 from argosy.live.tracking import Tracking, owner
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 
 BY_OWNER: Final = "live.owner"  # an instance name → what is tracked by it and nobody's child
 BY_PARENT: Final = "live.parent"  # a key → children that do not say so in ownerReferences

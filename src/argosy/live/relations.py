@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 from argosy.model.hooks import has_option
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey, split_api_version
 
 CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from argosy.model.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
+from argosy.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
+from argosy.errors import ManifestError
+from argosy.kube.objects import Manifest, key_of, key_of_source
+from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.model.application import Application
-from argosy.model.errors import ManifestError
-from argosy.model.manifest import Manifest, key_of, key_of_source
-from argosy.model.names import ResourceKey, split_api_version
 
 Method = Literal["annotation", "label", "annotation+label"]
 

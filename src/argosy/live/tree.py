@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 from argosy.live import pods
 from argosy.live.reader import CacheReader
 from argosy.live.relations import Parent
 from argosy.live.view import children, living_parents
 from argosy.model.flow import Assessment
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey, split_api_version
 
 POD = GroupKind("", "Pod")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.live.reader import BY_OWNER, BY_PARENT, CacheReader
 from argosy.live.relations import CLAIM, STATEFUL_SET, Parent, claims, parent_of, parents
 from argosy.live.tracking import Tracking, owner
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 
 
 def managed(

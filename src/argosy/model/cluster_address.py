@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import Final, NewType
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.model.repository_url import canonical_host
 
 _DEFAULT_PORTS: Final = {"https": "443", "http": "80"}

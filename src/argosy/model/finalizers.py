@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.model.annotations import POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, RESOURCES_FINALIZER
+from argosy.annotations import POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, RESOURCES_FINALIZER
 
 BACKGROUND: Final = f"{RESOURCES_FINALIZER}/background"
 FOREGROUND: Final = f"{RESOURCES_FINALIZER}/foreground"

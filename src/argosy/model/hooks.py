@@ -9,9 +9,9 @@ import enum
 import re
 from typing import Final
 
-from argosy.model import annotations as names
+from argosy import annotations as names
+from argosy.kube.objects import Manifest
 from argosy.model.application.operations import Phase
-from argosy.model.manifest import Manifest
 
 _SKIP: Final = "Skip"
 _KNOWN: Final = frozenset((*Phase, _SKIP))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from argosy.model.fields import Fields
+from argosy.kube.objects.field_reader import Fields
 
 
 class DestinationPattern(NamedTuple):

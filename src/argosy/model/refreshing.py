@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from argosy.model.annotations import REFRESH, REFRESH_TIMESTAMP
-from argosy.model.times import written
+from argosy.annotations import REFRESH, REFRESH_TIMESTAMP
+from argosy.kube.objects.timestamps import written
 
 NORMAL: Final = "normal"
 HARD: Final = "hard"  # what was rendered is not trusted

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from argosy.model.errors import AddressRefused
+from argosy.errors import AddressRefused
 
 LONGEST = 8192
 DEFAULT_PORTS = {"https": 443, "http": 80, "ssh": 22}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from posixpath import basename, join, normpath, relpath
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.models.facts import read_model
 
 VOLUME: Final = "pvc://"

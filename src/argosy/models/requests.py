@@ -10,7 +10,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.models.facts import ServedModel
 
 CHAT, COMPLETIONS, LISTED = "/v1/chat/completions", "/v1/completions", "/v1/models"

@@ -11,23 +11,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.cluster import Catalog
+from argosy.errors import PolicyError, UserError
+from argosy.fair_share import on_behalf_of
+from argosy.kube.client import Catalog
+from argosy.kube.controller.log_context import note
+from argosy.kube.objects import Manifest, key_of, key_of_source
+from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.live import track
 from argosy.model.application import Application, Source
 from argosy.model.application.spelling import SPEC, unknown_fields
-from argosy.model.errors import PolicyError, UserError
-from argosy.model.fairness import on_behalf_of
 from argosy.model.flow import Checkout, Rendered
 from argosy.model.hooks import is_hook, is_skipped, phases
-from argosy.model.manifest import Manifest, key_of, key_of_source
-from argosy.model.names import ResourceKey, split_api_version
 from argosy.model.project import Project
 from argosy.pipeline.rendering import Asked, Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits_source
 from argosy.render import chart_error
 from argosy.report.conditions import Condition, ConditionType
-from argosy.runtime.about import note
 from argosy.source.signatures import signature_rule
 
 HEAD: Final = "HEAD"

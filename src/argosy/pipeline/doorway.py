@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
-from argosy.cluster import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.kube.client import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.kube.controller.write_fence import carried
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live import is_slim
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime.permit import carried
 
 MOST: Final = 20_000
 TOLD: Final = 60.0  # seconds after which a watch has told of a write, or will not

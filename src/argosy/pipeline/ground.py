@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Protocol
 
 from argosy.compare import Memory
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live import CacheReader
 from argosy.model.application import Application
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.assembling import Assembler
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import Look, Looker

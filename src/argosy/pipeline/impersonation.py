@@ -6,7 +6,7 @@ that the project names. Never: the engine's own rights where an account is neede
 
 from __future__ import annotations
 
-from argosy.cluster import User
+from argosy.kube.client import User
 from argosy.model.application import Application
 from argosy.model.project import Project
 from argosy.pipeline.doorway import Doorway

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import starmap
 from typing import Any, Final
 
-from argosy.cluster import Catalog
+from argosy.annotations import COMPARE_OPTIONS
 from argosy.compare import (
     NOTHING_REMOVED,
     CompareRules,
@@ -26,7 +26,12 @@ from argosy.compare import (
     questions,
     rules_for,
 )
+from argosy.errors import ClusterError, UserError
+from argosy.fair_share import on_behalf_of
 from argosy.health.aggregate import ApplicationHealth, Managed, aggregate, conditions, own_assessment
+from argosy.kube.client import Catalog
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live import (
     CacheReader,
     in_other_versions,
@@ -40,14 +45,9 @@ from argosy.live import (
     settle,
     walk,
 )
-from argosy.model.annotations import COMPARE_OPTIONS
 from argosy.model.application import Application
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.fairness import on_behalf_of
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
 from argosy.model.hooks import is_hook
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.answers import Answers, Asked
 from argosy.pipeline.assembling import Assembled

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from argosy.cluster import Catalog
 from argosy.compare.respect import respect_questions, respecting
 from argosy.compare.rules import rules_for
+from argosy.errors import Forbidden, UserError
+from argosy.kube.client import Catalog
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.objects.timestamps import CLOCK_SKEW, written
 from argosy.model.application import Application, OperationRequest, OperationState, Progress
-from argosy.model.errors import Forbidden, UserError
 from argosy.model.flow import Comparison, Task
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.model.project import Project
-from argosy.model.times import CLOCK_SKEW, written
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted, load_error_text
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.impersonation import impersonate

@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live import CacheReader, walk
 from argosy.live.stuck_pods import IMAGE_FAILURES, is_image_current, is_old_replica_set, waiting_containers
 from argosy.live.view import living, living_parents
 from argosy.model.application import Application, OperationState, Progress
-from argosy.model.manifest import key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.looking import Look
 from argosy.pipeline.rules import Rules

@@ -12,17 +12,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from argosy import annotations as names
+from argosy.errors import Forbidden, PolicyError, SourceError, Unreachable, UserError
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.objects.timestamps import written
 from argosy.live import CacheReader
-from argosy.model import annotations as names
 from argosy.model.application import Application, OperationRequest, Progress
-from argosy.model.errors import Forbidden, PolicyError, SourceError, Unreachable, UserError
 from argosy.model.finalizers import is_served
 from argosy.model.flow import Assessment, Health, SyncStatus
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.model.refreshing import HARD
-from argosy.model.times import written
 from argosy.pipeline.assembling import Assembler, Wanted, load_error_text
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.ground import Fleet, Ground, OnlyHere, Shut, everything

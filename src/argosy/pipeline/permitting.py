@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from argosy.cluster import Catalog
+from argosy.errors import UserError
+from argosy.kube.client import Catalog
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.live import instance_name, is_self_referenced, owner
 from argosy.model.application import Application
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits, permits_destination

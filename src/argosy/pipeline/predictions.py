@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from argosy.cluster import Cluster
+from argosy.annotations import FIELD_MANAGER
 from argosy.compare import CompareRules
-from argosy.model.annotations import FIELD_MANAGER
-from argosy.model.errors import ClusterError
+from argosy.errors import ClusterError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.hooks import is_hook
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 
 
 class _Said(NamedTuple):

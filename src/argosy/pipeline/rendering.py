@@ -19,12 +19,12 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from argosy.confine.backoff import backoff_seconds
-from argosy.model.annotations import MANIFEST_GENERATE_PATHS
+from argosy.annotations import MANIFEST_GENERATE_PATHS
+from argosy.errors import ArgosyError, LimitError, RenderError, UserError
+from argosy.isolation.backoff import backoff_seconds
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Source
-from argosy.model.errors import ArgosyError, LimitError, RenderError, UserError
 from argosy.model.flow import Checkout, Rendered
-from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
 from argosy.render import BuildSettings, are_current, build_environment, render
 

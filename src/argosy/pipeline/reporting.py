@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from argosy.model import annotations as names
+from argosy import annotations as names
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.objects.timestamps import written
 from argosy.model.application import Application, OperationRequest, OperationState
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.model.times import written
 from argosy.pipeline.ground import Ground
 from argosy.pipeline.looking import Look
 from argosy.pipeline.rules import Rules

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from argosy.compare import CompareSettings, Question
+from argosy.fair_share import Budget, Tenant
+from argosy.kube.objects import Manifest
 from argosy.live import Exclusions, Tracking
-from argosy.model.fairness import Budget, Tenant
 from argosy.model.flow import Assessment
-from argosy.model.manifest import Manifest
 from argosy.model.project import Project
 from argosy.policy.access import AccessPolicy
 from argosy.policy.clusters import Clusters

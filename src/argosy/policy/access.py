@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import load
+from argosy.errors import UserError
+from argosy.kube.objects import load
 
 RBAC_CM: Final = "argocd-rbac-cm"
 _OVERLAY: Final = ("policy.", ".csv")

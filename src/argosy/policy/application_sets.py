@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.policy.engines import COMPONENT, KINDS, NAME, PART_OF, is_running
 
 APPLICATION_SET: Final = GroupKind("argoproj.io", "ApplicationSet")

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.model.annotations import SECRET_TYPE, SKIP_RECONCILE
+from argosy.annotations import SECRET_TYPE, SKIP_RECONCILE
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import IN_CLUSTER, Application, Destination
 from argosy.model.cluster_address import ClusterAddress, parse_cluster_address
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.model.switches import parse_switch
 
 HERE, HERE_NAME = IN_CLUSTER

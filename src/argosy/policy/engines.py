@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from argosy.language.expressions import Unreadable, expression
-from argosy.language.globs import matches
-from argosy.model.annotations import ENGINE, SIMULATED, SKIP_RECONCILE
-from argosy.model.manifest import Manifest
+from argosy.annotations import ENGINE, SIMULATED, SKIP_RECONCILE
+from argosy.kube.objects import Manifest
+from argosy.languages.globs import matches
+from argosy.languages.go_regexp import Unreadable, expression
 
 ARGOSY: Final = "argosy"
 NAME, COMPONENT, PART_OF = (f"app.kubernetes.io/{each}" for each in ("name", "component", "part-of"))

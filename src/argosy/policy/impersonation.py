@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.language.cluster_globs import matches_cluster, require_glob
-from argosy.language.globs import glob_pattern
+from argosy.errors import PolicyError, UserError
+from argosy.gitops.application.cluster_globs import matches_cluster, require_glob
+from argosy.languages.globs import glob_pattern
 from argosy.model.application import Application
 from argosy.model.cluster_address import ClusterAddress
-from argosy.model.errors import PolicyError, UserError
 from argosy.model.project import Project
 from argosy.model.switches import parse_switch, read_switch
 

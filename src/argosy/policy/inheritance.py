@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from argosy.model.errors import UserError
-from argosy.model.fields import Fields
-from argosy.model.manifest import load
+from argosy.errors import UserError
+from argosy.kube.objects import load
+from argosy.kube.objects.field_reader import Fields
+from argosy.kube.schema.selectors.labels import LabelSelector, from_label_selector
 from argosy.model.project import KindPattern, Project
-from argosy.schema.selectors.labels import LabelSelector, from_label_selector
 
 GLOBAL: Final = "globalProjects"
 _ENTRY_FIELDS: Final = ("labelSelector", "projectName")

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from argosy.language.expressions import Unreadable, expression
-from argosy.language.globs import escape_ipv6, glob_pattern
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.languages.globs import escape_ipv6, glob_pattern
+from argosy.languages.go_regexp import Unreadable, expression
 from argosy.policy.address_objects import ADDRESS_RESOURCES, Spellings
 from argosy.policy.roles import Rule
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from argosy.language.cluster_globs import denies_cluster, matches_cluster
-from argosy.language.globs import matches
+from argosy.gitops.application.cluster_globs import denies_cluster, matches_cluster
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.languages.globs import matches
 from argosy.model.application import Application, Destination, Source
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import DestinationPattern, KindPattern, Project
 from argosy.policy.clusters import Clusters
 from argosy.policy.repository_patterns import Address, allows, denies, is_selected, read_address

@@ -13,8 +13,8 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from argosy.language.globs import escape_ipv6, is_glob, matches
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.languages.globs import escape_ipv6, is_glob, matches
 from argosy.model.repository_url import DEFAULT_PORTS, RepositoryUrl, parse_url
 
 _URL: Final = re.compile(r"(?P<scheme>[^:/@]+)://(?P<authority>[^/]*)(?P<path>.*)", re.DOTALL)

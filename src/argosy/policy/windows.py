@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from argosy.language.cluster_globs import matches_cluster
-from argosy.language.cron import CronError, Schedule, parse
-from argosy.language.globs import matches
+from argosy.gitops.application.cluster_globs import matches_cluster
+from argosy.languages.cron import CronError, Schedule, parse
+from argosy.languages.globs import matches
 from argosy.model.application import Application, Destination
 from argosy.model.application.policies import seconds_of
 from argosy.model.project import SyncWindow

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from argosy.advise.changes import HASH
-from argosy.model.manifest import Manifest, key_of_source
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest, key_of_source
+from argosy.kube.objects.names import ResourceKey
 
 _GENERATED: Final = ("ConfigMap", "Secret")
 _STEP: Final = re.compile(r'(?:"([^"]*)"|([^."\[]+))(\[[^\]]*\])?')

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.model.errors import ArgosyError, UserError
-from argosy.model.manifest import dump, load, load_all
-from argosy.model.manifest.yaml_editing import REMOVED, Edit, edited
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.objects import dump, load, load_all
+from argosy.kube.objects.yaml_edits import REMOVED, Edit, edited
 from argosy.promote.moving import Move, parted, shown
 from argosy.promote.releases import Decoration, Kind, Owner, steps_of
 

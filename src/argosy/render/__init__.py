@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from argosy.errors import RenderError
 from argosy.model.application import Application, Source
-from argosy.model.errors import RenderError
 from argosy.model.flow import Checkout, Input, Rendered
 from argosy.render.detect import detect, source_folder
 from argosy.render.environment import build_environment

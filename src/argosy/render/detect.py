@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.language.globs import glob_pattern
+from argosy.errors import RenderError
+from argosy.languages.globs import glob_pattern
 from argosy.model.application import Source
-from argosy.model.errors import RenderError
 from argosy.model.tree import Tree
 from argosy.render.kustomize.loading import NAMES
 from argosy.render.kustomize.places import joined, located

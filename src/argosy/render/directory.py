@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from argosy.language.globs import glob_pattern
+from argosy.errors import LimitError, ManifestError, RenderError
+from argosy.kube.objects import Manifest, Profile, load_all, load_json
+from argosy.kube.objects.names import ResourceKey
+from argosy.languages.globs import glob_pattern
 from argosy.model.application import DirectoryOptions
-from argosy.model.errors import LimitError, ManifestError, RenderError
 from argosy.model.flow import Origin
-from argosy.model.manifest import Manifest, Profile, load_all, load_json
-from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
 from argosy.render.kustomize.places import located
 from argosy.render.lists import fault_of, flattened

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy.confine.scratch_folders import scratch_folder
-from argosy.model.errors import LimitError, RenderError
+from argosy.errors import LimitError, RenderError
+from argosy.isolation.scratch_folders import scratch_folder
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render.pointers import refuse_pointer
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from argosy.language.globs import path_pattern
+from argosy.languages.globs import path_pattern
 from argosy.model.flow import Input
 from argosy.model.tree import Tree
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from argosy.model.errors import SourceError
+from argosy.errors import SourceError
 from argosy.model.flow import Input
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render.generate_paths import PATHS, paths_are_current

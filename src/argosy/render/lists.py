@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from argosy.model.errors import RenderError
-from argosy.model.manifest import Manifest
+from argosy.errors import RenderError
+from argosy.kube.objects import Manifest
 
 _DEEPEST = 20
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from argosy.kube.objects.field_lines import Lines, Marked
+from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.model.flow import Origin
-from argosy.model.manifest.lines import Lines, Marked
-from argosy.model.names import ResourceKey, split_api_version
 
 _DEEPEST = 120
 

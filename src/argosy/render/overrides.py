@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from argosy.errors import ManifestError, RenderError
+from argosy.kube.objects import load
 from argosy.model.application import Source, read_source
-from argosy.model.errors import ManifestError, RenderError
-from argosy.model.manifest import load
 from argosy.model.tree import Tree
 from argosy.render.kustomize.places import located
 
@@ -54,8 +54,8 @@ def _with_file(tree: Tree, file: str, source: Source, notes: list[str]) -> Sourc
 
 
 def _unknown(given: Mapping[str, Any], text: bytes, file: str) -> Iterator[str]:
+    from argosy.kube.objects.field_lines import Lines
     from argosy.model.application.spelling import OVERRIDES, SOURCE, unknown_fields
-    from argosy.model.manifest.lines import Lines
 
     for each in unknown_fields(given, OVERRIDES):
         line = Lines(text.decode("utf-8", "replace")).of_field(0, each.path)

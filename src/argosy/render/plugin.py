@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from argosy.confine.limits import ProgramLimits
-from argosy.language.globs import glob_pattern
+from argosy.errors import RenderError
+from argosy.isolation.limits import ProgramLimits
+from argosy.kube.objects import Manifest
+from argosy.languages.globs import glob_pattern
 from argosy.model.application import PluginOptions
-from argosy.model.errors import RenderError
-from argosy.model.manifest import Manifest
 from argosy.model.tree import Tree
 from argosy.render.environment import substitute
 from argosy.render.exporting import exported

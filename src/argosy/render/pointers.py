@@ -5,7 +5,7 @@ In: the content of a file. Out: the same content, or a RenderError. Never: fetch
 
 from __future__ import annotations
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.model.lfs import NOT_FETCHED, is_lfs_pointer
 
 

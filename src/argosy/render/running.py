@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from argosy.confine.limits import ProgramLimits
-from argosy.confine.program import run
-from argosy.confine.refusals import OverLimit, RefusedError
-from argosy.confine.scratch_folders import find_scratch_folder
-from argosy.model.errors import ManifestError, RenderError
-from argosy.model.manifest import Manifest, load_all
+from argosy.errors import ManifestError, RenderError
+from argosy.isolation.errors import OverLimit, RefusedError
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.program import run
+from argosy.isolation.scratch_folders import find_scratch_folder
+from argosy.kube.objects import Manifest, load_all
 from argosy.render.said import last_lines
 
 _PLACE = re.compile(r"(?P<file>[\w./@+-]+\.\w+)(?::(?P<line>\d+))?")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.model.switches import read_switch
 from argosy.model.tree import Tree
 
@@ -139,8 +139,8 @@ def _plugin(name: str, text: str) -> PluginCommand:
 
 
 def _fields(text: str, where: str) -> dict[str, Any]:
-    from argosy.model.errors import ManifestError
-    from argosy.model.manifest import load
+    from argosy.errors import ManifestError
+    from argosy.kube.objects import load
 
     try:
         given = load(text, where=where)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from argosy.errors import LimitError, RenderError
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Source
-from argosy.model.errors import LimitError, RenderError
 from argosy.model.flow import Origin, Origins
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
 from argosy.render.detect import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
 from argosy.render.lists import fault_of, flattened

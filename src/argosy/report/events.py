@@ -10,8 +10,8 @@ import enum
 import hashlib
 from typing import Final
 
+from argosy.kube.objects import Manifest
 from argosy.model.application import Application, OperationState, Progress
-from argosy.model.manifest import Manifest
 from argosy.report.holds import Hold
 from argosy.report.wire import given, mapping
 

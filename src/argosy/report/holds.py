@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from argosy.model.annotations import HOLD
+from argosy.annotations import HOLD
 
 
 class Hold(NamedTuple):

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from argosy.kube.objects import Manifest
 from argosy.model.application import IN_CLUSTER
 from argosy.model.cluster_address import parse_cluster_address
-from argosy.model.manifest import Manifest
-from argosy.model.measures import Family, Sample
+from argosy.observability.metrics import Family, Sample
 from argosy.report.wire import mapping
 
 HERE, HERE_NAME = IN_CLUSTER

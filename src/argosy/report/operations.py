@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
+from argosy.errors import ManifestError
+from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import OperationRequest, OperationState, Result, Retry, SyncRequest
 from argosy.model.application.operations import request_of
-from argosy.model.errors import ManifestError
-from argosy.model.fields import Fields
-from argosy.model.names import ResourceKey
 from argosy.report.wire import given, key_wire, sources_wire, synced_wire
 
 _OURS: Final = ("sync", "initiatedBy", "retry")

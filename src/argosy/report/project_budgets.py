@@ -14,9 +14,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from argosy.model.annotations import PART_OF
-from argosy.model.manifest import Manifest
-from argosy.model.times import written
+from argosy.annotations import PART_OF
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps import written
 from argosy.report.wire import mapping
 
 BUDGETS_CONFIG_MAP: Final = "argosy-project-budgets"

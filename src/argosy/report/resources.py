@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.model.flow import Assessment, SyncStatus
 from argosy.model.hooks import is_hook, sync_options, wave
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey, split_api_version
 from argosy.report.wire import given, mappings
 
 _CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})

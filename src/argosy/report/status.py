@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from argosy.kube.patch import merge_patch
 from argosy.model.application import Application, OperationState, Source
 from argosy.model.flow import Assessment, Health, SyncStatus
-from argosy.patch import merge_patch
 from argosy.report.conditions import Condition, ConditionType, conditions_wire
 from argosy.report.operations import state_wire
 from argosy.report.resources import Resource, resources_wire

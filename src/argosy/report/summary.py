@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from argosy.model.annotations import IGNORE_DEFAULT_LINKS, LINK_PREFIX
-from argosy.model.manifest import Manifest
-from argosy.model.names import split_api_version
+from argosy.annotations import IGNORE_DEFAULT_LINKS, LINK_PREFIX
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import split_api_version
 from argosy.report.wire import given, mapping, mappings
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})  # argo: as Go reads a flag

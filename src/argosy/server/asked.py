@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import load_json
+from argosy.errors import UserError
+from argosy.kube.objects import load_json
 from argosy.server.identity.caller import Caller
 from argosy.server.site import Site
 

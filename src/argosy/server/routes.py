@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.answers import Answer
 from argosy.server.asked import Asked
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.cluster import Cluster, ClusterReader
-from argosy.model.errors import ClusterError, Conflict, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError, Conflict, UserError
+from argosy.kube.client import Cluster, ClusterReader
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import APPLICATION, PLAIN_NAMESPACE, SETTINGS, USUAL, NotInstalled
 from argosy.setup.delivery import desired
 from argosy.setup.delivery.differences import replacement

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.cluster import ClusterReader
-from argosy.model.errors import ClusterError, Forbidden, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Forbidden, UserError
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
 APPLICATION: Final = GroupKind("argoproj.io", "Application")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, PolicyError
+from argosy.errors import ClusterError, PolicyError
+from argosy.kube.client import Cluster
 
 
 class NotLoggedIn(PolicyError):

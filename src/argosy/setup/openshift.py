@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.cluster import Cluster, ClusterReader
-from argosy.model.errors import ClusterError, Conflict
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Cluster, ClusterReader
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import USUAL, Installation, NotInstalled
 from argosy.setup.delivery import desired
 from argosy.setup.delivery.differences import update

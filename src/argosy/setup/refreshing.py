@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.cluster import Cluster, ClusterReader
-from argosy.model.errors import ClusterError, Forbidden
-from argosy.model.manifest import Manifest, annotation
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Forbidden
+from argosy.kube.client import Cluster, ClusterReader
+from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import APPLICATION
 from argosy.setup.waiting import Named, until_all
 from argosy.setup.words import Table

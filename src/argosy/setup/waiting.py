@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 
-from argosy.cluster import ClusterReader, Listing
-from argosy.model.errors import Forbidden, Gone, TransientError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock, sleep
+from argosy.errors import Forbidden, Gone, TransientError, UserError
+from argosy.kube.client import ClusterReader, Listing
+from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, sleep
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 Named = Mapping[str, Manifest]
 Look = Callable[[], Awaitable[Listing]]

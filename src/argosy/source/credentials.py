@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from argosy.model.errors import SourceRefused
-from argosy.model.manifest import Manifest
+from argosy.errors import SourceRefused
+from argosy.kube.objects import Manifest
 from argosy.model.repository_url import RepositoryUrl, parse_url
 
 SECRET_TYPE = "argocd.argoproj.io/secret-type"  # noqa: S105  the name of a label

@@ -5,7 +5,7 @@ In: a path as the room render writes it. Out: its parts. Never: a way out of the
 
 from __future__ import annotations
 
-from argosy.model.errors import SourceError
+from argosy.errors import SourceError
 
 
 def split_path(path: str) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from argosy.model.errors import SourceError
+from argosy.errors import SourceError
 from argosy.model.flow import Checkout
 from argosy.model.repository_url import RepositoryUrl, parse_url
 from argosy.source.credentials import Credential, Trust, find_credential

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from argosy.model.errors import AddressRefused, SourceRefused
+from argosy.errors import AddressRefused, SourceRefused
 from argosy.model.repository_url import RepositoryUrl, parse_url
 from argosy.source.limits import SourceLimits
 

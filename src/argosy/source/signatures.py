@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from argosy.model.errors import (
+from argosy.errors import (
     BadSignature,
     CannotVerify,
     ExpiredSigner,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from argosy.model.errors import SourceError, SourceTooLarge
+from argosy.errors import SourceError, SourceTooLarge
 from argosy.model.tree import TreeEntry
 from argosy.source.limits import SourceLimits
 from argosy.source.paths import split_path

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.model.fields import Fields
+from argosy.kube.objects.field_reader import Fields
 
 MOST_COMMITS: Final = 2048  # GitHub lists no more of a push
 MOST_FILES: Final = 50_000

@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
-from argosy.model.errors import LimitError, ManifestError, SourceRefused
-from argosy.model.fields import Fields
-from argosy.model.manifest import load_json
+from argosy.errors import LimitError, ManifestError, SourceRefused
+from argosy.kube.objects import load_json
+from argosy.kube.objects.field_reader import Fields
 from argosy.model.repository_url import parse_url
 from argosy.source.versions import newest_tag
 from argosy.source.webhook_payloads import (

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import compress
 
-from argosy.cluster import Catalog, Cluster, Propagation
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Catalog, Cluster, Propagation
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.objects.timestamps import CLOCK_SKEW, written
 from argosy.model.application import Application, OperationState, Outcome, Phase, Progress
-from argosy.model.errors import ClusterError, Conflict
 from argosy.model.flow import Task
 from argosy.model.hooks import DeletePolicy
-from argosy.model.names import ResourceKey
-from argosy.model.times import CLOCK_SKEW, written
 from argosy.sync import hooks
 from argosy.sync.blocks import LOOK, Holds
 from argosy.sync.checks import Permitted, invalid

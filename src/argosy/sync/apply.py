@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.cluster import Cluster, PatchKind
-from argosy.model.annotations import FIELD_MANAGER
-from argosy.model.errors import ClusterError, Conflict, Invalid, PatchError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.annotations import FIELD_MANAGER
+from argosy.errors import ClusterError, Conflict, Invalid, PatchError
+from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.sync import patching
 from argosy.sync.migration import migration
 from argosy.sync.patching import placed, with_last_applied

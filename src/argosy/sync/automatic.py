@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from argosy.kube.objects.timestamps import backoff_delay, remaining_delay
+from argosy.kube.patch.merge_patch import without_nulls
 from argosy.model.application import Application, OperationRequest, OperationState, Progress, Retry, SyncRequest
 from argosy.model.flow import Comparison, Pair, SyncStatus
-from argosy.model.times import backoff_delay, remaining_delay
-from argosy.patch.merge_patch import without_nulls
 
 USUAL_RETRY = Retry(limit=5)  # argo: of an automated sync whose application says nothing
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.model import annotations as names
+from argosy import annotations as names
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import Application
 from argosy.model.hooks import annotation_text
 from argosy.model.hooks import wave as wave_of
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 LOOK: Final = 2.0  # seconds: a job of another application wakes only its own

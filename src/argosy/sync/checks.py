@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from argosy.model.names import GroupKind, ResourceKey, split_api_version
+from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 from argosy.sync.order import defined_by
 from argosy.sync.states import Board, Turn
 from argosy.sync.terms import Terms

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from argosy.cluster import Cluster, Propagation
-from argosy.model import annotations as names
+from argosy import annotations as names
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Phase, Progress
-from argosy.model.errors import ClusterError, Conflict
 from argosy.model.finalizers import BACKGROUND, CLEAN, OF_HOOKS, OF_RESOURCES, is_served
 from argosy.model.flow import Task
 from argosy.model.hooks import DeletePolicy, is_hook, phases, wave
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.sync import hooks
 from argosy.sync.apply import ROUNDS, Wish, apply
 from argosy.sync.options import CONFIRM, SyncOptions, outlives

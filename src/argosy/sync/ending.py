@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.cluster import Cluster, Propagation
+from argosy.errors import ClusterError, TransientError
+from argosy.kube.client import Cluster, Propagation
 from argosy.model.application import Progress
-from argosy.model.errors import ClusterError, TransientError
 from argosy.model.hooks import DeletePolicy
 from argosy.sync import hooks
 from argosy.sync.reading import read_live

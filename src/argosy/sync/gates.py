@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from argosy.model import annotations as names
+from argosy import annotations as names
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps import written
 from argosy.model.application.policies import seconds_of
 from argosy.model.hooks import annotation_text
-from argosy.model.manifest import Manifest
-from argosy.model.times import written
 
 _TIME: Final = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
 _GATE: Final = re.compile(rf" \(to be healthy by {_TIME}\)")

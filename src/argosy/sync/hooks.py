@@ -6,11 +6,11 @@ call is for one uid.
 
 from __future__ import annotations
 
-from argosy.cluster import Cluster, PatchKind, Propagation
-from argosy.model.annotations import HOOK_FINALIZER
-from argosy.model.errors import ClusterError, Conflict, Invalid
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.annotations import HOOK_FINALIZER
+from argosy.errors import ClusterError, Conflict, Invalid
+from argosy.kube.client import Cluster, PatchKind, Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.sync.apply import ROUNDS
 from argosy.sync.reading import read_live
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 # argo: where it looks: a Pod, what makes Pods, and what makes Jobs.
 _PLACES: Final = (

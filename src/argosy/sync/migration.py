@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.annotations import LAST_APPLIED
-from argosy.model.manifest import Manifest
+from argosy.annotations import LAST_APPLIED
+from argosy.kube.objects import Manifest
 
 
 def migration(live: Manifest, manager: str, heir: str) -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.model.annotations import HELM_RESOURCE_POLICY
+from argosy.annotations import HELM_RESOURCE_POLICY
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.hooks import annotation_text, sync_options
-from argosy.model.manifest import Manifest, key_of
 
 CONFIRM: Final = "confirm"
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Phase
 from argosy.model.flow import Task
-from argosy.model.names import ResourceKey
 
 PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)
 _PHASE_RANK: Final = {phase: rank for rank, phase in enumerate(PHASES)}

@@ -10,15 +10,15 @@ from typing import Any
 
 import orjson
 
-from argosy.model.annotations import LAST_APPLIED
-from argosy.model.errors import ClusterError, ManifestError, PatchError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey, split_api_version
-from argosy.patch import strategic, three_way
-from argosy.patch.last_applied import encoded
-from argosy.schema import defaults
-from argosy.schema.types import Type, type_of
-from argosy.schema.wire import decode
+from argosy.annotations import LAST_APPLIED
+from argosy.errors import ClusterError, ManifestError, PatchError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
+from argosy.kube.patch import strategic_merge, three_way
+from argosy.kube.patch.last_applied import encoded
+from argosy.kube.schema import defaults
+from argosy.kube.schema.builtin_types import Type, type_of
+from argosy.kube.schema.typed_json import decode
 
 
 def placed(manifest: Manifest, key: ResourceKey) -> Manifest:
@@ -69,7 +69,7 @@ def _says_nothing_new(patch: dict[str, Any], live: Manifest, shape: Type) -> boo
     kind, api_version = str(live["kind"]), str(live["apiVersion"])
     group, version = split_api_version(api_version)
     try:
-        made, unknown = decode(shape, strategic.apply(live, patch, shape), kind=kind, api_version=api_version)
+        made, unknown = decode(shape, strategic_merge.apply(live, patch, shape), kind=kind, api_version=api_version)
         kept = defaults.apply(GroupKind(group, kind), version, made)
         return not unknown and kept == decode(shape, live, kind=kind, api_version=api_version).manifest
     except (ManifestError, PatchError):

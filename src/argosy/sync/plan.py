@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.model import annotations as names
+from argosy import annotations as names
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Phase, SyncRequest
 from argosy.model.flow import Comparison, Task
 from argosy.model.hooks import has_option, phases, wave
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.sync.options import SyncOptions
 from argosy.sync.order import PHASES, in_order
 

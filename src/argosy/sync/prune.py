@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from argosy.cluster import Cluster, Propagation
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Outcome
-from argosy.model.errors import ClusterError, Conflict
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.sync.apply import ROUNDS
 from argosy.sync.reading import read_live
 from argosy.sync.terms import Terms

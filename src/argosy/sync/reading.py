@@ -5,10 +5,10 @@ In: a key. Out: the manifest; None where there is none. Never: takes what cannot
 
 from __future__ import annotations
 
-from argosy.cluster import ClusterReader
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 
 async def read_live(key: ResourceKey, cluster: ClusterReader) -> Manifest | None:

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
-from argosy.cluster import ClusterReader
+from argosy.errors import ClusterError
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest
 from argosy.model.application import Outcome, Progress
-from argosy.model.errors import ClusterError
 from argosy.model.flow import Assessment
-from argosy.model.manifest import Manifest
 from argosy.sync.gates import GateKind, deadline_of, with_deadline, without_deadline
 from argosy.sync.patching import shape_of
 from argosy.sync.states import Board, Turn, missing_text, verdict

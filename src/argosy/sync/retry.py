@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from argosy.kube.objects.timestamps import remaining_delay, written
 from argosy.model.application import OperationRequest, OperationState, Progress
-from argosy.model.times import remaining_delay, written
 
 
 def settle(

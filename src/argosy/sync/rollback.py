@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.errors import ManifestError
+from argosy.kube.objects.field_reader import Fields
 from argosy.model.application import OperationRequest, SyncRequest
 from argosy.model.application.sources import source_of
-from argosy.model.errors import ManifestError
-from argosy.model.fields import Fields
 
 
 def rollback_request(

@@ -10,10 +10,10 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
-from argosy.language.globs import glob_pattern, matches
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import split_api_version
+from argosy.languages.globs import glob_pattern, matches
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
-from argosy.model.names import split_api_version
 
 AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
 

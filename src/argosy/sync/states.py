@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from argosy.model import annotations as names
+from argosy import annotations as names
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.model.application import OperationState, Outcome, Phase, Progress, Result
 from argosy.model.flow import Assessment, Health, Task
 from argosy.model.hooks import DeletePolicy, annotation_text, delete_policies
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey, split_api_version
 from argosy.sync.blocks import block_wave
 from argosy.sync.gates import Gate, gate_of
 from argosy.sync.images import images_of

@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from argosy.cluster import Cluster, Propagation
+from argosy.errors import ArgosyError, ClusterError, TransientError
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Outcome, Phase, Progress
-from argosy.model.errors import ArgosyError, ClusterError, TransientError
 from argosy.model.hooks import DeletePolicy
-from argosy.model.names import ResourceKey
 from argosy.sync import hooks
 from argosy.sync.apply import Applied, Wish, apply, would_apply
 from argosy.sync.gates import GateKind, with_deadline

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from argosy.model import annotations as names
+from argosy import annotations as names
+from argosy.kube.objects import Manifest
 from argosy.model.application import Application, OperationState, SyncRequest
 from argosy.model.flow import Task
 from argosy.model.hooks import has_option
-from argosy.model.manifest import Manifest
 from argosy.sync.options import CONFIRM, SyncOptions
 from argosy.sync.stale_status import DEFAULT_OBSERVED_KINDS
 

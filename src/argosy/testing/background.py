@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, TypeVar
 
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 
 Answer = TypeVar("Answer")
 Thing = TypeVar("Thing")

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from argosy.advise.finding import Finding, Severity
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 from argosy.testing.repository import Repo, told
 from argosy.testing.workshop import Workshop
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from argosy.advise.repository import Item
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 class Manifests(Sequence[Manifest]):

@@ -102,7 +102,7 @@ def _root(config: pytest.Config) -> Path:
 
 def _shop(config: pytest.Config) -> Workshop:
     if SHOP not in config.stash:
-        from argosy.model.errors import UserError
+        from argosy.errors import UserError
         from argosy.testing.workshop import Workshop
 
         try:

@@ -12,22 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.app.rehearsal.stage import ADDONS, Stage, open_stage
-from argosy.cluster import PatchKind
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import health_word, is_busy, sync_word
 from argosy.desk.control import USUAL
 from argosy.desk.kubectl.naming import read_names
+from argosy.kube.client import PatchKind
+from argosy.kube.objects import Manifest, key_of, read_manifests
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, read_application
 from argosy.model.application.operations import Progress
-from argosy.model.manifest import Manifest, key_of, read_manifests
-from argosy.model.names import ResourceKey
 from argosy.report.conditions import ConditionType
 from argosy.report.wire import mappings
 from argosy.testing.background import Background, Held
 from argosy.testing.manifests import Manifests
 
 if TYPE_CHECKING:
-    from argosy.confine.crew import Crew
+    from argosy.isolation.process_pool import Crew
     from argosy.testing.repository import Repo
 
 DEFAULT: Final = "default"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.testing.repository import Repo
 
 if TYPE_CHECKING:
-    from argosy.confine.crew import Crew
+    from argosy.isolation.process_pool import Crew
     from argosy.testing.background import Background
     from argosy.testing.sandbox import Sandbox
 
@@ -35,7 +35,7 @@ class Workshop:
 
     @cached_property
     def _crew(self) -> Crew:
-        from argosy.confine.crew import Crew
+        from argosy.isolation.process_pool import Crew
 
         return Crew(workers=1)
 

@@ -23,8 +23,8 @@ from argosy.addons.simulators.answering import server
 from argosy.addons.simulators.answering.artefact import Unloadable, load
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
-from argosy.model.manifest import Manifest
-from argosy.runtime import AddOn
+from argosy.kube.controller import AddOn
+from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
 from support.serving_manifests import MODEL_KINDS, POD, SERVICE, model, runtime
 from support.simulators import World, condition, key, made

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.addons.notifications.commits import Commits
 from argosy.addons.simulators.processes.runner import Running
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 
 MAKERS: dict[str, Callable[[Path], Running | Commits]] = {
     "Pod": lambda logs: Running(ResourceKey("", "Pod", "web", "p"), [], [], logs),

@@ -14,11 +14,11 @@ from argosy.addons.notifications import make
 from argosy.addons.notifications.patience import Patience
 from argosy.addons.notifications.subscriptions import Destination
 from argosy.addons.notifications.telling import Told, history
+from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.annotations import NOTIFIED, NOTIFYING
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import run
+from argosy.kube.controller import run
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from support.engine import LeapingClock
 from support.message_servers import http_inbox
 from support.notifications import APP, EVENT, Inbox, application, prepare, quiet, set_status, settings

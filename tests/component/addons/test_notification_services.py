@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from argosy.addons.notifications.services import Delivery, deliver
-from argosy.model.errors import PolicyError, TransientError, UserError
-from argosy.outbound.hosts import HostRules
-from argosy.outbound.sending import Unanswered
+from argosy.errors import PolicyError, TransientError, UserError
+from argosy.http_client.allowed_hosts import HostRules
+from argosy.http_client.checked_request import Unanswered
 from support.message_servers import Letter, http_inbox, smtp_inbox
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

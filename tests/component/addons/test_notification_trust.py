@@ -13,7 +13,7 @@ import pytest
 
 from argosy.addons.notifications.services import Delivery, deliver
 from argosy.apiserver.tls import certificates
-from argosy.model.errors import TransientError
+from argosy.errors import TransientError
 
 
 @pytest.fixture

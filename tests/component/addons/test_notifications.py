@@ -19,13 +19,13 @@ from argosy.addons.notifications.controller import Notifier
 from argosy.addons.notifications.loading import Loader
 from argosy.addons.notifications.telling import history
 from argosy.addons.notifications.worker import FILL
+from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
-from argosy.confine import Pool
-from argosy.model.annotations import NOTIFIED, NOTIFYING
-from argosy.model.names import ResourceKey
-from argosy.runtime import AddOn, Cache, Context, Requeue
-from argosy.runtime.clock import SYSTEM_CLOCK
+from argosy.isolation import Pool
+from argosy.kube.controller import AddOn, Cache, Context, Requeue
+from argosy.kube.controller.clock import SYSTEM_CLOCK
+from argosy.kube.objects.names import ResourceKey
 from support.message_servers import http_inbox, smtp_inbox
 from support.notifications import (
     APP,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argosy.apiserver.plane import Folder, Plane
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 def folder_in(root: Path) -> Folder:

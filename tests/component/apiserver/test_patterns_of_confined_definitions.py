@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.apiserver.rules import Rules
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.definitions import thing_definition
 
 pytestmark = pytest.mark.anyio

@@ -12,11 +12,11 @@ import pytest
 
 from argosy.app.confinement import ConfinementCheck
 from argosy.app.measuring import of_confinement
-from argosy.confine import Confinement, landlock, seccomp
-from argosy.confine.program import probe
-from argosy.confine.requirement import POD_VARIABLE, VARIABLE
-from argosy.model.errors import TransientError
-from argosy.model.measures import text
+from argosy.errors import TransientError
+from argosy.isolation import Confinement, landlock, seccomp
+from argosy.isolation.program import probe
+from argosy.isolation.requirement import POD_VARIABLE, VARIABLE
+from argosy.observability.metrics import text
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 

@@ -12,9 +12,9 @@ from argosy.app.demo.arranging import Arranger
 from argosy.app.demo.content import make_repository
 from argosy.app.demo.stages import StagesArranger
 from argosy.app.demo.stages_content import URL
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.model.repository_url import parse_url
-from argosy.schema.definitions import definition
 from argosy.setup.repository.bare import BareRepository
 from argosy.setup.repository.files import REPO_URL
 from argosy.source.settings import read_settings

@@ -11,7 +11,7 @@ from argosy.app.demo import DemoOptions, played, run
 from argosy.app.demo.examples import LLMOPS, STAGES, example_in
 from argosy.app.demo.stages_content import FEATURE, LEGACY, have_branches_gone_on, let_branches_go_on, make_stages
 from argosy.app.folder import DataFolder, Run
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 RAN = Run(pid=0, api="https://127.0.0.1:1", kubeconfig="k", data_dir="d", ephemeral=False)
 

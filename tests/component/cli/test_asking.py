@@ -15,8 +15,8 @@ import pytest
 from argosy.app.setup.in_cluster import InstallOptions, Planned
 from argosy.cli import asking
 from argosy.cli.install import carried_out
-from argosy.model.errors import UserError
-from argosy.model.names import ResourceKey
+from argosy.errors import UserError
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.installing.plan import Plan, Step, Verb
 from support.deadlines import wait_until
 

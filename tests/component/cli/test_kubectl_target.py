@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from argosy.app.folder import DataFolder, Run
-from argosy.model.manifest import dump, load
+from argosy.kube.objects import dump, load
 from support.clusters import Finished
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import run

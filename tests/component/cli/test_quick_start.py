@@ -23,12 +23,12 @@ SLOW = {
     "argosy.cli.health",
     "argosy.cli.sandbox",
     "argosy.cli.setup",
-    "argosy.cluster",
-    "argosy.confine",
+    "argosy.kube.client",
+    "argosy.isolation",
     "argosy.model.application.operations",
     "argosy.model.application.tool_options",
     "argosy.model.flow.syncing",
-    "argosy.schema",
+    "argosy.kube.schema",
     "argosy.source.git",
     "asyncio",
     "importlib.resources",
@@ -85,5 +85,5 @@ def test_a_list_of_applications_imports_nothing_that_renders_or_compares(tmp_pat
     )  # fmt: skip
     modules = set(done.stderr.strip().splitlines()[-1].split("|"))
     assert "argosy.cli.app_reading" in modules
-    unwanted = {"argosy.render", "argosy.compare", "argosy.confine", "argosy.cli.app_changing"}
+    unwanted = {"argosy.render", "argosy.compare", "argosy.isolation", "argosy.cli.app_changing"}
     assert unwanted & modules == set()

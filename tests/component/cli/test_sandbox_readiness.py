@@ -18,7 +18,7 @@ from argosy.app.demo.examples import EXAMPLES
 from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run
 from argosy.cli import demo, sandbox, sandbox_readiness
 from argosy.cli.sandbox_readiness import find_storage_problem
-from argosy.model.errors import StorageFull
+from argosy.errors import StorageFull
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.confine import Pool
 from argosy.controllers.settings import Settings
-from argosy.model.manifest import Manifest
-from argosy.runtime import Cache
+from argosy.isolation import Pool
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.confine import landlock, seccomp
-from argosy.confine.requirement import POD_VARIABLE, REFUSAL
+from argosy.isolation import landlock, seccomp
+from argosy.isolation.requirement import POD_VARIABLE, REFUSAL
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from argosy.confine import Pool
 from argosy.controllers.settings import Settings
 from argosy.controllers.updates import Updates
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Cache
+from argosy.isolation import Pool
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from support.deadlines import HANG_SECONDS

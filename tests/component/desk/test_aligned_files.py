@@ -14,8 +14,8 @@ from argosy.advise.aligning.proposal import Proposal, ProposalKind
 from argosy.desk.aligning.committing import commit
 from argosy.desk.aligning.files import Files
 from argosy.desk.aligning.trying import PatchedTree, Trial, edited_file
+from argosy.errors import UserError
 from argosy.model.application import Application, read_application
-from argosy.model.errors import UserError
 from argosy.source.settings import SourceSettings, read_settings
 from support.file_trees import TextTree
 

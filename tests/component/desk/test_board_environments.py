@@ -14,7 +14,7 @@ from argosy.desk.boards.environments import Board, board, visible
 from argosy.desk.promoting.bridge import bridged
 from argosy.desk.promoting.deeds import do
 from argosy.desk.promoting.session import Session, session
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.promote.log import By
 from argosy.server.pages import rendering
 from support.promotion_repository import OVERLAY, Shelf, begin, copy_of

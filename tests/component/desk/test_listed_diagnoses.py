@@ -10,9 +10,9 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.applications import counting
 from argosy.desk.applications.desk import Desk
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, read_application
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

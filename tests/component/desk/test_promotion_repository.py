@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.promoting.repository import Repository
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 @pytest.fixture

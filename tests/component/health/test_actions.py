@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.errors import UserError
 from argosy.health.actions import (
     Action,
     Actions,
@@ -19,7 +20,6 @@ from argosy.health.actions import (
 )
 from argosy.health.lua import run_value
 from argosy.health.settings import ActionsCheck
-from argosy.model.errors import UserError
 from support.examples import examples
 from support.file_pools import FilePool
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from argosy.confine import Limits, OverLimit, Pool
-from argosy.confine.refusals import ConfinedError
 from argosy.health.lua import EVALUATE, Engine, LuaFault
+from argosy.isolation import Limits, OverLimit, Pool
+from argosy.isolation.errors import ConfinedError
 from support.hostile_lua import ESCAPES, POLLUTE, POLLUTERS, STUCK, WITNESS, escape
 from support.proof_scale import is_full
 

@@ -6,11 +6,11 @@ import os
 
 import pytest
 
+from argosy.errors import LimitError, UserError
 from argosy.health.suite import collect, line
 from argosy.health.suite.collect import MOST_CASES
 from argosy.health.suite.files import MOST_BYTES, MOST_SCRIPT_BYTES
 from argosy.health.suite.tree import is_for
-from argosy.model.errors import LimitError, UserError
 from support.health_suites import POOL, RULE, TREES, outcomes_of, row, rule_of, write
 
 close_pool = POOL.fixture()

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from argosy.confine import OverLimit
 from argosy.health.suite import collect, line, run, script_cases
 from argosy.health.suite.run import BATCH, PATIENCE
+from argosy.isolation import OverLimit
 from support.health_suites import POOL, TREES, outcomes_of, row, rule_of, write
 
 HANGS = "while obj.spec == nil do end return {status = 'Healthy', message = 'ended'}"

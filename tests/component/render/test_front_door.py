@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
+from argosy.errors import LimitError, RenderError
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Source, read_source
-from argosy.model.errors import LimitError, RenderError
 from argosy.model.flow import Checkout, Input, Origin
-from argosy.model.names import ResourceKey
 from argosy.render import BuildSettings, RenderLimits, are_current, render, render_application
 from support.file_trees import TextTree
 from support.helm_engines import needs_one

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from argosy.errors import RenderError
+from argosy.kube.objects import key_of
 from argosy.model.application import HelmOptions, Parameter
-from argosy.model.errors import RenderError
-from argosy.model.manifest import key_of
 from argosy.render import helm
 from support import helm_charts
 from support.file_trees import TextTree

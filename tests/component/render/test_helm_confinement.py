@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.confine.limits import ProgramLimits
+from argosy.errors import LimitError, RenderError, UserError
+from argosy.isolation.limits import ProgramLimits
+from argosy.kube.objects import dump_all
 from argosy.model.application import FileParameter, HelmOptions
-from argosy.model.errors import LimitError, RenderError, UserError
-from argosy.model.manifest import dump_all
 from argosy.render import helm
 from argosy.render.helm.engines import find_program
 from argosy.render.helm.library import HelmLibrary

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.errors import RenderError
 from argosy.model.application import HelmOptions, Parameter
-from argosy.model.errors import RenderError
 from argosy.render.helm import engines
 from support.file_trees import TextTree
 from support.helm_engines import CHART, a_chart, engines_in_turn, program_first, render

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from argosy.errors import RenderError
+from argosy.kube.objects import key_of
 from argosy.model.application import read_application
-from argosy.model.errors import RenderError
 from argosy.model.flow import Checkout, Rendered
-from argosy.model.manifest import key_of
 from argosy.render import BuildSettings, render
 from support.file_trees import TextTree
 from support.helm_engines import CHART, SHOWN, needs_one

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.confine.limits import ProgramLimits
+from argosy.errors import LimitError, RenderError
+from argosy.isolation.limits import ProgramLimits
 from argosy.model.application import JsonnetOptions, Variable
-from argosy.model.errors import LimitError, RenderError
 from argosy.render import jsonnet
 from argosy.render.jsonnet import evaluate
 from argosy.render.jsonnet.imports import Closure, imports_of

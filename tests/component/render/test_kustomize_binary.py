@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from argosy.errors import RenderError
 from argosy.model.application import KustomizeOptions
-from argosy.model.errors import RenderError
 from argosy.render import kustomize
 from argosy.render.kustomize.binary import build_with, chosen
 from support.file_trees import TextTree

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from argosy.errors import RenderError
+from argosy.kube.objects import Profile, load_all
 from argosy.model.application import KustomizeOptions
-from argosy.model.errors import RenderError
-from argosy.model.manifest import Profile, load_all
 from argosy.model.tree import Tree
 from argosy.render.helm import inflate
 from argosy.render.helm.program import HelmProgram

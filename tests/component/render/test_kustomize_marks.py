@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Profile, load_all
+from argosy.kube.objects import Profile, load_all
 from argosy.render.kustomize import build
 from support.file_trees import TextTree
 from support.paths import VENV

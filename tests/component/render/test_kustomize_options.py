@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from argosy.errors import RenderError
+from argosy.kube.objects import Profile, load_all
 from argosy.model.application import KustomizeOptions
-from argosy.model.errors import RenderError
-from argosy.model.manifest import Profile, load_all
 from argosy.render.kustomize import build
 from support.file_trees import TextTree
 from support.paths import VENV

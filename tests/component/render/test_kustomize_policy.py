@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.errors import RenderError
-from argosy.model.manifest import Profile, load_all
+from argosy.errors import RenderError
+from argosy.kube.objects import Profile, load_all
 from argosy.render.kustomize import build
 from argosy.render.kustomize.permits import GivenPermits
 from support.file_trees import TextTree

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import LimitError, RenderError, Unreachable
-from argosy.model.manifest import Profile, load_all
+from argosy.errors import LimitError, RenderError, Unreachable
+from argosy.kube.objects import Profile, load_all
 from argosy.model.tree import Tree
 from argosy.render.kustomize import build
 from argosy.render.kustomize.grounds import parted

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from argosy.errors import LimitError, RenderError
 from argosy.model.application import PluginOptions, Variable
-from argosy.model.errors import LimitError, RenderError
 from argosy.render.plugin import LIMITS, generate, variables
 from argosy.render.settings import PluginCommand
 from support.file_trees import TextTree

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from argosy.errors import RenderError
 from argosy.model.application import Application, Destination, read_source
-from argosy.model.errors import RenderError
 from argosy.model.flow import Checkout, Input
 from argosy.render import BuildSettings, are_current, read_build_settings, render
 from support.file_trees import TextTree

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.confine import landlock, seccomp
-from argosy.confine.requirement import VARIABLE
+from argosy.isolation import landlock, seccomp
+from argosy.isolation.requirement import VARIABLE
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Manifest, key_of
+from argosy.kube.objects import Manifest, key_of
 from argosy.server.api import stream_frames, streams
 from argosy.server.events import changes
 from support.deadlines import HANG_SECONDS

@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 
 import pytest
 
-from argosy.model.errors import Conflict, UserError
+from argosy.errors import Conflict, UserError
 from argosy.server import build, resolving
 from argosy.server.answers import Json, Page, Stream
 from argosy.server.asked import Asked

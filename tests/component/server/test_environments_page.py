@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Checkout
-from argosy.model.manifest import Manifest
 from argosy.server.answers import Page
 from argosy.server.api import own_overview
 from argosy.server.asked import Asked, Refused

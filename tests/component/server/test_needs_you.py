@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from argosy.advise.finding import Severity
-from argosy.cluster import Listing
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import Reader
 from argosy.desk.doctor.examining import Examination, Wanted
 from argosy.desk.doctor.head import HeadCheck, Mark
-from argosy.model.errors import ArgosyError, TransientError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
+from argosy.errors import ArgosyError, TransientError
+from argosy.kube.client import Listing
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
 from argosy.server.answers import Page
 from argosy.server.looking import doctor_errors
 from argosy.server.looking.examining import Turn, examined

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.server.looking import notebook_sources
 from argosy.server.pages import notebook
 from argosy.server.pages.rendering import part

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.setup.delivery.form import read_delivery
 from argosy.setup.repository.files import NewRepository
 from support.deadlines import HANG_SECONDS

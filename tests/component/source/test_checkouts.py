@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.errors import CorruptSource, SourceError, SourceRefused, SourceTimeout, SourceTooLarge, UnknownRef
+from argosy.errors import CorruptSource, SourceError, SourceRefused, SourceTimeout, SourceTooLarge, UnknownRef
 from argosy.source.git.locks import locked
 from argosy.source.git.mirror import Mirror
 from argosy.source.git.objects import SUSPECT

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import SourceRefused
+from argosy.errors import SourceRefused
 from argosy.model.repository_url import parse_url
 from argosy.source.credentials import Trust, find_credential, read_credentials
 from argosy.source.git.access import access

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.errors import SourceError, SourceTooLarge
+from argosy.errors import SourceError, SourceTooLarge
 from argosy.model.tree import TreeEntry
 from argosy.source.settings import SourceLimits
 from argosy.source.trees import FolderTree

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.errors import Unreachable
+from argosy.errors import Unreachable
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from support.repositories import Repository

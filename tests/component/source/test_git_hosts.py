@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.errors import SourceRefused, SourceTimeout, Unreachable
+from argosy.errors import SourceRefused, SourceTimeout, Unreachable
 from argosy.source.credentials import Credential, read_credentials
 from argosy.source.git.locks import locked
 from argosy.source.git.mirror import Mirror

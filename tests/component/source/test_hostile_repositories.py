@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from argosy.errors import CorruptSource, RenderError, SourceError, SourceRefused
 from argosy.model.application import Application, Source
-from argosy.model.errors import CorruptSource, RenderError, SourceError, SourceRefused
 from argosy.model.flow import Checkout
 from argosy.render import render
 from argosy.source.git.objects import ObjectReader

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.errors import (
+from argosy.errors import (
     BadSignature,
     CannotVerify,
     ExpiredSigner,

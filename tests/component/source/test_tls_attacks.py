@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import SourceRefused, SourceTimeout, Unreachable
+from argosy.errors import SourceRefused, SourceTimeout, Unreachable
 from argosy.source.credentials import Credential, Trust, read_credentials
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceLimits, SourceSettings

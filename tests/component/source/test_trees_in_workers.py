@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.confine import Crew
-from argosy.model.errors import SourceError
+from argosy.errors import SourceError
+from argosy.isolation import Crew
 from argosy.source.git import objects
 from argosy.source.git.objects import ObjectReader, Readers
 from argosy.source.git.tree import GitTree

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from argosy.app.initializing import initialize
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.testing.repository import Repo
 from support.deadlines import TEST_HANG_SECONDS
 from support.paths import ROOT

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 from support.clusters import ARGOSY, Sandbox, kubectl
 from support.deadlines import HANG_SECONDS, wait_until
 from support.demo import own

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster, Propagation
 from argosy.desk.beside import SETTLING
-from argosy.model.errors import Conflict
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.errors import Conflict
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.policy.engines import Deliverer
 from support.crashing_client import CrashingCluster
 from support.deadlines import HANG_SECONDS, wait_until_async

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, conditions, config_map
 from support.real_server import REAL

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import key_of
-from argosy.runtime.members import Members, Standing
-from argosy.runtime.rendezvous import owner
+from argosy.kube.controller.sharding.members import Members, Standing
+from argosy.kube.controller.sharding.rendezvous_hash import owner
+from argosy.kube.objects import key_of
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.simulated_argocd import MANAGER, at_work

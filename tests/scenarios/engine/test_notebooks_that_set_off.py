@@ -14,10 +14,10 @@ from argosy.addons.notebooks.making import PLEDGES, after_result
 from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.summarizing import Summaries
-from argosy.model.manifest import dump
-from argosy.model.names import ResourceKey
-from argosy.runtime import run
-from argosy.schema.definitions import definition
+from argosy.kube.controller import run
+from argosy.kube.objects import dump
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 from support.notebook_controller import ToldRuns, job

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from argosy.confine.crew import Crew
 from argosy.desk.applications.delays import describe_delays
 from argosy.desk.applications.desk import Desk
-from argosy.model.errors import LimitError
-from argosy.model.fairness import Budget
+from argosy.errors import LimitError
+from argosy.fair_share import Budget
+from argosy.isolation.process_pool import Crew
 from support.deadlines import wait_until_async
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.remote_clusters import far_cluster

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import Conflict
-from argosy.model.names import ResourceKey
+from argosy.errors import Conflict
+from argosy.kube.objects.names import ResourceKey
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from argosy.advise.finding import Finding, Severity
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import open_reader
 from argosy.desk.doctor.examining import Wanted, examine
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 from support.sync_operations import job
 from support.tiers import IN_TEST_ALL

@@ -10,10 +10,10 @@ import pytest
 
 from argosy.addons.simulators import make
 from argosy.app.addons import running
-from argosy.cluster import Cluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 from support.tiers import IN_TEST_ALL

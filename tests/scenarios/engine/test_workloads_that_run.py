@@ -9,7 +9,7 @@ import pytest
 
 from argosy.addons.simulators import make
 from argosy.app.addons import running
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Profile, load_all
-from argosy.patch.json_patch import equal
+from argosy.errors import UserError
+from argosy.kube.objects import Profile, load_all
+from argosy.kube.patch.json_patch import equal
 from argosy.render.kustomize import build
 from support.deadlines import HANG_SECONDS
 from support.file_trees import TextTree

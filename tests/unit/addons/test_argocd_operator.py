@@ -12,10 +12,10 @@ import pytest
 from argosy.addons.argocd_operator import make
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
-from argosy.cluster import Cluster, PatchKind
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import UserError
+from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.loop_clock import until_still
 
 pytestmark = pytest.mark.anyio

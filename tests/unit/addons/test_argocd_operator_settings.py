@@ -9,7 +9,7 @@ import pytest
 from argosy.addons.argocd_operator import objects
 from argosy.addons.argocd_operator.config_maps import policy, settings
 from argosy.addons.argocd_operator.instance import Instance, data_of, workloads
-from argosy.model.manifest import load_all
+from argosy.kube.objects import load_all
 
 URL = "https://argocd.example.com"
 HEALTH = "resource.customizations.health"

@@ -17,11 +17,11 @@ from argosy.addons.notifications.state import annotations_for, read_state, state
 from argosy.addons.notifications.subscriptions import Destination, destinations
 from argosy.addons.notifications.telling import Told, noted
 from argosy.addons.notifications.worker import fill, judge
-from argosy.language.expr import compile_expression
-from argosy.language.templates import compile_template
-from argosy.model.annotations import NOTIFIED, NOTIFYING
-from argosy.model.errors import PolicyError
-from argosy.model.names import ResourceKey
+from argosy.annotations import NOTIFIED, NOTIFYING
+from argosy.errors import PolicyError
+from argosy.kube.objects.names import ResourceKey
+from argosy.languages.expr import compile_expression
+from argosy.languages.go_templates import compile_template
 
 NOW = "2026-01-01T00:00:00+00:00"
 

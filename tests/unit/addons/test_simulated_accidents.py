@@ -10,9 +10,9 @@ import pytest
 
 from argosy.addons.simulators import make
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
-from argosy.runtime import run
+from argosy.kube.controller import run
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
 from support.deadlines import HANG_SECONDS
 from support.failing_clients import Moody, Mortal
 from support.proof_scale import is_full

@@ -14,8 +14,8 @@ from argosy.addons.simulators.rollout import Bounds, bounds_of, next_size, propo
 from argosy.addons.simulators.times import Moments, seconds_of
 from argosy.addons.simulators.wishes import Fault, Wishes, read_wishes
 from argosy.addons.simulators.writing import same
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ import pytest
 
 from argosy.addons.simulators.autoscaling import bounded, measured, metrics_of, proposed, ratio_of
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from support.simulators import DEPLOYMENT, condition, deployment, fail, health, leaping, made, simulated
 
 AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")

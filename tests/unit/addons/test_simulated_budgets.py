@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
 from support.simulators import DEPLOYMENT, condition, deployment, fail, health, made, simulated
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ import pytest
 
 from argosy.addons.simulators.openshift.image_streams import pushed
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest
 from support.serving_manifests import BUILD, BUILD_CONFIG, STREAM, STREAM_TAG, build_config, judged, modelled, stream
 from support.simulators import World, fail, key
 

@@ -10,8 +10,8 @@ import pytest
 
 from argosy.addons.simulators.cron_times import due
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
 from support.simulators import CRON_JOB, JOB, World, condition, fail, leaping, made, simulated, template
 

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.addons.simulators import nodes
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.simulators import DAEMON_SET, POD, World, condition, fail, health, leaping, made, simulated, template
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Propagation
-from argosy.model.manifest import Manifest
+from argosy.kube.client import Propagation
+from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.simulators import (
     DEPLOYMENT,

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.addons.simulators import images
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.simulators import (
     CLAIM,

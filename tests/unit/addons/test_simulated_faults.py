@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from support.simulators import (
     DEPLOYMENT,
     JOB,

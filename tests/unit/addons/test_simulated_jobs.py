@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
 from support.simulators import JOB, POD, condition, fail, health, key, leaping, made, simulated, template
 

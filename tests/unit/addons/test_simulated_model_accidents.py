@@ -10,8 +10,8 @@ import pytest
 from argosy.addons.simulators import playing
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
-from argosy.model.names import GroupKind
-from argosy.runtime import run
+from argosy.kube.controller import run
+from argosy.kube.objects.names import GroupKind
 from support.deadlines import HANG_SECONDS
 from support.failing_clients import Moody, Mortal
 from support.serving_manifests import (

@@ -10,7 +10,7 @@ from argosy.addons.simulators.serving.conditions import Condition, ready, writte
 from argosy.addons.simulators.serving.probing import Answer, ModelState
 from argosy.addons.simulators.serving.runtimes import Chosen
 from argosy.addons.simulators.serving.states import Found, component_ready, model_status, predictor_ready
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 DONE = "NewReplicaSetAvailable"
 NOW = "2026-01-01T00:00:00Z"

@@ -10,9 +10,9 @@ import pytest
 
 from argosy.addons.simulators.serving import Answer, ModelState
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import Forbidden
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import Forbidden
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.serving_manifests import (
     MODEL_KINDS,

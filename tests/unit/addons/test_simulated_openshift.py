@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
 from support.serving_manifests import (
     PLAN,
     ROUTE,

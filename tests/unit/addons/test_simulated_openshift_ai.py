@@ -9,8 +9,8 @@ import pytest
 
 from argosy.addons.simulators import WHOLE, WITH_AI, make
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.simulators import DEPLOYMENT, NAMESPACE, fail, simulated
 

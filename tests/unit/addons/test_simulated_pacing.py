@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.addons.simulators.pacing import Pace
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from support.engine import LeapingClock
 
 KEY, OTHER = ResourceKey("", "Service", "default", "web"), ResourceKey("", "Service", "default", "other")

@@ -8,8 +8,8 @@ import pytest
 
 from argosy.addons.simulators import make
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import UserError
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.simulators import CLAIM, POD, condition, fail, health, leaping, made, pod, simulated
 

@@ -9,8 +9,8 @@ import pytest
 from argosy.addons.simulators.serving.defaulting import check, defaulted
 from argosy.addons.simulators.serving.pod_specs import template_of
 from argosy.addons.simulators.serving.runtimes import choose
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
 from support.serving_manifests import cluster_runtime, model, runtime
 
 VLLM = {"modelFormat": {"name": "vLLM"}}

@@ -9,9 +9,9 @@ import pytest
 
 from argosy.addons.simulators import nodes, scheduling
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.schema import demand
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema import pod_resources
 from support.simulators import (
     DEPLOYMENT,
     NODE,
@@ -123,10 +123,10 @@ def test_what_a_pod_asks_for_is_the_sum_of_its_containers_or_its_largest_init_co
         return {"name": "x", "resources": {"limits": {"cpu": cpu}}, **more}
 
     spec = {"containers": [part("1"), part("500m")], "initContainers": [part("3"), part("1", restartPolicy="Always")]}
-    assert demand.requests_of(spec) == {"cpu": Decimal(3)}
+    assert pod_resources.requests_of(spec) == {"cpu": Decimal(3)}
     spec["initContainers"] = [part("1", restartPolicy="Always"), part("1")]
-    assert demand.requests_of({**spec, "overhead": {"cpu": "100m"}}) == {"cpu": Decimal("2.6")}
-    assert demand.limits_of({"containers": [{"name": "x"}]}) == {}
+    assert pod_resources.requests_of({**spec, "overhead": {"cpu": "100m"}}) == {"cpu": Decimal("2.6")}
+    assert pod_resources.limits_of({"containers": [{"name": "x"}]}) == {}
 
 
 # -- on a cluster ----------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import pytest
 
 from argosy.addons.simulators.endpoints import endpoints_for, slices_for
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.simulators import DEPLOYMENT, World, condition, deployment, fail, health, leaping, made, simulated
 
 SERVICE, ENDPOINTS = GroupKind("", "Service"), GroupKind("", "Endpoints")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from support.deadlines import HANG_SECONDS
 from support.simulators import CLAIM, STATEFUL_SET, condition, fail, health, key, made, simulated, template
 

@@ -9,8 +9,8 @@ from argosy.addons.simulators.serving.names import CLUSTER_SERVING_RUNTIME
 from argosy.addons.simulators.serving.runtimes import choose
 from argosy.addons.simulators.serving.stock_runtimes import build_stock_runtimes
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.advise.paths import find_field
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 MANIFEST: dict[str, Any] = {
     "metadata": {"annotations": {"example.org/a.b": "1"}},

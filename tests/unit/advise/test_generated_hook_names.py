@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.advise.schemas import MISSING, WRONG, Schemas
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 def job(**metadata: str) -> Manifest:

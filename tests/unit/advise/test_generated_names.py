@@ -9,7 +9,7 @@ import pytest
 from argosy.advise.finding import Place
 from argosy.advise.generated import lost, names_of
 from argosy.advise.repository import Item
-from argosy.model.manifest import Manifest, key_of
+from argosy.kube.objects import Manifest, key_of
 
 FOLDERS = frozenset({"teams", "teams/blue", "teams/blue/a", "teams/red", "teams/.hidden", "other/red"})
 

@@ -21,8 +21,8 @@ from argosy.advise.live_view import (
 from argosy.advise.rules import CATALOGUE, diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK, NOTEBOOK_KEY
 from argosy.advise.rules.live.workloads import CLASS, MODEL
+from argosy.kube.objects import Manifest
 from argosy.model.application import read_application
-from argosy.model.manifest import Manifest
 from argosy.model.project import Project, read_project
 from argosy.policy.engines import Controller, Engines
 from argosy.report.project_budgets import BudgetUse

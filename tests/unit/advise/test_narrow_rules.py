@@ -14,9 +14,9 @@ from argosy.advise.aligning.patterns import DOCUMENTED
 from argosy.advise.aligning.sight import RESPECT
 from argosy.compare import CompareRules, compare, differences, respecting
 from argosy.desk.aligning.proposing import ROUNDS
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.application import IgnoreDifference
 from argosy.model.flow import Pair, SyncStatus
-from argosy.model.manifest import Manifest, key_of
 
 HOST = "console-minio.apps.ocp.example.org"
 

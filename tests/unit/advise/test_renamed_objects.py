@@ -9,7 +9,7 @@ from argosy.advise.finding import Place
 from argosy.advise.naming import renamed
 from argosy.advise.repository import Item
 from argosy.advise.rules.notebooks import _misspelt
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 
 
 def named(name: str) -> Item:

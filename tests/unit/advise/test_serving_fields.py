@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.advise.schemas import UNKNOWN, WRONG, Schemas
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 def service(**predictor: Any) -> Manifest:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.api_client import DEFINITIONS, JSON_PATCH, MERGE, WIDGETS, Api, definition, deployment, named, pod, widget
 
 pytestmark = pytest.mark.anyio

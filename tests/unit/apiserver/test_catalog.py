@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.apiserver.catalog import Catalog
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 from support.api_client import definition, version
 
 WIDGET = GroupKind("argosy.dev", "Widget")

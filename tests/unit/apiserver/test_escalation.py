@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.escalation import MAX_LISTED_PERMISSIONS, find_uncovered, shown
-from argosy.model.errors import ClusterError
+from argosy.errors import ClusterError
 from support.paths import DATA
 
 RECORDED = DATA / "rbac" / "covers.jsonl.gz"

@@ -19,10 +19,10 @@ from argosy.apiserver.large_work import LARGE_BYTES, MAX_WRITE_JOBS_BEFORE_READ,
 from argosy.apiserver.listing import Query
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.registry import MAX_LARGE_ATTEMPTS
-from argosy.model.errors import Conflict
-from argosy.model.manifest import Manifest
-from argosy.schema import proto_write
-from argosy.schema.types import Type
+from argosy.errors import Conflict
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import protobuf_writer
+from argosy.kube.schema.builtin_types import Type
 from support.api_client import CONFIGS, Api, config, deployment
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import turns
@@ -266,7 +266,7 @@ async def test_a_large_write_that_arrives_while_a_large_list_is_rendered_finishe
     for number in range(6):
         await api.made(CONFIGS, config(f"c{number}", {"text": "x" * 700_000}))
     entered, has_arrived, is_written = threading.Event(), threading.Event(), threading.Event()
-    encode_message = proto_write.message
+    encode_message = protobuf_writer.message
 
     def gated(type_: Type, value: Manifest) -> bytes:
         name = (value.get("metadata") or {}).get("name")
@@ -277,7 +277,7 @@ async def test_a_large_write_that_arrives_while_a_large_list_is_rendered_finishe
             is_written.wait(HANG_SECONDS)
         return encode_message(type_, value)
 
-    monkeypatch.setattr(proto_write, "message", gated)
+    monkeypatch.setattr(protobuf_writer, "message", gated)
     order: list[str] = []
     listing = asyncio.create_task(api.get(CONFIGS, "application/vnd.kubernetes.protobuf"))
     listing.add_done_callback(lambda _: order.append("list"))

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from argosy.apiserver.http.negotiate import PROTOBUF, form_for
-from argosy.model.errors import ClusterError
-from argosy.schema import proto
-from argosy.schema.proto_bytes import split
+from argosy.errors import ClusterError
+from argosy.kube.schema import protobuf
+from argosy.kube.schema.protobuf_encoding import split
 from support.api_client import CONFIGS, DEFINITIONS, WIDGETS, Api, config, definition, named, widget
 
 pytestmark = pytest.mark.anyio
@@ -158,9 +158,9 @@ async def test_objects_and_refusals_are_sent_as_protobuf_to_clients_that_take_no
     made = await api.made(CONFIGS, config("a", {"x": "1"}))
     answer = await api.get(f"{CONFIGS}/a", PROTOBUF)
     assert answer.headers["content-type"] == PROTOBUF
-    assert proto.decode(answer.body).value == made
+    assert protobuf.decode(answer.body).value == made
     refused = await api.get(f"{CONFIGS}/none", PROTOBUF)
-    status = proto.decode(refused.body).value
+    status = protobuf.decode(refused.body).value
     assert (refused.code, status["kind"], status["reason"], status["code"]) == (404, "Status", "NotFound", 404)
 
 
@@ -189,7 +189,7 @@ def frames(data: bytes) -> list[tuple[str, Any]]:
         (length,) = struct.unpack(">I", data[:4])
         event = {number: value for number, _, value in split(data[4 : 4 + length])}
         raw = next(value for _, _, value in split(event[2]))
-        found.append((event[1].decode(), proto.decode(raw).value))
+        found.append((event[1].decode(), protobuf.decode(raw).value))
         data = data[4 + length :]
     return found
 
@@ -230,7 +230,7 @@ async def test_options_of_a_deletion_may_come_as_protobuf_of_the_resources_own_g
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     await api.made(path, {"metadata": {"name": "l", "finalizers": ["a.b/c"]}})
     options = named("coordination.k8s.io/v1", "DeleteOptions", "") | {"propagationPolicy": "Orphan"}
-    answer = await api.ask("DELETE", f"{path}/l", proto.encode(options), PROTOBUF)
+    answer = await api.ask("DELETE", f"{path}/l", protobuf.encode(options), PROTOBUF)
     assert answer.json["metadata"]["finalizers"] == ["a.b/c", "orphan"]
 
 

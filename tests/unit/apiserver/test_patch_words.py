@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.patch_words import go_text, not_a_list_of_operations, unreadable
-from argosy.cluster import PatchKind
+from argosy.kube.client import PatchKind
 
 MISFIT = "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Asked, Cluster, Performer, User
-from argosy.model.errors import ClusterError, Forbidden, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Forbidden, UserError
+from argosy.kube.client import Asked, Cluster, Performer, User
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
 BELL = GroupKind("example.com", "Bell")

@@ -9,9 +9,9 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.identity import USER_SECRET_TYPE, USERS_NAMESPACE
 from argosy.apiserver.plane import Plane
-from argosy.cluster import User
-from argosy.model.errors import ClusterError, Forbidden
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError, Forbidden
+from argosy.kube.client import User
+from argosy.kube.objects.names import ResourceKey
 from support.api_client import CONFIGS, DEFINITIONS, Api, config, definition, deployment, eventually, named, pod
 
 pytestmark = pytest.mark.anyio

@@ -14,10 +14,10 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.identity import digest
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.rbac import permits
-from argosy.cluster import User
-from argosy.model.errors import ClusterError, Forbidden
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError, Forbidden
+from argosy.kube.client import User
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from support.api_client import CONFIGS, MERGE, Api, config, deployment, named, pod
 from support.examples import examples
 

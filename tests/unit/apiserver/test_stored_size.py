@@ -13,7 +13,7 @@ from argosy.apiserver.http.request import MOST_BYTES
 from argosy.apiserver.large_work import LARGE_BYTES
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.stored_objects import MAX_STORED_BYTES
-from argosy.patch import server_side_apply
+from argosy.kube.patch import server_side_apply
 from support.api_client import (
     APPLY,
     CONFIGS,

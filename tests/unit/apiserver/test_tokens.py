@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from argosy.apiserver.tokens import Tokens
-from argosy.model.errors import ClusterError
+from argosy.errors import ClusterError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

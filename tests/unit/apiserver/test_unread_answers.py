@@ -16,8 +16,8 @@ from argosy.apiserver.http.protocol import FLOW
 from argosy.apiserver.http.request import ANSWER_SECONDS, PIECE_BYTES, WRITE_SECONDS
 from argosy.apiserver.http.write_budget import WatchLimit, WriteBudget
 from argosy.apiserver.plane import MAX_WATCHES_PER_USER, Plane
-from argosy.cluster import User
-from argosy.model.errors import ClusterError
+from argosy.errors import ClusterError
+from argosy.kube.client import User
 from support.api_client import CONFIGS, TABLE_OF, TOKEN, Api, config, named
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import LoopClock, turns

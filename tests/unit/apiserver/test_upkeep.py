@@ -14,7 +14,7 @@ from argosy.apiserver.store import Event
 from argosy.apiserver.upkeep import events, keeper
 from argosy.apiserver.upkeep.events import EventAges, expire_once, last_seen
 from argosy.apiserver.upkeep.keeper import Keeper
-from argosy.model.errors import ClusterError, TransientError
+from argosy.errors import ClusterError, TransientError
 from support.api_client import (
     CONFIGS,
     DEFINITIONS,

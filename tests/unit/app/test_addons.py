@@ -11,11 +11,11 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app import addons
 from argosy.app.addons import load_addons, running
-from argosy.cluster import PatchKind
-from argosy.model.errors import UserError
-from argosy.model.manifest import key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import AddOn, Context, Watch, itself
+from argosy.errors import UserError
+from argosy.kube.client import PatchKind
+from argosy.kube.controller import AddOn, Context, Watch, itself
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

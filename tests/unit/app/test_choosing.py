@@ -13,7 +13,7 @@ import pytest
 from argosy.app.choosing import chosen_folder
 from argosy.app.folder import DataFolder, Run, state_home
 from argosy.app.target import TargetOptions, find_target
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from argosy.app import kubeconfig
 from argosy.app.choosing import chosen_folder
 from argosy.app.folder import DataFolder, Run, write_text
 from argosy.cli import main
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -11,15 +11,15 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.app import outpost
-from argosy.cluster.connection import Connection
+from argosy.errors import ClusterError, cluster_error
+from argosy.kube.client.connection import Connection
+from argosy.kube.controller import Cache, Clock
+from argosy.kube.controller.clock import SYSTEM_CLOCK
+from argosy.kube.controller.liveness import LONGEST, Pulse
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.live import Tracking
-from argosy.model.errors import ClusterError, cluster_error
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.policy.clusters import KnownCluster
-from argosy.runtime import Cache, Clock
-from argosy.runtime.clock import SYSTEM_CLOCK
-from argosy.runtime.pulse import LONGEST, Pulse
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 

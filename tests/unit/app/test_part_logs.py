@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.app.part_logs import MOST_LINES, PartLogs
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
 
 NOTEBOOKS = "jupyter-notebook-validator-operator-controller-manager"
@@ -76,8 +76,8 @@ async def test_the_deployments_that_guides_name_tell_what_the_part_behind_them_l
 async def test_workers_log_for_the_controller_that_they_name_first() -> None:
     logs = PartLogs(Others())
     with logs.listening():
-        logging.getLogger("argosy.runtime.workers").warning("%s %s: %s", "application", "models", 'no "branch"')
-        logging.getLogger("argosy.runtime.workers").warning("%s %s: %s", "pods", "a", "not ours")
+        logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "application", "models", 'no "branch"')
+        logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "pods", "a", "not ours")
     (line,) = await told(logs, pod(CONTROLLER))
     assert line.endswith(r'level=warning msg="application models: no \"branch\""')
 

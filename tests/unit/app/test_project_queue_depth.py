@@ -11,11 +11,11 @@ import pytest
 
 from argosy.app.engine import Engine, EngineOptions
 from argosy.app.measuring import of_engine
-from argosy.cluster import Cluster
-from argosy.confine.crew import Crew
-from argosy.confine.fair_slots import FairSlots
-from argosy.model.fairness import Tenant, on_behalf_of
-from argosy.model.manifest import Manifest, key_of
+from argosy.fair_share import Tenant, on_behalf_of
+from argosy.isolation.fair_slots import FairSlots
+from argosy.isolation.process_pool import Crew
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
 from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,8 @@ from argosy.app.controlling import target_here
 from argosy.app.folder import DataFolder, Run
 from argosy.app.opening import demo_repository
 from argosy.app.target import TargetOptions, find_target
-from argosy.model.errors import UserError
-from argosy.model.manifest import dump
+from argosy.errors import UserError
+from argosy.kube.objects import dump
 
 
 def kubeconfig(file: Path, *names: str) -> Path:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from argosy.app.telling import Lines, QuotableSecrets, masked
-from argosy.model.names import ResourceKey
-from argosy.runtime.about import about, about_object, fields, note
+from argosy.kube.controller.log_context import about, about_object, fields, note
+from argosy.kube.objects.names import ResourceKey
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "web")
 LOG = logging.getLogger("argosy.controllers.application")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.cli import CANNOT, GROUPS, REFUSED, UNREACHABLE, failed, main
-from argosy.cluster.refusals import Unavailable, Untrusted
-from argosy.model.errors import (
+from argosy.errors import (
     ArgosyError,
     ClusterError,
     Conflict,
@@ -16,7 +15,8 @@ from argosy.model.errors import (
     TransientError,
     UserError,
 )
-from argosy.model.names import ResourceKey
+from argosy.kube.client.status_errors import Unavailable, Untrusted
+from argosy.kube.objects.names import ResourceKey
 
 KEY = ResourceKey("", "ConfigMap", "team", "a")
 NEED_NO_VERB = (

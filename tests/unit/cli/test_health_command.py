@@ -10,7 +10,7 @@ import pytest
 
 from argosy.cli import main
 from argosy.cli.screen import Screen, plain, table
-from argosy.model.manifest import load
+from argosy.kube.objects import load
 from support.paths import ROOT
 
 KEY = "resource.customizations.health."

@@ -12,7 +12,7 @@ import pytest
 from argosy.app.entering import told
 from argosy.app.folder import DataFolder, Run, state_home
 from argosy.cli import CANNOT, main
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 
 API = "https://127.0.0.1:1"
 ACTING = [["sandbox", "load", "-f", "manifests.yaml"], ["sandbox", "user", "add", "ann"]]

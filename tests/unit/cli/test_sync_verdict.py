@@ -8,8 +8,8 @@ import pytest
 
 from argosy.cli import NO, REFUSED
 from argosy.cli.app_syncing import verdict
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Destination, read_application
-from argosy.model.names import ResourceKey
 from argosy.model.project import read_project
 from argosy.policy.projects import permits, violations
 

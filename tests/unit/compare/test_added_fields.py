@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.compare import additions
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.comparisons import manifest, pair, widget
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.compare import CompareRules, Memory, compare
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.flow import SyncStatus
-from argosy.model.manifest import Manifest, key_of
 
 HOOK = "argocd.argoproj.io/hook"
 OPTIONS = "argocd.argoproj.io/compare-options"

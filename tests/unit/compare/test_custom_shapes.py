@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.compare import CompareRules, CustomShapes, differences
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.comparisons import managed, pair, widget
 
 ITEM = {

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.compare import CompareRules, compare, differences, masked, readable
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.flow import Difference
-from argosy.model.manifest import Manifest, key_of
 from support.comparisons import LAST_APPLIED, applied, deployment, managed, manifest, pair, widget
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from argosy.compare import CompareRules, compare, differences, legacy, masked, respecting
 from argosy.compare.trimming import same
 from argosy.compare.typed import retyped, type_for
+from argosy.errors import ManifestError, PatchError
+from argosy.kube.objects import key_of
 from argosy.model.application import IgnoreDifference
-from argosy.model.errors import ManifestError, PatchError
-from argosy.model.manifest import key_of
 from support.comparisons import deployment, manifest, widget
 from support.examples import examples
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.compare import CompareRules, Memory, Removed, compare, differences, needs_confined, questions
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.application import IgnoreDifference
-from argosy.model.manifest import Manifest, key_of
 from support.comparisons import LAST_APPLIED, applied, comparison, deployment, differs, managed, manifest, pair, widget
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.compare import CompareRules, Removed, respect_questions, respecting
+from argosy.kube.objects import Manifest
 from argosy.model.application import IgnoreDifference
-from argosy.model.manifest import Manifest
 from support.comparisons import LAST_APPLIED, applied, deployment, managed, manifest, widget
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.compare import CompareRules, differences
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.application import IgnoreDifference
-from argosy.model.manifest import Manifest, key_of
 from support.comparisons import deployment, managed, manifest, pair, widget
 
 US = "argocd-controller"

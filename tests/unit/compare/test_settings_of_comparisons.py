@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.compare import CompareRules, KnownField, read_compare_settings, rules_for
+from argosy.kube.objects import Manifest
 from argosy.model.application import Application, IgnoreDifference, SyncPolicy
-from argosy.model.manifest import Manifest
 from support.comparisons import differs, manifest, pair, widget
 
 PREFIX = "resource.customizations.ignoreDifferences."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.compare import UpdateFilter, read_compare_settings
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.comparisons import widget
 
 UPDATES = "resource.customizations.ignoreResourceUpdates."

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.comparisons import applied, deployment, differs, manifest, widget
 
 RBAC = "rbac.authorization.k8s.io/v1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.kube.client import Cluster
 
 
 @pytest.fixture

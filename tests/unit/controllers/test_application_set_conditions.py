@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from argosy.annotations import SIMULATED
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
 from argosy.controllers.application_sets import WORKLOADS, ApplicationSetReporter
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.policy.application_sets import APPLICATION_SET, REASON
-from argosy.runtime import Cache
-from argosy.schema.definitions import definition
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = ResourceKey(*APPLICATION_SET, "argocd", "teams")

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
-from argosy.cluster.counted import Counted
 from argosy.controllers.budget_reporter import REPORTS_UNTIL_REMOVAL, REPORTS_UNTIL_RENEWAL, BudgetReporter
-from argosy.model.errors import ClusterError
-from argosy.model.fairness import Budget, Shares
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError
+from argosy.fair_share import Budget, Shares
+from argosy.kube.client import Cluster
+from argosy.kube.client.counting import Counted
+from argosy.kube.controller import Cache
+from argosy.kube.objects.names import ResourceKey
 from argosy.report.project_budgets import (
     ABANDONED_SECONDS,
     BUDGETS_CONFIG_MAP,
@@ -25,7 +26,6 @@ from argosy.report.project_budgets import (
     budget_uses_to_wire,
     read_budget_uses,
 )
-from argosy.runtime import Cache
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BUDGET = Budget(60.0, 300.0)

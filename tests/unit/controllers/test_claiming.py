@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy import annotations as names
 from argosy.controllers.claiming import Claims
-from argosy.model import annotations as names
-from argosy.model.errors import Conflict
-from argosy.model.manifest import key_of
-from argosy.runtime.members import Members
+from argosy.errors import Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller.sharding.members import Members
+from argosy.kube.objects import key_of
 
 pytestmark = pytest.mark.anyio
 LATER = "argosy.dev/later"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from argosy.advise.finding import Severity
-from argosy.confine import Pool
 from argosy.controllers.setting_faults import SWITCHES, SettingFaultLog
 from argosy.controllers.settings import Settings
 from argosy.desk.doctor.installation import setting_sights
-from argosy.model.manifest import Manifest
+from argosy.isolation import Pool
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
 from argosy.pipeline.rules import Rules
-from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from support.paths import ROOT

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from argosy.confine import Pool
 from argosy.controllers.settings import Settings
+from argosy.errors import AddressRefused
+from argosy.fair_share import Budget
+from argosy.isolation import Pool
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
 from argosy.model.application import Destination
-from argosy.model.errors import AddressRefused
-from argosy.model.fairness import Budget
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
 from argosy.model.repository_url import parse_url
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits_destination, permits_kind, permits_source
-from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 

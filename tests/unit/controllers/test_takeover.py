@@ -10,8 +10,8 @@ import pytest
 
 from argosy.controllers import takeover
 from argosy.controllers.takeover import AT_ONCE, Takeover
-from argosy.model.errors import Conflict
-from argosy.model.names import ResourceKey
+from argosy.errors import Conflict
+from argosy.kube.objects.names import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.anyio

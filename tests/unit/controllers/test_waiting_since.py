@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from argosy import annotations as names
 from argosy.app.engine import Engine, EngineOptions
-from argosy.cluster import Cluster
-from argosy.model import annotations as names
-from argosy.model.manifest import Manifest, key_of
+from argosy.kube.client import Cluster
+from argosy.kube.controller import SYSTEM_CLOCK, Context
+from argosy.kube.objects import Manifest, key_of
 from argosy.pipeline import Passed
-from argosy.runtime import SYSTEM_CLOCK, Context
 from support.engine import shared_crew
 
 pytestmark = pytest.mark.anyio

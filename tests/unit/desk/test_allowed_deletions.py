@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.annotations import DELETION_APPROVED
 from argosy.desk.applications.changing import confirm_deletion
 from argosy.desk.applications.desk import Desk
-from argosy.model.annotations import DELETION_APPROVED
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
 from argosy.model.application import Application
-from argosy.model.errors import UserError
 from argosy.sync.terms import is_approved
 from support.engine import furnish
 

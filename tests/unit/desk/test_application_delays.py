@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
+from argosy.annotations import REFRESH
 from argosy.cli.app_reading import print_app
 from argosy.cli.app_screen import list_lines, wide_lines
 from argosy.cli.app_watching import watch_list
 from argosy.cli.screen import Screen
-from argosy.cluster import Cluster
 from argosy.desk.applications import facts
 from argosy.desk.applications.delays import describe_delays
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.applications.reader import open_reader
 from argosy.desk.doctor.examining import Wanted, examine
 from argosy.desk.lookout import Lookout, open_lookout
-from argosy.model.annotations import REFRESH
-from argosy.model.names import ResourceKey
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
 from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, budget_uses_to_wire
 from argosy.server.pages.application.delayed_rows import add_delay
 from support.deadlines import HANG_SECONDS, wait_until_async

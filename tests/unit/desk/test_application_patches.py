@@ -10,7 +10,7 @@ from argosy.desk.applications.objects import flat, picked
 from argosy.desk.applications.patches import patched, with_source, without_source
 from argosy.desk.applications.project_specs import added, place_of, removed, typed_spec, with_windows_changed
 from argosy.desk.applications.specs import changed
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 ONE = {"repoURL": "https://git.example/ml", "path": "app", "name": "first"}
 TWO = {"repoURL": "https://git.example/values", "ref": "values", "name": "second"}

@@ -12,7 +12,7 @@ from argosy.desk.checking.checking import check
 from argosy.desk.rendering.bases import locate_with_bases, root_with_bases
 from argosy.desk.rendering.rendering import Outcome, outcomes
 from argosy.desk.rendering.requesting import Request
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.testing.repository import Repo
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"

@@ -10,7 +10,7 @@ import pytest
 from argosy.cli import main
 from argosy.desk.checking import files
 from argosy.desk.checking.checking import Checked, check
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 APPLICATION = """\
 apiVersion: argoproj.io/v1alpha1

@@ -14,7 +14,7 @@ from argosy.desk.connections.declared import Declared, read_declared, secret_nam
 from argosy.desk.connections.openpgp import read_keys
 from argosy.desk.connections.probing import State
 from argosy.desk.connections.repositories import CREDENTIALS, REPOSITORIES
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.model.repository_url import is_same_repository
 from support.sample_keys import AUTHORITY, HOST_KEY, KEY
 

@@ -8,10 +8,10 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
-from argosy.cluster import Cluster, User
 from argosy.desk.control import LEASE, control_namespace
-from argosy.model.errors import ClusterError, TransientError
-from argosy.schema.definitions import definition
+from argosy.errors import ClusterError, TransientError
+from argosy.kube.client import Cluster, User
+from argosy.kube.schema.bundled_crds import definition
 from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio

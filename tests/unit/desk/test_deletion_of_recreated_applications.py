@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cluster import Cluster
 from argosy.desk.applications import changing
 from argosy.desk.applications.desk import Desk
-from argosy.model.errors import Conflict
-from argosy.model.names import ResourceKey
+from argosy.errors import Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
 from support.engine import furnish
 
 pytestmark = pytest.mark.anyio

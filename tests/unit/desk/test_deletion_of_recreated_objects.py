@@ -11,7 +11,6 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
-from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.projects import create_project, delete_project, new_project
 from argosy.desk.connections.declared import Declared
@@ -32,10 +31,11 @@ from argosy.desk.connections.granting import (
 from argosy.desk.moving.collecting import Scope
 from argosy.desk.moving.importing import carry_out, plan_import
 from argosy.desk.moving.planning import Wish
-from argosy.model.errors import Invalid, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
+from argosy.errors import Invalid, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.engine import furnish
 
 SYSTEM = "kube-system"

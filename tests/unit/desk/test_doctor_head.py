@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
+from argosy.annotations import SIMULATED
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
-from argosy.confine.requirement import render_refusal
 from argosy.desk.control import LEASE
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.head import HeadCheck, Mark, head_checks
 from argosy.desk.doctor.installation import read_installation
-from argosy.model.annotations import SIMULATED
+from argosy.isolation.requirement import render_refusal
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.model.application import Application, read_application
-from argosy.model.names import ResourceKey
 from argosy.policy.application_sets import build_condition
-from argosy.schema.definitions import definition
 
 CONTROL = "argocd"
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)

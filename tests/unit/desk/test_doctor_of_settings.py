@@ -13,7 +13,7 @@ from argosy.app.addons import running
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.installation import read_installation
 from argosy.health.bundled import profile_rules
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from argosy.setup.checks.steps import Outcome, Request, apply
 from support.deadlines import wait_until_async

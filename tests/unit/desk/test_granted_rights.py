@@ -21,8 +21,8 @@ from argosy.desk.connections.granting import (
     surplus,
     take_away,
 )
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError, UserError
+from argosy.kube.objects.names import ResourceKey
 
 SYSTEM = "kube-system"
 OF_ALL = ResourceKey(RBAC, "ClusterRoleBinding", "", BINDING)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.health.inputs import read_inputs
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
 

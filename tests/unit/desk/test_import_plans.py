@@ -10,8 +10,8 @@ from argosy.desk.moving.collecting import Scope
 from argosy.desk.moving.importing import read_stream
 from argosy.desk.moving.planning import Change, Verb, Wish, planned
 from argosy.desk.moving.shaping import exported, stream
-from argosy.model.errors import UserError
-from argosy.model.manifest import dump
+from argosy.errors import UserError
+from argosy.kube.objects import dump
 from argosy.policy.engines import Controller, Engines
 from argosy.report.holds import Hold
 

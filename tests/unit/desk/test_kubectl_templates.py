@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.desk.kubectl.templates import filled
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 PODS = {"items": [{"metadata": {"name": "a"}, "n": 1, "on": True}, {"metadata": {"name": "b"}, "labels": {"x": "y"}}]}
 

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster, User
-from argosy.cluster.connection import Connection
 from argosy.desk.applications.abroad import Late
-from argosy.model.errors import Forbidden
-from argosy.model.names import ResourceKey
+from argosy.errors import Forbidden
+from argosy.kube.client import Cluster, User
+from argosy.kube.client.connection import Connection
+from argosy.kube.objects.names import ResourceKey
 
 pytestmark = pytest.mark.anyio
 KEY = ResourceKey("", "ConfigMap", "default", "settings")

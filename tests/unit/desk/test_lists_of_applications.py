@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from argosy.annotations import HOLD
 from argosy.desk.applications.listing import AppRow, Query, read_query, row_of, select
 from argosy.desk.applications.query import SORTS
-from argosy.model.annotations import HOLD
 from support.counted_calls import calls_of
 
 HASH = "0123456789abcdef0123456789abcdef01234567"

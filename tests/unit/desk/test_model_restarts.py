@@ -8,8 +8,8 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.models import RESTARTED, ModelDesk
-from argosy.model.errors import UserError
-from argosy.model.names import ResourceKey
+from argosy.errors import UserError
+from argosy.kube.objects.names import ResourceKey
 
 pytestmark = pytest.mark.anyio
 LABELS = {"serving.kserve.io/inferenceservice": "churn", "component": "predictor"}

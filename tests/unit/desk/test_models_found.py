@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.cluster import Cluster
 from argosy.desk.models import ModelDesk
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import GroupKind
 
 pytestmark = pytest.mark.anyio
 

@@ -25,7 +25,7 @@ from argosy.desk.notebooks.linting import fails, lint
 from argosy.desk.notebooks.report import report
 from argosy.desk.notebooks.summaries import Summary, failing_lines, summarize, title_of
 from argosy.desk.notebooks.values import given, value_of
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 Cell = dict[str, Any]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.desk.accounts.identity_provider import WHERE, read_provider, referenced_secrets
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 from support.examples import examples
 
 USABLE = "issuer: https://login.example.com\nclientID: argosy\n"

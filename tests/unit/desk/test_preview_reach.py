@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from argosy.desk.previewing.reach import Reaches, around, is_touched
+from argosy.errors import ArgosyError
 from argosy.model.application import Application, read_source
-from argosy.model.errors import ArgosyError
 from argosy.model.flow import Checkout
 from argosy.render import render
 from support.file_trees import TextTree

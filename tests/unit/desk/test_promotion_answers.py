@@ -10,9 +10,9 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.applications.desk import Desk
 from argosy.desk.promoting.asking import Answers, _answers, time_of
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.promote.environments import Way
-from argosy.schema.definitions import definition
 from argosy.setup.delivery.values import Environment, Gate
 
 pytestmark = pytest.mark.anyio

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.annotations import REFRESH, REFRESH_TIMESTAMP
 from argosy.desk.applications import changing, refreshes
 from argosy.desk.applications.desk import Desk
-from argosy.model.annotations import REFRESH, REFRESH_TIMESTAMP
-from argosy.model.names import ResourceKey
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
 from support.engine import furnish
 
 pytestmark = pytest.mark.anyio

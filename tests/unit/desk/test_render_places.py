@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.rendering.places import Place, locate, remotes, shared_folder
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 def test_the_tree_is_the_enclosing_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.desk.applications.changing import entry_to_roll_back_to, is_deployed_already
+from argosy.errors import UserError
 from argosy.model.application import Application, read_application
-from argosy.model.errors import UserError
 
 
 def application(*revisions: str, **last_source: Any) -> Application:

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import declare
 from argosy.desk.connections.enlisting import rotate
-from argosy.model.errors import TransientError
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import TransientError
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
 SERVER = "https://far.example.com"

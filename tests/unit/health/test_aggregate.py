@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.annotations import HELM_HOOK, HOOK, IGNORE_HEALTHCHECK
 from argosy.health.aggregate import (
     ApplicationHealth,
     Fault,
@@ -17,10 +18,9 @@ from argosy.health.aggregate import (
     conditions,
     own_assessment,
 )
-from argosy.model.annotations import HELM_HOOK, HOOK, IGNORE_HEALTHCHECK
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.flow import Assessment, Health
 from argosy.model.hooks import is_hook, is_skipped
-from argosy.model.names import ResourceKey
 from support.examples import examples
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "shop")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from argosy.confine import CrashError, NotConfinedError, OverLimit
+from argosy.fair_share import Tenant, on_behalf_of
 from argosy.health.assess import REST, Assessor
 from argosy.health.facts import facts_from
 from argosy.health.lua import EVALUATE, FIELDS_READ, PATIENCE
 from argosy.health.lua.confined import evaluate, fields_read
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps
-from argosy.model.fairness import Tenant, on_behalf_of
+from argosy.isolation import CrashError, NotConfinedError, OverLimit
 from argosy.model.flow import Assessment, Health
 
 pytestmark = pytest.mark.anyio

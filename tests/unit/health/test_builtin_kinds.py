@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.annotations import HORIZONTAL_POD_AUTOSCALER_CONDITIONS as CONDITIONS
 from argosy.health.builtin import CHECKS, judge
-from argosy.model.annotations import HORIZONTAL_POD_AUTOSCALER_CONDITIONS as CONDITIONS
+from argosy.kube.objects.names import join_api_version
 from argosy.model.flow import Assessment, Health
-from argosy.model.names import join_api_version
 from support.examples import examples
 
 H, S, P, D, U = Health.HEALTHY, Health.SUSPENDED, Health.PROGRESSING, Health.DEGRADED, Health.UNKNOWN

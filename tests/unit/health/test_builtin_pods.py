@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from argosy.annotations import HELM_HOOK, HOOK, IGNORE_RESTART_POLICY
 from argosy.health.builtin import judge
-from argosy.model.annotations import HELM_HOOK, HOOK, IGNORE_RESTART_POLICY
 from argosy.model.flow import Health
 
 H, P, D, U = Health.HEALTHY, Health.PROGRESSING, Health.DEGRADED, Health.UNKNOWN

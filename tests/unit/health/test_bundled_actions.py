@@ -11,8 +11,8 @@ from argosy.health import bundled
 from argosy.health.actions import actions_of, bundled_actions, impacts_of, patch_of
 from argosy.health.actions.scripts import ActionScripts
 from argosy.health.lua import LuaFault, run_value
-from argosy.model.manifest import key_of, load
-from argosy.patch import merge_patch
+from argosy.kube.objects import key_of, load
+from argosy.kube.patch import merge_patch
 
 ZERO = "0001-01-01T00:00:00Z"
 TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ")

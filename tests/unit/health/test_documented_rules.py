@@ -14,9 +14,9 @@ from argosy.health.lint import lint
 from argosy.health.lua import run_health
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps, from_manifests
+from argosy.kube.objects import load
+from argosy.kube.objects.names import GroupKind
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import load
-from argosy.model.names import GroupKind
 from support.documented_health import (
     CELLS,
     CLAIM,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.errors import UserError
 from argosy.health.patterns import matches, read
-from argosy.model.errors import UserError
 
 ROWS = [
     ("*", "apps/Deployment", True),

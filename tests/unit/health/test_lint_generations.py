@@ -8,7 +8,7 @@ from argosy.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.health.lint import lint
 from argosy.health.lint.generations import check_generations, reports_generation
 from argosy.health.lua.syntax import parse
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 
 JOB = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 GATEWAY_API = "gateway.networking.k8s.io"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.confine import CrashError, OverLimit
 from argosy.health.lua import LuaFault, answer_of, run_health
+from argosy.isolation import CrashError, OverLimit
 from argosy.model.flow import Assessment, Health
 
 INVALID = Assessment(Health.UNKNOWN, "Lua returned an invalid health status")

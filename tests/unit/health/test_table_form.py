@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lupa import luajit21
 
+from argosy.errors import UserError
 from argosy.health.table import quote, to_lua
-from argosy.model.errors import UserError
 from support.examples import examples
 
 RAY = {

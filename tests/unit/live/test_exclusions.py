@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.kube.objects.names import GroupKind
 from argosy.live.exclusions import Exclusions, read_exclusions
-from argosy.model.names import GroupKind
 
 CONFIG_MAP = GroupKind("", "ConfigMap")
 INGRESS = GroupKind("networking.k8s.io", "Ingress")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects.names import GroupKind
 from argosy.live import Keeping, Tracking, is_slim, track
 from argosy.live import keeping as module
 from argosy.model.application import Application
-from argosy.model.names import GroupKind
 
 TRACKING = Tracking(control_namespace="argocd")
 APP = Application(name="models", namespace="argocd")

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
+from argosy.errors import ManifestError
+from argosy.kube.objects import Manifest
 from argosy.live import (
     Tracking,
     instance_name,
@@ -20,10 +23,7 @@ from argosy.live import (
     track,
 )
 from argosy.live.tracking import Method
-from argosy.model.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
 from argosy.model.application import Application, Destination
-from argosy.model.errors import ManifestError
-from argosy.model.manifest import Manifest
 from support.examples import examples
 
 APP = Application(name="shop", namespace="argocd", destination=Destination(namespace="prod"))

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from argosy.annotations import INSTANCE_LABEL, SYNC_OPTIONS
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live import (
     BY_OWNER,
     CacheReader,
@@ -24,13 +28,9 @@ from argosy.live import (
     tree,
 )
 from argosy.live.tree import Node
-from argosy.model.annotations import INSTANCE_LABEL, SYNC_OPTIONS
 from argosy.model.application import Application
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import KindPattern, OrphanRule
 from argosy.report.project_budgets import BUDGETS_CONFIG_MAP
-from argosy.runtime import Cache
 
 TRACKING = Tracking(control_namespace="argocd")
 SHOP = Application(name="shop", namespace="argocd")

@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.live import Concern, Tracking, concerned, indexes, managed, orphans, owner, tree
-from argosy.model.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.model.project import OrphanRule
-from argosy.runtime import Cache
 from support.examples import examples
 
 KINDS = [("v1", "ConfigMap"), ("v1", "Endpoints"), ("v1", "Service"), ("v1", "PersistentVolumeClaim"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.kube.objects import Manifest
 from argosy.model.application import Phase
 from argosy.model.hooks import DeletePolicy, delete_policies, has_option, is_hook, is_skipped, phases, wave
-from argosy.model.manifest import Manifest
 
 
 def manifest(**annotations: str) -> Manifest:

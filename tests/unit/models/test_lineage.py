@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.models.lineage import trace
 
 OLD, NEW = "sha256:" + "a" * 64, "sha256:" + "b" * 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.models.facts import read_model
 from argosy.models.requests import curl, gist, question_for, refusal
 

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.pipeline.answers import Answers, Asked
 
 pytestmark = pytest.mark.anyio

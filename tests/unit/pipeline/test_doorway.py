@@ -8,11 +8,11 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
-from argosy.cluster import Propagation, User
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.client import Propagation, User
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import Doorway
-from argosy.runtime import Cache
 
 pytestmark = pytest.mark.anyio
 KEY = ResourceKey("", "ConfigMap", "default", "a")

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.errors import Forbidden, UserError
+from argosy.kube.client import Cluster
 from argosy.model.application import (
     Application,
     OperationRequest,
@@ -19,7 +20,6 @@ from argosy.model.application import (
     read_application,
     read_source,
 )
-from argosy.model.errors import Forbidden, UserError
 from argosy.model.project import Project, SyncWindow
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.looking import Looker

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.cluster import KindInfo
+from argosy.kube.client import KindInfo
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
 from argosy.live import Tracking
 from argosy.model.application import read_application
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
 from argosy.model.project import read_project
 from argosy.pipeline.assembling import in_shape
 from argosy.pipeline.permitting import why_not_delete

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from argosy.errors import RenderError
 from argosy.model.application import Application, read_application
-from argosy.model.errors import RenderError
 from argosy.model.flow import Checkout
 from argosy.pipeline.rendering import TRIED_AGAIN, Asked, Renders
 from argosy.render import BuildSettings

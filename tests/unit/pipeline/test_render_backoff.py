@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from argosy.confine.refusals import TIMED_OUT
+from argosy.errors import LimitError
+from argosy.isolation.errors import TIMED_OUT
 from argosy.model.application import Application, read_application
-from argosy.model.errors import LimitError
 from argosy.model.flow import Checkout
 from argosy.pipeline.rendering import FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS, Asked, Renders
 from argosy.render import BuildSettings

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.errors import RenderError, SourceError, SourceRefused, UnknownRef, UserError
+from argosy.kube.client import Cluster
 from argosy.model.application import Application, OperationRequest, OperationState, SyncRequest, read_application
-from argosy.model.errors import RenderError, SourceError, SourceRefused, UnknownRef, UserError
 from argosy.model.flow import Checkout
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembler, Wanted, load_error_text

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from argosy.errors import AddressRefused
 from argosy.model.application import Application, read_application, read_destination
 from argosy.model.cluster_address import parse_cluster_address
-from argosy.model.errors import AddressRefused
 from argosy.model.project import Project, read_project
 from argosy.model.repository_url import parse_url
 from argosy.policy.access import read_access

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.errors import PolicyError
 from argosy.model.application import Application, read_application
 from argosy.model.cluster_address import parse_cluster_address
-from argosy.model.errors import PolicyError
 from argosy.model.project import Project, read_project
 from argosy.policy.impersonation import Impersonation, find_impersonation_fault, read_impersonation
 

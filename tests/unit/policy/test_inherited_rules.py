@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
+from argosy.errors import UserError
+from argosy.kube.objects.names import GroupKind
 from argosy.model.project import Project, read_project
 from argosy.policy.inheritance import inherited
 from argosy.policy.projects import permits_kind, permits_source

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Destination, read_application, read_destination
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.policy.clusters import HERE, Clusters, read_clusters
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import Destination, read_application
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
 from argosy.policy.clusters import Clusters, KnownCluster
 from argosy.policy.projects import permits, permits_destination, permits_kind, permits_source, violations

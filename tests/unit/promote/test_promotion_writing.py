@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from argosy.errors import UserError
 from argosy.model.application import Application, read_source
-from argosy.model.errors import UserError
 from argosy.model.flow import Checkout
 from argosy.promote.moving import moving
 from argosy.promote.releases import Contents, contents

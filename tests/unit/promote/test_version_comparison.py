@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.promote.releases import Contents, Decoration, Kind, contents
 from argosy.promote.version_comparison import compare_versions
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.model.errors import LimitError, UserError
+from argosy.errors import LimitError, UserError
 from argosy.render.kustomize import build
 from argosy.source.trees import FolderTree
 

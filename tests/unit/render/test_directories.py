@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from argosy.errors import LimitError, RenderError
+from argosy.kube.objects import Manifest, load
 from argosy.model.application import DirectoryOptions
-from argosy.model.errors import LimitError, RenderError
-from argosy.model.manifest import Manifest, load
 from argosy.render.directory import read_directory
 from argosy.render.settings import RenderLimits
 from support.file_trees import TextTree

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.model.errors import LimitError, RenderError
+from argosy.errors import LimitError, RenderError
 from argosy.render.exporting import ExportLimits, exported
 from support.file_trees import TextTree
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.render.helm.parameters import escaped
 from argosy.render.helm.value_files import ValueFiles
 from support.file_trees import TextTree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.errors import LimitError, RenderError
+from argosy.errors import LimitError, RenderError
 from argosy.render.kustomize import build
 from support.file_trees import TextTree
 

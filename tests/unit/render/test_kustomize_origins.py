@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import KustomizeOptions
 from argosy.model.flow import Origin
-from argosy.model.names import ResourceKey
 from argosy.render.kustomize import build, trace
 from argosy.render.origins import Traced
 from support.file_trees import TextTree

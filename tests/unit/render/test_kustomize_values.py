@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import LimitError, RenderError
+from argosy.errors import LimitError, RenderError
 from argosy.render.kustomize import build
 from support.file_trees import TextTree
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from argosy.errors import RenderError
 from argosy.model.application import Application, DirectoryOptions, Source, read_source
-from argosy.model.errors import RenderError
 from argosy.model.flow import Checkout
 from argosy.model.lfs import is_lfs_pointer
 from argosy.render import render

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.flow import Origin
-from argosy.model.names import ResourceKey
 from argosy.render.origins import Guide, LazyOrigins, changed, of_documents, written
 
 TEXT = b"""# two

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from argosy.errors import RenderError
 from argosy.model.application import Application, Destination, HelmOptions, Source, read_source
-from argosy.model.errors import RenderError
 from argosy.render.environment import build_environment, substitute
 from argosy.render.lists import flattened
 from argosy.render.overrides import overridden

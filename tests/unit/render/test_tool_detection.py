@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.errors import RenderError
 from argosy.model.application import DirectoryOptions, HelmOptions, KustomizeOptions, Source
-from argosy.model.errors import RenderError
 from argosy.render.detect import detect, source_folder
 from argosy.render.kustomize import build
 from argosy.render.settings import BuildSettings, PluginCommand

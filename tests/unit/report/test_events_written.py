@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import OperationRequest, OperationState, Progress, SyncRequest, read_application
-from argosy.model.names import ResourceKey
 from argosy.report import events
 from argosy.report.events import Reason, event
 from argosy.report.holds import Hold, hold_text, read_hold

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import OperationRequest, OperationState, Progress, SyncRequest
-from argosy.model.names import ResourceKey
 from argosy.report.history import Deployment, deployments, with_deployment
 
 SOURCE = {"repoURL": "https://git.example/models", "path": "dev"}

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.kube.objects.field_reader import Fields
 from argosy.model.application import OperationRequest, OperationState, Retry, SyncRequest
 from argosy.model.application.operations import request_of, state_of
 from argosy.model.application.policies import seconds_of
-from argosy.model.fields import Fields
 from argosy.report.operations import duration_text, request_wire, state_wire
 from support.examples import examples
 from support.operation_values import DURATIONS, REQUESTS, states

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.flow import Assessment, Health, SyncStatus
-from argosy.model.names import ResourceKey
 from argosy.report.resources import Resource, resource_of, resources_wire
 
 KEY = ResourceKey("batch", "Job", "ml", "train")

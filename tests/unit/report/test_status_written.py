@@ -8,16 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.patch import merge_patch
+from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.crd import custom_kinds
 from argosy.model.application import Application, OperationRequest, OperationState, read_application
 from argosy.model.flow import Assessment, Health, SyncStatus
-from argosy.model.names import ResourceKey
-from argosy.patch import merge_patch
 from argosy.report.conditions import Condition, ConditionType
 from argosy.report.history import with_deployment
 from argosy.report.resources import Resource
 from argosy.report.status import Report, changes, compared_to, is_outdated, status, unreadable
-from argosy.schema.custom import custom_kinds
-from argosy.schema.definitions import definition
 from support.examples import examples
 from support.operation_values import KEYS, NAMES, SOURCE_WIRES, TIMES, WORDS, states
 

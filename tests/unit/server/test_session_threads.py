@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from argosy.model.fairness import Tenant
+from argosy.fair_share import Tenant
 from argosy.server.looking.session_threads import MAX_SESSIONS, SessionThreads
 from support.deadlines import HANG_SECONDS, wait_until_async
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.setup.delivery.form import read_delivery
 from argosy.setup.repository.addresses import address_with_secret
 from argosy.setup.repository.files import NewRepository

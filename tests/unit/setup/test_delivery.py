@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import dump, load
+from argosy.errors import UserError
+from argosy.kube.objects import dump, load
 from argosy.setup.delivery.form import read_delivery
 from argosy.setup.delivery.values import FIELDS, ArgoCD, Credentials, Gate, Health, Role, Secret, Sync
 from support.paths import ROOT

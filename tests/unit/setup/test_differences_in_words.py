@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.patch.merge_patch import diff
+from argosy.kube.patch.merge_patch import diff
 from argosy.setup.delivery.differences import sentences
 
 LOOK = ["get", "list", "watch"]

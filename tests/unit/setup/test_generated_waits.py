@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, annotation
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, annotation
 from argosy.setup.generate import ImageWait, NotebookWait
 
 WAVE, HOOK = "argocd.argoproj.io/sync-wave", "argocd.argoproj.io/hook"

@@ -10,7 +10,7 @@ import pytest
 from argosy.addons.argocd_operator import make as make_operator
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from argosy.setup.checks.steps import QUESTION, Outcome, Request, apply
 

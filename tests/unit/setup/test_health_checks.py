@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.errors import UserError
 from argosy.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.health.lint import lint
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 from argosy.setup.checks.merging import (
     INFERENCE_SERVICE,
     USUAL_KINDS,

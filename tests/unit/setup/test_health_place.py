@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
-from argosy.model.errors import Forbidden, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.definitions import definition
+from argosy.errors import Forbidden, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.setup.argocd import ARGOCD, Installation, NotInstalled, find_argocd
 from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
 from argosy.setup.checks.place import Place, read_place, write_checks

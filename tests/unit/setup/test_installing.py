@@ -12,14 +12,14 @@ import pytest
 
 from argosy.app.engine import EngineOptions
 from argosy.cli import command_line
-from argosy.cluster import Cluster
-from argosy.confine import Crew, Pool
-from argosy.confine.limits import ProgramLimits
 from argosy.desk import control
 from argosy.desk.accounts import changing
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of, load_all
-from argosy.model.names import ResourceKey
+from argosy.errors import UserError
+from argosy.isolation import Crew, Pool
+from argosy.isolation.limits import ProgramLimits
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of, load_all
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.identity import attempts, standing
 from argosy.setup.installing import roles
 from argosy.setup.installing.apply import carry_out

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from argosy.cluster import Cluster
-from argosy.schema.definitions import definition
+from argosy.kube.client import Cluster
+from argosy.kube.schema.bundled_crds import definition
 from argosy.setup.refreshing import applications_to_show, table_of
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
-from argosy.model.names import ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.setup.argocd import Installation
 from argosy.setup.delivery import desired
 from argosy.setup.delivery.plan import Change, Part, Plan, Request, Verb

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from argosy.app.setup.requesting import Missing, read_applications, read_request
-from argosy.cluster import Cluster
-from argosy.model.errors import UserError
-from argosy.model.names import ResourceKey
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import Installation
 from argosy.setup.delivery import access_policy, desired
 from argosy.setup.delivery.apply import apply_plan, change_policy

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import Installation
 from argosy.setup.checks.marks import BROUGHT
 from argosy.setup.checks.merging import Check

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster
+from argosy.annotations import RESOURCES_FINALIZER as FINALIZER
 from argosy.desk.beside import find_engines
-from argosy.model.annotations import RESOURCES_FINALIZER as FINALIZER
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.finalizers import OF_HOOKS, OF_RESOURCES
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BUDGETS_LABELS
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import DEFINITIONS, manifests

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster, Listing, WatchEvent
-from argosy.model.errors import ArgosyError, Forbidden, Gone, TransientError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ArgosyError, Forbidden, Gone, TransientError
+from argosy.kube.client import Cluster, Listing, WatchEvent
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.waiting import until, until_all
 from support.loop_clock import LoopClock, turns
 

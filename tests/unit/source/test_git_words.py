@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from argosy.model.errors import (
+from argosy.errors import (
     CorruptSource,
     SourceError,
     SourceRefused,

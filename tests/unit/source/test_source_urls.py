@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.errors import SourceRefused
+from argosy.errors import SourceRefused
 from argosy.model.repository_url import parse_url
 
 UNDERSTOOD = [

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.model.errors import LimitError, ManifestError, SourceRefused, UserError
+from argosy.errors import LimitError, ManifestError, SourceRefused, UserError
 from argosy.source.webhooks import Push, WebhookSecrets, concerns, read_pushes, read_webhook_secrets
 
 OLD, NEW, NONE = "1" * 40, "2" * 40, "0" * 40

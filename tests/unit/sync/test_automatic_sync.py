@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, read_application
 from argosy.model.flow import Comparison, Pair, SyncStatus
-from argosy.model.names import ResourceKey
 from argosy.sync.automatic import HealBackoff, Later, Refusal, Start, Target, decide
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

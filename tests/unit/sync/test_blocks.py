@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.application import Application, read_application
-from argosy.model.manifest import Manifest, key_of
 from argosy.sync.blocks import Hold, block_wave, hold
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.objects.timestamps import written
 from argosy.model.application import OperationRequest, OperationState, Progress, Retry, read_application
 from argosy.model.flow import Comparison, Pair, SyncStatus
-from argosy.model.names import ResourceKey
-from argosy.model.times import written
 from argosy.sync.automatic import Later, Start, Target, decide
 from argosy.sync.retry import rest
 from support.examples import examples

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest, key_of
+from argosy.kube.objects import Manifest, key_of
 from argosy.sync.apply import Wish, apply
 from argosy.sync.terms import How
 

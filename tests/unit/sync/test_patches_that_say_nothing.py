@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest, read_manifests
+from argosy.kube.objects import Manifest, read_manifests
 from argosy.sync.patching import patch_of, with_last_applied
 from support.paths import TESTS
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
+from argosy.kube.client import Cluster
 from argosy.sync.steps import AppliedMessages
 from support.sync_operations import Stage, config, told
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from argosy.errors import ManifestError
+from argosy.kube.objects.field_reader import Fields
 from argosy.model.application.operations import request_of
-from argosy.model.errors import ManifestError
-from argosy.model.fields import Fields
 from argosy.sync.rollback import rollback_request
 
 SOURCE = {"repoURL": "https://git.example/models", "path": "dev"}

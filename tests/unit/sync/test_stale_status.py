@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
 from argosy.health.lua import run_health
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.bundled_crds import definition as bundled_definition
 from argosy.model.application import Progress
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
-from argosy.schema.definitions import definition as bundled_definition
 from argosy.sync.stale_status import hold_stale_statuses
 from argosy.sync.terms import SyncSettings
 from support.sync_operations import Stage, config, ends, manifest, told

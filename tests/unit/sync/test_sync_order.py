@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Destination, Phase, SyncPolicy, SyncRequest, read_application
 from argosy.model.flow import Comparison, Pair, Task
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.sync.options import SyncOptions
 from argosy.sync.order import in_order
 from argosy.sync.plan import Occasion, plan

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.application import OperationRequest, OperationState, Outcome, Phase, Progress, Result
 from argosy.model.flow import Assessment, Health, Task
-from argosy.model.manifest import Manifest, key_of
 from argosy.sync.gates import (
     Gate,
     GateKind,

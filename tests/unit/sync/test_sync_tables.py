@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from argosy.model.annotations import TRACKING_ID
+from argosy.annotations import TRACKING_ID
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Destination, Phase, SyncRequest, read_application
 from argosy.model.flow import Comparison, Pair, Task
 from argosy.model.hooks import is_hook, is_skipped, phases
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.sync.options import SyncOptions
 from argosy.sync.order import in_order
 from argosy.sync.plan import Occasion, plan

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import KindInfo
+from argosy.errors import ClusterError, ManifestError
+from argosy.kube.client import KindInfo
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
 from argosy.model.application import (
     Application,
     OperationRequest,
@@ -20,10 +23,7 @@ from argosy.model.application import (
     Retry,
     SyncRequest,
 )
-from argosy.model.errors import ClusterError, ManifestError
 from argosy.model.flow import Task
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
 from argosy.sync import retry
 from argosy.sync.checks import invalid
 from argosy.sync.migration import migration

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.cluster import Cluster, Propagation
-from argosy.model.annotations import HOOK_FINALIZER, LAST_APPLIED, TRACKING_ID
+from argosy.annotations import HOOK_FINALIZER, LAST_APPLIED, TRACKING_ID
+from argosy.errors import Conflict, Invalid
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, OperationRequest, OperationState, Outcome, SyncRequest
-from argosy.model.errors import Conflict, Invalid
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.sync import hooks
 from argosy.sync.apply import ROUNDS, Wish, apply
 from argosy.sync.options import SyncOptions

@@ -12,10 +12,10 @@ from typing import Final
 from argosy.addons.argocd_operator import names, objects
 from argosy.addons.argocd_operator.operator import Operator
 from argosy.addons.argocd_operator.player import WORKLOADS, Player
-from argosy.model.errors import UserError
-from argosy.runtime import AddOn
-from argosy.schema.definitions import definition
-from argosy.schema.definitions import names as all_definitions
+from argosy.errors import UserError
+from argosy.kube.controller import AddOn
+from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import names as all_definitions
 
 NAME: Final = "argocd_operator"
 OPENSHIFT_ONLY: Final = (".openshift.io", ".operators.coreos.com", ".maistra.io", ".opendatahub.io", ".pfe.rhpds.com")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 
 Spec = Mapping[str, Any]
 Data = dict[str, str]

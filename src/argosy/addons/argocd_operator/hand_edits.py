@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from argosy.addons.argocd_operator.names import BY
-from argosy.cluster import Cluster
-from argosy.model.errors import ArgosyError, Conflict
-from argosy.model.manifest import Manifest, key_of
+from argosy.errors import ArgosyError, Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.settings_events import EDITED_KEY, SETTINGS_RESTORED
-from argosy.runtime import Context
 
 log = logging.getLogger(__name__)
 COMPONENT: Final = "argocd-operator"

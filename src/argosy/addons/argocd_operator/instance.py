@@ -24,7 +24,7 @@ from argosy.addons.argocd_operator.names import (
     simulated,
 )
 from argosy.addons.argocd_operator.workloads import deployment, stateful_set
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 RECONCILIATION: Final = "ARGOCD_RECONCILIATION_TIMEOUT"
 _UNIT_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}

@@ -12,7 +12,7 @@ from typing import Final
 from argosy.addons.argocd_operator import config_maps
 from argosy.addons.argocd_operator.names import BY, NAME, PART_OF, POLICY, SETTINGS, simulated
 from argosy.addons.argocd_operator.workloads import deployment, stateful_set
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 GITOPS: Final = "openshift-gitops"
 OPERATOR: Final = "openshift-gitops-operator"

@@ -16,11 +16,11 @@ from argosy.addons.argocd_operator.hand_edits import find_edited_keys, report_ed
 from argosy.addons.argocd_operator.instance import Instance
 from argosy.addons.argocd_operator.player import WORKLOADS, keep_status, lives
 from argosy.addons.argocd_operator.statuses import of_argocd
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, Conflict, Invalid, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Watch
+from argosy.errors import ClusterError, Conflict, Invalid, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context, Watch
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "argocd-operator"

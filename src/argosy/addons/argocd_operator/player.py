@@ -12,11 +12,11 @@ from argosy.addons.argocd_operator import names
 from argosy.addons.argocd_operator.names import is_simulated
 from argosy.addons.argocd_operator.statuses import PLAYED
 from argosy.addons.argocd_operator.workloads import REVISION, pods_of
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, Conflict
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import Context, Watch, owner
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context, Watch, owner
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 WORKLOADS = (names.DEPLOYMENT, names.STATEFUL_SET)
 

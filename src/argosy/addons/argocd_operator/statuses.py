@@ -12,8 +12,8 @@ from typing import Any, Final
 from argosy.addons.argocd_operator import names
 from argosy.addons.argocd_operator.names import BY
 from argosy.addons.argocd_operator.workloads import revision_of
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 
 Status = dict[str, Any]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from argosy.addons.argocd_operator.names import NAME, simulated
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 IMAGE: Final = "simulated.argosy.invalid"  # no registry can have this name
 LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s: those of generated names, which spell no words

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argosy.runtime import AddOn
+    from argosy.kube.controller import AddOn
 
 
 def make(variant: str) -> AddOn:

@@ -19,10 +19,10 @@ from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.problems import problems
 from argosy.addons.notebooks.runs import RunKey, Runs
 from argosy.addons.notebooks.statuses import BUILDING, BUILT, INITIALIZING, TERMINAL, Status
-from argosy.model.errors import ArgosyError, Conflict
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch, itself
+from argosy.errors import ArgosyError, Conflict
+from argosy.kube.controller import Context, Requeue, Watch, itself
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 _WHOLE: Final = re.compile(r"((\d+(\.\d+)?)(ms|s|m|h))+", re.ASCII)

@@ -16,11 +16,11 @@ from argosy.addons.notebooks import durations, timing
 from argosy.addons.notebooks.job import API_VERSION, KIND, Job
 from argosy.addons.notebooks.redacting import redact
 from argosy.addons.notebooks.statuses import BUILDING, BUILT, FAILED, RUNNING, SUCCEEDED, Status, undeclared
-from argosy.cluster import Cluster
-from argosy.model.annotations import NOTIFICATION_TYPE, PART_OF, SYNC_WAVE
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.times import written
+from argosy.annotations import NOTIFICATION_TYPE, PART_OF, SYNC_WAVE
+from argosy.errors import ArgosyError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps import written
 
 COMPONENT: Final = "jupyter-notebook-validator-operator"
 LONGEST: Final = 1024  # k8s: characters of a message

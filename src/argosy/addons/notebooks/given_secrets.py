@@ -15,9 +15,9 @@ from typing import Any, Final
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.redacting import redact
 from argosy.addons.notebooks.runs import Standing
-from argosy.cluster import Cluster
-from argosy.model.errors import ArgosyError
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
 
 SHORTEST: Final = 6  # characters: shorter ones are words that stand everywhere
 LONGEST: Final = 100_000

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 from typing import Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 NEEDED: Final = ("nbformat", "nbclient", "ipykernel")
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.addons.notebooks.durations import seconds_of
-from argosy.model.annotations import RE_RUN
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.annotations import RE_RUN
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 KIND: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 API_VERSION: Final = "mlops.mlops.dev/v1alpha1"

@@ -28,10 +28,10 @@ from argosy.addons.notebooks.statuses import (
     Fields,
     Status,
 )  # fmt: skip
-from argosy.model.errors import (
+from argosy.errors import (
     ArgosyError,
 )  # fmt: skip
-from argosy.model.times import written
+from argosy.kube.objects.timestamps import written
 
 GRACE: Final = 15.0  # seconds: a run that is out of time says so itself, and better, unless it cannot any more
 MODELS_LOOK, BUILD_LOOK, LATER = 3.0, 2.0, 1.0

@@ -20,12 +20,12 @@ from argosy.addons.notebooks.problems import warnings
 from argosy.addons.notebooks.runs import RunKey, Runs, Standing
 from argosy.addons.notebooks.summarizing import Summaries
 from argosy.addons.notebooks.triggers import Triggers, give_up, pledged
-from argosy.cluster import Admitter
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import AddOn, Context
-from argosy.schema.definitions import definition
+from argosy.errors import UserError
+from argosy.kube.client import Admitter
+from argosy.kube.controller import AddOn, Context
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 
 NAME: Final = "notebooks"
 PODS: Final = "pods"

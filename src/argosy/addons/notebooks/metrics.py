@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from argosy.model.measures import MOST_SERIES, Counts, Family, Histogram, Sample, text
+from argosy.observability.metrics import MOST_SERIES, Counts, Family, Histogram, Sample, text
 
 PREFIX: Final = "notebookvalidationjob_"
 RECONCILING: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)

@@ -15,11 +15,11 @@ from argosy.addons.notebooks.durations import seconds_of
 from argosy.addons.notebooks.job import DEFAULT_IMAGE, SOURCES, Job, read_job
 from argosy.addons.notebooks.runner import parameters
 from argosy.addons.notebooks.triggers.entries import read_entries
-from argosy.model.annotations import BLOCK_WAVE, ON_SUCCESS
-from argosy.model.errors import UserError
+from argosy.annotations import BLOCK_WAVE, ON_SUCCESS
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.quantity import parse
 from argosy.model.hooks import wave
-from argosy.model.manifest import Manifest
-from argosy.schema.quantity import parse
 
 # Those that a run really has, and those that the original keeps for itself
 RESERVED: Final = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from argosy.addons.notebooks.installed import NotInstalled
 from argosy.addons.notebooks.runner import categories
 from argosy.addons.notebooks.runs import Outcome
-from argosy.model.errors import (
+from argosy.errors import (
     AddressRefused,
     ArgosyError,
     ClusterError,

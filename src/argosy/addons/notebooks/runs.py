@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
 from argosy.addons.notebooks.job import Job
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context
+from argosy.kube.controller import Context
+from argosy.kube.objects.names import ResourceKey
 
 State = Literal["absent", "waiting", "running", "ended", "lost"]
 LONGEST: Final = 200

@@ -13,7 +13,7 @@ from argosy.addons.notebooks import durations
 from argosy.addons.notebooks.redacting import redact
 from argosy.addons.notebooks.runner.parameters import is_undeclared
 from argosy.addons.notebooks.runs import Outcome
-from argosy.model.times import written
+from argosy.kube.objects.timestamps import written
 
 INITIALIZING, BUILDING, BUILT = "Initializing", "Building", "BuildComplete"
 RUNNING, SUCCEEDED, FAILED = "ValidationRunning", "Succeeded", "Failed"

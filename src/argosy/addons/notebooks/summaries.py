@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.addons.notebooks.statuses import FAILED, SUCCEEDED, first_line
-from argosy.model.annotations import INSTANCE_LABEL, PART_OF, TRACKING_ID
-from argosy.model.manifest import Manifest, annotation, key_of
-from argosy.model.names import CONTROL_NAMESPACES, GroupKind, ResourceKey
-from argosy.model.times import written
+from argosy.annotations import INSTANCE_LABEL, PART_OF, TRACKING_ID
+from argosy.kube.objects import Manifest, annotation, key_of
+from argosy.kube.objects.names import CONTROL_NAMESPACES, GroupKind, ResourceKey
+from argosy.kube.objects.timestamps import written
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MOST_FAILED: Final = 20

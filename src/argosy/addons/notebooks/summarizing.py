@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from argosy.addons.notebooks import summaries
 from argosy.addons.notebooks.job import KIND
-from argosy.model.annotations import NOTEBOOK_STATUS, NOTEBOOK_SUMMARY
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, annotation
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch
+from argosy.annotations import NOTEBOOK_STATUS, NOTEBOOK_SUMMARY
+from argosy.errors import ClusterError
+from argosy.kube.controller import Context, Requeue, Watch
+from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.statuses import Status
-from argosy.model.times import remaining_delay
+from argosy.kube.objects.timestamps import remaining_delay
 
 LOOK, WAITING, LATER = 0.25, 0.5, 1.0
 YOUNG: Final = 20.0  # seconds in which a run is looked at more often

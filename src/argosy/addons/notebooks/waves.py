@@ -10,7 +10,7 @@ from typing import Final
 
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.statuses import SUCCEEDED
-from argosy.model.annotations import (
+from argosy.annotations import (
     COMPLETION_TIME,
     FAILURE_TIME,
     OBSERVED_GENERATION,
@@ -18,9 +18,9 @@ from argosy.model.annotations import (
     WAVE_COMPLETE,
     WAVE_FAILED,
 )  # fmt: skip
+from argosy.kube.controller import Context, Requeue
+from argosy.kube.objects import Manifest
 from argosy.model.hooks import wave
-from argosy.model.manifest import Manifest
-from argosy.runtime import Context, Requeue
 
 MANAGER: Final = "notebooks"
 WRITTEN: Final = (

@@ -14,9 +14,9 @@ from argosy.addons.notifications import names
 from argosy.addons.notifications.commits import Commits
 from argosy.addons.notifications.controller import Notifier
 from argosy.addons.notifications.loading import Loader
-from argosy.confine import Pool
-from argosy.runtime import AddOn
-from argosy.schema.definitions import definition
+from argosy.isolation import Pool
+from argosy.kube.controller import AddOn
+from argosy.kube.schema.bundled_crds import definition
 
 
 def make(variant: str) -> AddOn:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-from argosy.model.manifest import load
+from argosy.kube.objects import load
 
 
 @lru_cache(maxsize=1)

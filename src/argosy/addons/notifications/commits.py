@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.addons.notifications import names
-from argosy.cluster import ClusterReader
-from argosy.confine.scratch_folders import scratch_folder
-from argosy.model.annotations import SECRET_TYPE
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.annotations import SECRET_TYPE
+from argosy.errors import ArgosyError
+from argosy.isolation.scratch_folders import scratch_folder
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.source.credentials import Trust, read_credentials
 from argosy.source.repositories import Repositories
 from argosy.source.settings import read_settings

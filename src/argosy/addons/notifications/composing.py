@@ -15,8 +15,8 @@ from argosy.addons.notifications import names
 from argosy.addons.notifications.settings import Condition, Settings
 from argosy.addons.notifications.subscriptions import Destination
 from argosy.addons.notifications.worker import FILL, JUDGE
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
 
 Drift = Mapping[str, Any] | None
 # argo: which repository and commit GitHub is told of, unless a template says so

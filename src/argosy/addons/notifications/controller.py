@@ -27,11 +27,11 @@ from argosy.addons.notifications.settings import Settings, asks_of_jobs, names_u
 from argosy.addons.notifications.state import annotations_for, read_pending, read_state, state_key
 from argosy.addons.notifications.subscriptions import Destination, destinations
 from argosy.addons.notifications.telling import tell
-from argosy.model.errors import ArgosyError, Conflict, TransientError, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.outbound.sending import Unanswered
-from argosy.runtime import Context, Requeue, Watch, itself
+from argosy.errors import ArgosyError, Conflict, TransientError, UserError
+from argosy.http_client.checked_request import Unanswered
+from argosy.kube.controller import Context, Requeue, Watch, itself
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 LOOK_AGAIN: Final = 30.0  # seconds, where a condition asks for the time

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.model.annotations import FIELD_MANAGER, LAST_APPLIED
-from argosy.model.errors import PatchError
-from argosy.model.manifest import Manifest, annotation
-from argosy.model.names import ResourceKey
-from argosy.patch.fields import path_text
-from argosy.patch.ownership import Manager, managers_of
+from argosy.annotations import FIELD_MANAGER, LAST_APPLIED
+from argosy.errors import PatchError
+from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.patch.field_sets import path_text
+from argosy.kube.patch.managed_fields import Manager, managers_of
 
 MOST_OBJECTS, MOST_FIELDS = 20, 20
 NOBODY: Final = "somebody unknown"

@@ -11,8 +11,8 @@ from typing import Final
 
 from argosy.addons.notifications import names
 from argosy.addons.notifications.catalogue import shipped
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, dump
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, dump
 
 NOTEBOOKS: Final = ("notebook-validation-failed", "notebook-validation-succeeded")
 DRIFT: Final = "on-drift"

@@ -9,12 +9,12 @@ import logging
 
 from argosy.addons.notifications import names
 from argosy.addons.notifications.settings import Settings, read_settings
-from argosy.cluster import ClusterReader
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError
+from argosy.kube.client import ClusterReader
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.switches import parse_switch
-from argosy.runtime import Cache
 
 log = logging.getLogger(__name__)
 Versions = tuple[str, ...]

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from argosy.addons.notifications.loading import Versions
 from argosy.addons.notifications.subscriptions import Destination
-from argosy.model.names import ResourceKey
-from argosy.runtime import Backoff
+from argosy.kube.controller import Backoff
+from argosy.kube.objects.names import ResourceKey
 
 BACKOFF: Final = Backoff(first=10.0, most=300.0)
 MOST: Final = 10_000  # that are remembered

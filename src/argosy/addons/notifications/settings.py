@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from argosy.addons.notifications import names
 from argosy.addons.notifications.catalogue import shipped
-from argosy.language.expr import Expression, compile_expression
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, load
-from argosy.model.remember import remembered
-from argosy.outbound.hosts import ANYWHERE, HostRules
-from argosy.schema.selectors import labels as label_texts
+from argosy.errors import UserError
+from argosy.http_client.allowed_hosts import ANYWHERE, HostRules
+from argosy.kube.objects import Manifest, load
+from argosy.kube.objects.text_cache import remembered
+from argosy.kube.schema.selectors import labels as label_texts
+from argosy.languages.expr import Expression, compile_expression
 
 _SECRET: Final = re.compile(r"\$[\w-]+")
 MASK: Final = "********"

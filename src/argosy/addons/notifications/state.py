@@ -17,8 +17,8 @@ from typing import Any, Final
 import orjson
 
 from argosy.addons.notifications.subscriptions import Destination
-from argosy.model.annotations import NOTIFIED, NOTIFYING
-from argosy.model.manifest import Manifest, annotation
+from argosy.annotations import NOTIFIED, NOTIFYING
+from argosy.kube.objects import Manifest, annotation
 
 MOST: Final = 100  # argo: the oldest go first
 _KEY: Final = re.compile(r"(?:.*:)?([^:]+):\[\d+\]\.[\w-]+:([^:]*):(.*)", re.DOTALL)

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from argosy.addons.notifications.settings import Settings
-from argosy.model.annotations import SUBSCRIBE_PREFIX
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, load
-from argosy.schema.selectors import labels as label_texts
+from argosy.annotations import SUBSCRIBE_PREFIX
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, load
+from argosy.kube.schema.selectors import labels as label_texts
 
 YAML: Final = f"{SUBSCRIBE_PREFIX}_yaml"  # argo: the same, as one document
 

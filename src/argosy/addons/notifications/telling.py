@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from argosy.addons.notifications import names
 from argosy.addons.notifications.state import notes
-from argosy.cluster import ClusterWriter
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.times import written
+from argosy.errors import ArgosyError
+from argosy.kube.client import ClusterWriter
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps import written
 
 log = logging.getLogger(__name__)
 LONGEST: Final = 1000

@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.language.argocd_names import namespaces
-from argosy.language.expr import compile_expression
-from argosy.language.templates import compile_template
-from argosy.language.templates.printing import text_of
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.languages.expr import compile_expression
+from argosy.languages.go_templates import compile_template
+from argosy.languages.go_templates.go_format import text_of
+from argosy.languages.notification_functions import namespaces
 
 JUDGE: Final = "argosy.addons.notifications.worker:judge"
 FILL: Final = "argosy.addons.notifications.worker:fill"

@@ -33,10 +33,10 @@ from argosy.addons.simulators.replica_sets import ReplicaSets
 from argosy.addons.simulators.services import Services
 from argosy.addons.simulators.serving import InferenceServices, Models, Probe
 from argosy.addons.simulators.stateful_sets import StatefulSets
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
-from argosy.runtime import AddOn, Controller
-from argosy.schema.definitions import definitions
+from argosy.errors import UserError
+from argosy.kube.controller import AddOn, Controller
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.bundled_crds import definitions
 
 NAME: Final = "simulators"
 KUBELET, PLAIN, AI = "kubelet", "plain", "ai"

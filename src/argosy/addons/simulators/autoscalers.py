@@ -34,10 +34,10 @@ from argosy.addons.simulators.names import (
 from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.wishes import asked, read_wishes
 from argosy.addons.simulators.writing import keep_status, patient
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey, split_api_version
-from argosy.runtime import Cache, Context, Requeue, Watch
+from argosy.errors import ClusterError, UserError
+from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey, split_api_version
 
 SCALED: Final = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 INDEX: Final = "simulators-scaled"

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from argosy.model.annotations import METRICS
-from argosy.model.errors import ManifestError, UserError
-from argosy.model.manifest import Manifest, annotation
-from argosy.schema import quantity
+from argosy.annotations import METRICS
+from argosy.errors import ManifestError, UserError
+from argosy.kube.objects import Manifest, annotation
+from argosy.kube.schema import quantity
 
 TOLERANCE: Final = Decimal("0.1")  # k8s: so little too much or too little changes nothing
 WORDS: Final = {

@@ -11,9 +11,9 @@ from typing import Final
 
 from argosy.addons.simulators.times import moment_of
 from argosy.addons.simulators.wishes import Fault, asked, read_wishes
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.times import remaining_delay
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps import remaining_delay
 
 HOSTNAME: Final = "simulated.sandbox.argosy.dev"
 

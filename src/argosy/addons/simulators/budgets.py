@@ -22,10 +22,10 @@ from argosy.addons.simulators.replicas import is_active, is_ready
 from argosy.addons.simulators.rollout import share
 from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.writing import keep_status, patient
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey, split_api_version
-from argosy.runtime import Cache, Context, Requeue, Watch
-from argosy.schema import selectors
+from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey, split_api_version
+from argosy.kube.schema import selectors
 
 ENOUGH: Final = ("True", "SufficientPods", "as many Pods are healthy as are needed, and more")
 TOO_FEW: Final = ("False", "InsufficientPods", "no Pod can be spared")

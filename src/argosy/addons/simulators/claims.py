@@ -35,10 +35,10 @@ from argosy.addons.simulators.volumes import (
     volume_for,
 )
 from argosy.addons.simulators.writing import change, create_once, keep_status, patient, remove
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Cache, Context, Requeue, Watch
-from argosy.schema import quantity
+from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema import quantity
 
 FULL = "code = ResourceExhausted desc = no space is left"
 ANSWERS = {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}

@@ -14,8 +14,8 @@ from argosy.addons.simulators.images import missing_of
 from argosy.addons.simulators.names import BY, told
 from argosy.addons.simulators.times import Moments, left, span
 from argosy.addons.simulators.wishes import ENDING, Fault, Wishes
-from argosy.model.manifest import Manifest
-from argosy.model.times import CLOCK_SKEW, remaining_delay
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps import CLOCK_SKEW, remaining_delay
 
 FIRST_BACKOFF, MOST_BACKOFF = 10.0, 300.0
 PULL_SECONDS: Final = 1.0

@@ -23,10 +23,10 @@ from argosy.addons.simulators.names import (
 )
 from argosy.addons.simulators.times import left, stamp
 from argosy.addons.simulators.writing import create_once, keep_status, patient, remove
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Cache, Context, Requeue, Watch, owner
+from argosy.errors import UserError
+from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 LONGEST_WAIT: Final = 3600.0

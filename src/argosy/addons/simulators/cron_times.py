@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from argosy.addons.simulators.times import moment_of
-from argosy.language import cron
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.languages import cron
 
 MANY: Final = 100  # k8s: so many that were missed are worth a warning
 MOST: Final = 10_000

@@ -14,7 +14,7 @@ from argosy.addons.simulators.names import is_dying, letters, pod_from
 from argosy.addons.simulators.replicas import is_available
 from argosy.addons.simulators.revisions import REVISION
 from argosy.addons.simulators.rollout import share
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 GENERATION: Final = "pod-template-generation"
 # k8s: a daemon stays on a Node that is in trouble, or that takes nobody else

@@ -23,9 +23,9 @@ from argosy.addons.simulators.names import (
 from argosy.addons.simulators.replicas import FINISHED, counted, phase_of, pods_of
 from argosy.addons.simulators.revisions import REVISION, forget, hash_of, newest_revision, owned_revisions
 from argosy.addons.simulators.writing import keep_status, patient
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch, owner
+from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 
 class DaemonSets:

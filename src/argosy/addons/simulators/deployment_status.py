@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.addons.simulators.names import told
 from argosy.addons.simulators.rollout import Bounds, counted, replicas
 from argosy.addons.simulators.times import left, moment_of, stamp
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 Status = dict[str, Any]
 NO_DEADLINE: Final = 2**31 - 1

@@ -31,9 +31,9 @@ from argosy.addons.simulators.templates import (
     revision_of,
 )
 from argosy.addons.simulators.writing import adopt, change, create_once, keep_status, patient, remove
-from argosy.model.manifest import Manifest, annotation, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Cache, Context, Requeue, Watch, owner
+from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.objects import Manifest, annotation, key_of
+from argosy.kube.objects.names import ResourceKey
 
 
 class Deployments:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from argosy.addons.simulators.names import BY, is_dying, letters, reference_to
 from argosy.addons.simulators.replicas import FINISHED, is_ready, phase_of
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest
+from argosy.annotations import SIMULATED
+from argosy.kube.objects import Manifest
 
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from argosy.addons.simulators.names import told
 from argosy.addons.simulators.times import stamp
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context
+from argosy.errors import ArgosyError
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 # What goes well is not told beyond this, as a kubelet has limits too: a thousand Pods must not cost ten thousand writes
 EACH_SECOND, AT_ONCE = 5.0, 100.0

@@ -13,9 +13,9 @@ from argosy.addons.simulators import nodes
 from argosy.addons.simulators.names import NODE
 from argosy.addons.simulators.times import left, moment_of, stamp
 from argosy.addons.simulators.writing import keep_status, patient
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch
+from argosy.kube.controller import Context, Requeue, Watch
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 SECONDS: Final = 10.0
 

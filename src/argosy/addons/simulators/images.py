@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 MISSING: Final = "does-not-exist"
 

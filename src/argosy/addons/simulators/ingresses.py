@@ -9,8 +9,8 @@ from argosy.addons.simulators.balancers import HOSTNAME, address_of, when_given
 from argosy.addons.simulators.events import Happening, Recorder
 from argosy.addons.simulators.names import INGRESS, is_dying, is_played_by_others, unmarked
 from argosy.addons.simulators.writing import keep_status, patient
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch
+from argosy.kube.controller import Context, Requeue, Watch
+from argosy.kube.objects.names import ResourceKey
 
 
 class Ingresses:

@@ -14,8 +14,8 @@ from argosy.addons.simulators.job_tally import Tally
 from argosy.addons.simulators.names import is_dying, told
 from argosy.addons.simulators.replicas import is_active, is_ready, phase_of
 from argosy.addons.simulators.times import left, moment_of, stamp
-from argosy.model.manifest import Manifest, annotation
-from argosy.model.times import remaining_delay
+from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects.timestamps import remaining_delay
 
 Status = dict[str, Any]
 INDEX: Final = "batch.kubernetes.io/job-completion-index"

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from argosy.addons.simulators.names import is_dying
 from argosy.addons.simulators.replicas import is_active, phase_of
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 
 class Tally(NamedTuple):

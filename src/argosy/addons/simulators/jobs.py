@@ -36,9 +36,9 @@ from argosy.addons.simulators.names import (
 from argosy.addons.simulators.replicas import pods_of
 from argosy.addons.simulators.times import left, moment_of
 from argosy.addons.simulators.writing import keep_status, patient, remove
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch, owner
+from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 MOST_AT_ONCE: Final = 100
 REFUSED_SECONDS: Final = 1.0

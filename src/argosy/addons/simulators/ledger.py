@@ -10,10 +10,10 @@ from decimal import Decimal
 
 from argosy.addons.simulators.names import POD
 from argosy.addons.simulators.scheduling import needs_of
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Cache
-from argosy.schema.demand import Amounts, added, taken_from
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.pod_resources import Amounts, added, taken_from
 
 FINISHED = ("Succeeded", "Failed")
 

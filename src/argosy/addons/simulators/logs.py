@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from argosy.addons.simulators.names import BY
 from argosy.addons.simulators.processes import Processes
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 class Answering(Protocol):

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from argosy.addons.simulators.events import Happening, Recorder
 from argosy.addons.simulators.names import is_dying
 from argosy.addons.simulators.writing import create_once, denied, remove
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
-from argosy.runtime import Context
+from argosy.errors import ClusterError
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest
 
 
 async def make_pods(owner: Manifest, pods: Sequence[Manifest], recorder: Recorder, context: Context) -> str:

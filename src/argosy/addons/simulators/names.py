@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, Final
 
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest, annotation, key_of
-from argosy.model.names import GroupKind, ResourceKey, join_api_version
+from argosy.annotations import SIMULATED
+from argosy.kube.objects import Manifest, annotation, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey, join_api_version
 
 POD: Final = GroupKind("", "Pod")
 NODE: Final = GroupKind("", "Node")

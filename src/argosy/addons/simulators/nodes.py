@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from argosy.addons.simulators.names import BY, told
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest, annotation
+from argosy.annotations import SIMULATED
+from argosy.kube.objects import Manifest, annotation
 
 NAME, GPU_NAME = "sandbox", "sandbox-gpu"
 ADDRESS, GPU_ADDRESS = "192.0.2.10", "192.0.2.11"  # RFC 5737: for documentation, belong to nobody

@@ -9,10 +9,10 @@ from collections.abc import Hashable, Iterator
 from typing import Final
 
 from argosy.addons.simulators.names import is_dying, is_played_by_others, owner_of
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
-from argosy.runtime import Cache
-from argosy.schema import selectors
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema import selectors
 
 INDEX: Final = "simulators-orphan"
 

@@ -12,7 +12,7 @@ from argosy.addons.simulators.containers import NOT_CREATED
 from argosy.addons.simulators.events import Happening
 from argosy.addons.simulators.names import BY
 from argosy.addons.simulators.wishes import Fault, Wishes
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 LISTS = ("initContainerStatuses", "containerStatuses")
 PROBE = "Readiness probe failed: HTTP probe failed with statuscode: 503"

@@ -13,7 +13,7 @@ from argosy.addons.simulators.containers import CREATING, NOT_CONFIGURED, NOT_PU
 from argosy.addons.simulators.images import is_missing, missing_of
 from argosy.addons.simulators.names import BY, told
 from argosy.addons.simulators.times import stamp
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 Status = dict[str, Any]
 EVICTED = "Evicted"

@@ -34,11 +34,11 @@ from argosy.addons.simulators.scheduler import Scheduler
 from argosy.addons.simulators.times import Moments, left, moment_of, stamp
 from argosy.addons.simulators.wishes import NONE, Fault, Wishes, asked, read_wishes
 from argosy.addons.simulators.writing import keep_status, patient, remove
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey, split_api_version
-from argosy.model.times import remaining_delay
-from argosy.runtime import Cache, Context, Requeue, Watch
+from argosy.errors import UserError
+from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey, split_api_version
+from argosy.kube.objects.timestamps import remaining_delay
 
 ABOVE = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)
 FINISHED = ("Succeeded", "Failed")

@@ -10,9 +10,9 @@ from typing import Final
 from argosy.addons.simulators.names import CLAIM, POD, is_played_by_others
 from argosy.addons.simulators.volumes import claims_of
 from argosy.addons.simulators.writing import change
-from argosy.cluster import Admitter
-from argosy.model.manifest import Manifest
-from argosy.runtime import Cache, Context
+from argosy.kube.client import Admitter
+from argosy.kube.controller import Cache, Context
+from argosy.kube.objects import Manifest
 
 KEPT: Final = "kubernetes.io/pvc-protection"
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 from argosy.addons.simulators.names import CLAIM, POD, QUOTA, SERVICE, is_dying, is_played_by_others, unmarked
 from argosy.addons.simulators.pacing import Pace
 from argosy.addons.simulators.writing import keep_status, patient
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import Cache, Context, Requeue, Watch
-from argosy.schema.demand import NOTHING, Amounts, added
-from argosy.schema.quotas import is_about, shown, usage_of
+from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.pod_resources import NOTHING, Amounts, added
+from argosy.kube.schema.resource_quota import is_about, shown, usage_of
 
 WATCHED: Final = {POD: "pods", CLAIM: "persistentvolumeclaims", SERVICE: "services"}
 LISTED: Final = ("configmaps", "secrets", "replicationcontrollers", "resourcequotas")

@@ -27,10 +27,10 @@ from argosy.addons.simulators.pacing import Pace
 from argosy.addons.simulators.replicas import counted, first_to_go, is_active, is_fresh, phase_of, pods_of
 from argosy.addons.simulators.times import left, moment_of, stamp
 from argosy.addons.simulators.writing import adopt, keep_status, patient
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch, owner
-from argosy.schema import selectors
+from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema import selectors
 
 MOST_AT_ONCE: Final = 100
 EARLY_SECONDS: Final = 2.0

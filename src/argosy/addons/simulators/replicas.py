@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from argosy.addons.simulators.names import is_dying, owner_of
 from argosy.addons.simulators.times import moment_of
-from argosy.model.manifest import Manifest
-from argosy.model.times import remaining_delay
-from argosy.runtime import Cache
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps import remaining_delay
 
 FINISHED = ("Succeeded", "Failed")
 

@@ -12,8 +12,8 @@ from typing import Final
 from argosy.addons.simulators.names import owner_of, reference_to
 from argosy.addons.simulators.templates import fingerprint
 from argosy.addons.simulators.writing import change, create_once, remove
-from argosy.model.manifest import Manifest
-from argosy.runtime import Cache, Context
+from argosy.kube.controller import Cache, Context
+from argosy.kube.objects import Manifest
 
 REVISION: Final = "controller-revision-hash"
 

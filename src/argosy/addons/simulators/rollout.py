@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.addons.simulators.templates import MOST, WANTED
-from argosy.model.manifest import Manifest, annotation
+from argosy.kube.objects import Manifest, annotation
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.volumes import SELECTED_NODE, claims_of, waits_for_consumer
 from argosy.addons.simulators.wishes import Fault, Wishes
 from argosy.addons.simulators.writing import change, keep_status
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Cache, Context
+from argosy.errors import ArgosyError
+from argosy.kube.controller import Cache, Context
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 AT_A_TIME: Final = 50  # of those that wait: a place that is free is soon taken
 WAITS_FOR_VOLUME: Final = "waiting for a volume to be created"

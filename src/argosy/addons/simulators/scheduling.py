@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from argosy.addons.simulators import nodes
-from argosy.model.manifest import Manifest
-from argosy.schema import demand, selectors
-from argosy.schema.demand import Amounts
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import pod_resources, selectors
+from argosy.kube.schema.pod_resources import Amounts
 
 CORDON: Final = "node.kubernetes.io/unschedulable"
 NO_NODES: Final = "no nodes available to schedule pods"
@@ -28,7 +28,7 @@ class Refusal(NamedTuple):
 
 
 def needs_of(pod: Manifest) -> Amounts:
-    return {**demand.requests_of(pod["spec"]), "pods": Decimal(1)}
+    return {**pod_resources.requests_of(pod["spec"]), "pods": Decimal(1)}
 
 
 def choose(pod: Manifest, found: Sequence[Manifest], taken: Taken) -> tuple[Manifest | None, str]:
@@ -89,7 +89,7 @@ def _refusal(pod: Manifest, node: Manifest, needs: Amounts, taken: Taken) -> Ref
         return Refusal([f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value') or ''}}}"])
     if not _matches(pod, node):
         return Refusal([MISMATCH])
-    whole = demand.read_amounts((node.get("status") or {}).get("allocatable"))
+    whole = pod_resources.read_amounts((node.get("status") or {}).get("allocatable"))
     used = taken(_name(node))
     short = [each for each, much in needs.items() if much and used.get(each, 0) + much > whole.get(each, 0)]
     if not short:

@@ -26,10 +26,10 @@ from argosy.addons.simulators.names import (
 from argosy.addons.simulators.pacing import Pace
 from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.writing import change, create_once, keep_status, patient, remove, same
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest, annotation, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Cache, Context, Requeue, Watch
+from argosy.annotations import SIMULATED
+from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.objects import Manifest, annotation, key_of
+from argosy.kube.objects.names import ResourceKey
 
 SAYING_SO: Final = "sandbox.argosy.dev/Simulated"
 SELECTING, LABELLED = "simulators-selecting", "simulators-labelled"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.addons.simulators.names import pod_from, reference_to
 from argosy.addons.simulators.revisions import REVISION
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"

@@ -39,10 +39,10 @@ from argosy.addons.simulators.stateful_parts import (
     shared_reference,
 )
 from argosy.addons.simulators.writing import adopt, change, create_once, denied, keep_status, patient, remove
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch, owner
+from argosy.errors import ClusterError
+from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 REFUSED_SECONDS: Final = 1.0
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.addons.simulators.names import letters, reference_to
 from argosy.addons.simulators.wishes import NAMES as WISHES
-from argosy.model.annotations import LAST_APPLIED
-from argosy.model.manifest import Manifest, annotation
+from argosy.annotations import LAST_APPLIED
+from argosy.kube.objects import Manifest, annotation
 
 HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"

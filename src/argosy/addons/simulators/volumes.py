@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from argosy.addons.simulators.names import BY, STORAGE_CLASS, own_key
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest
-from argosy.runtime import Cache
-from argosy.schema import quantity
+from argosy.annotations import SIMULATED
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import quantity
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"

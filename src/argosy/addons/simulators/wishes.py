@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import Final
 
 from argosy.addons.simulators.times import seconds_of
-from argosy.model.annotations import FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.annotations import FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
 
 NAMES: Final = (FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER)
 PROCESS: Final = "process"

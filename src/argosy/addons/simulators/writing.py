@@ -10,11 +10,11 @@ from functools import wraps
 from typing import Any, Final, TypeVar
 
 from argosy.addons.simulators.names import reference_to
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, Conflict
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context, Requeue
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 SOON: Final = Requeue(0.05)
 ENDING: Final = "because it is being terminated"

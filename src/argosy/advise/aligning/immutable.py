@@ -12,8 +12,8 @@ from argosy.advise.aligning.selectors import added_labels, is_in_selector, write
 from argosy.advise.aligning.sight import RECREATE, AppSight, SeenObject
 from argosy.advise.cause import CauseKind
 from argosy.advise.evidence import value_at
+from argosy.kube.objects.yaml_edits import Edit
 from argosy.model.flow import Difference
-from argosy.model.manifest.yaml_editing import Edit
 
 
 def immutable(seen: AppSight) -> Iterator[Proposal]:

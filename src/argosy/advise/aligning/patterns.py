@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from argosy.language import globs
+from argosy.languages import globs
 
 LAST_APPLIED: Final = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"
 _COUNTED: Final = "the server counts it, and nothing in Git has it: it is taken out of every comparison"

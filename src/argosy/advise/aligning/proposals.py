@@ -18,10 +18,10 @@ from argosy.advise.aligning.sight import RESPECT, TOOLS, AppSight, SeenObject, i
 from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.evidence import ABSENT, value_at
 from argosy.compare.rules import concerns
+from argosy.errors import PatchError
+from argosy.kube.patch.json_pointer import parse
 from argosy.model.application import IgnoreDifference
-from argosy.model.errors import PatchError
 from argosy.model.flow import Difference
-from argosy.patch.pointer import parse
 
 SHARED: Final = "SharedResourceWarning"
 

@@ -14,8 +14,8 @@ from argosy.advise.mends import replaced, with_sync_option
 from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
 from argosy.advise.rules.rule import Rule
 from argosy.advise.schemas import Schemas
-from argosy.model.names import ResourceKey
-from argosy.schema.syntax import dns_label
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.name_syntax import dns_label
 
 _ARGOCD: Final = ("argoproj.io", "ArgoCD")
 _WORK: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")

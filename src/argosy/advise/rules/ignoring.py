@@ -13,7 +13,7 @@ from argosy.advise.finding import Severity, Sight
 from argosy.advise.mends import without_ignored
 from argosy.advise.repository import Item, Rendering, Repository, Written
 from argosy.advise.rules.rule import Rule
-from argosy.language import globs
+from argosy.languages import globs
 from argosy.model.application import IgnoreDifference
 
 _WHOLE_JQ: Final = frozenset({".", ".spec", ".data", ".metadata"})

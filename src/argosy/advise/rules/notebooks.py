@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from argosy import annotations as names
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.mends import with_word
 from argosy.advise.naming import renamed
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.rule import Rule
-from argosy.model import annotations as names
+from argosy.errors import ArgosyError
+from argosy.kube.objects import load
 from argosy.model import hooks
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import load
 
 _JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 _MODEL: Final = ("serving.kserve.io", "InferenceService")

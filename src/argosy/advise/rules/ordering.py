@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from argosy import annotations as names
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.mends import annotated
 from argosy.advise.pods import AWAITED, Need, containers, needs, script_of
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.rule import Rule
-from argosy.model import annotations as names
+from argosy.kube.objects.names import ResourceKey
 from argosy.model import hooks
 from argosy.model.application.operations import Phase
 from argosy.model.hooks import DeletePolicy
-from argosy.model.names import ResourceKey
 
 PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC)
 _JOB: Final = ("batch", "Job")

@@ -12,8 +12,8 @@ from typing import Any, Final
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.repository import Item, Repository, Step
 from argosy.advise.rules.rule import Rule
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import load
+from argosy.errors import ArgosyError
+from argosy.kube.objects import load
 
 _BY_PLACE: Final = re.compile(r"(/.*/(?:args|command))/\d+")
 

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from argosy import annotations as names
 from argosy.advise.finding import Mend, Severity, Sight
 from argosy.advise.mends import Edits, with_sync_option, written
 from argosy.advise.repository import Repository, Step, Written
 from argosy.advise.rules.rule import Rule
-from argosy.model import annotations as names
 
 DATA_BEARING: Final = "data-bearing"
 PROFILES: Final = (DATA_BEARING,)

@@ -13,8 +13,8 @@ from argosy.advise.finding import Severity, Sight
 from argosy.advise.pods import SPECS, containers
 from argosy.advise.repository import Item, Rendering, Repository, Step
 from argosy.advise.rules.rule import Rule
-from argosy.schema.demand import added, read_amounts
-from argosy.schema.quantity import Quantity
+from argosy.kube.schema.pod_resources import added, read_amounts
+from argosy.kube.schema.quantity import Quantity
 
 _MODEL: Final = ("serving.kserve.io", "InferenceService")
 _NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")

@@ -32,8 +32,8 @@ from argosy.apiserver.http.resources import Resources
 from argosy.apiserver.http.routes import NoSuchPath, resolve
 from argosy.apiserver.http.write_budget import WatchLimit, WriteBudget
 from argosy.apiserver.identity import impersonated
-from argosy.cluster import User
-from argosy.model.errors import ArgosyError, ClusterError
+from argosy.errors import ArgosyError, ClusterError
+from argosy.kube.client import User
 
 if TYPE_CHECKING:
     from argosy.apiserver.plane import Plane

@@ -11,11 +11,11 @@ from argosy.apiserver import patch_words, refusals
 from argosy.apiserver.call import Call, Validation
 from argosy.apiserver.http.negotiate import PROTOBUF
 from argosy.apiserver.served import Served
-from argosy.cluster import PatchKind, User
-from argosy.model.errors import ManifestError, UserError
-from argosy.model.manifest import load, load_json
-from argosy.model.manifest.limits import Limits, check_nodes
-from argosy.schema import fault, proto
+from argosy.errors import ManifestError, UserError
+from argosy.kube.client import PatchKind, User
+from argosy.kube.objects import load, load_json
+from argosy.kube.objects.input_limits import Limits, check_nodes
+from argosy.kube.schema import field_error, protobuf
 
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 PREFIXES = {None: "error decoding YAML: ", PatchKind.STRATEGIC: ""}
@@ -47,7 +47,7 @@ def read_object(body: bytes, content_type: str, kind: str, *, strict: bool) -> S
                 _check_count(body, value)
                 return Sent(value)
             case _ if media == PROTOBUF:
-                return Sent(proto.decode(body).value)
+                return Sent(protobuf.decode(body).value)
     except UserError as error:
         shown = body[:64].decode(errors="replace")
         why = f"couldn't get version/kind; json parse error: {_said(error, media)}"
@@ -111,22 +111,21 @@ def read_call(query: Mapping[str, str], user: User, agent: str, options: str) ->
     faults = []
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
-        faults.append(fault.not_supported("dryRun", f'[]string{{"{dry_run}"}}', ["All"]))
+        faults.append(field_error.not_supported("dryRun", f'[]string{{"{dry_run}"}}', ["All"]))
     validation = query.get("fieldValidation", "")
     if validation not in ("", "Ignore", "Warn", "Strict"):
         known = ["", "Ignore", "Strict", "Warn"]
-        faults.append(fault.not_supported("fieldValidation", f'"{validation}"', known))
+        faults.append(field_error.not_supported("fieldValidation", f'"{validation}"', known))
     manager = query.get("fieldManager", "")
     if len(manager) > MOST_MANAGER:
         faults.append(
-            fault.Fault(
-                "fieldManager", fault.FaultKind.TOO_LONG, f"Too long: may not be more than {MOST_MANAGER} bytes"
+            field_error.Fault(
+                "fieldManager", field_error.FaultKind.TOO_LONG, f"Too long: may not be more than {MOST_MANAGER} bytes"
             )
         )
     elif not manager.isprintable():
-        faults.append(
-            fault.invalid("fieldManager", fault.go_value(manager), "should only contain printable characters")
-        )
+        complaint = "should only contain printable characters"
+        faults.append(field_error.invalid("fieldManager", field_error.go_value(manager), complaint))
     if faults:
         raise refusals.invalid_options(options, *faults)
     chosen: Validation = validation or "Warn"  # type: ignore[assignment]

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from argosy.apiserver.store import Entry
-from argosy.model.manifest import Manifest, dump
-from argosy.schema import proto
+from argosy.kube.objects import Manifest, dump
+from argosy.kube.schema import protobuf
 
 LIST_JOB_BYTES = 1 << 20  # about half a second of work
 _PLACEHOLDER = "placeholder"  # one item that stands for all of them
@@ -37,7 +37,7 @@ def encode_items(head: Manifest, field: str, items: Sequence[Any], encoding: str
     """Encode some items of the list `head`, as they stand in its `field`."""
     match encoding:
         case "protobuf":
-            return proto.encode_items(head["apiVersion"], head["kind"], items)
+            return protobuf.encode_items(head["apiVersion"], head["kind"], items)
         case "yaml":
             return dump({field: items}).encode().removeprefix(f"{field}:\n".encode())
     start, end = f'{{\n  "{field}": [\n'.encode(), b"\n  ]\n}"
@@ -47,7 +47,7 @@ def encode_items(head: Manifest, field: str, items: Sequence[Any], encoding: str
 def join_items(head: Manifest, field: str, groups: Sequence[bytes], encoding: str) -> bytes:
     """Put encoded groups of items into the list `head`."""
     if encoding == "protobuf":
-        return proto.join_list(head, groups)
+        return protobuf.join_list(head, groups)
     around = {**head, field: [_PLACEHOLDER]}
     if encoding == "yaml":
         # Only the keys of the list itself stand at the beginning of a line.

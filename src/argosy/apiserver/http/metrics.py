@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from argosy.apiserver.store import Store
-from argosy.model.measures import Family, Sample, one, text
+from argosy.observability.metrics import Family, Sample, one, text
 
 
 class Metrics:

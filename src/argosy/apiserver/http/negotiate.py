@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from argosy.apiserver import refusals
-from argosy.model.remember import remembered
+from argosy.kube.objects.text_cache import remembered
 
 Encoding = Literal["json", "yaml", "protobuf"]
 Projection = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]

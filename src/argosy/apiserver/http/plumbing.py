@@ -15,9 +15,9 @@ from argosy.apiserver.http.negotiate import media_ranges
 from argosy.apiserver.http.request import Request
 from argosy.apiserver.http.routes import NoSuchPath
 from argosy.apiserver.tokens import ISSUER
-from argosy.model.manifest import Manifest
-from argosy.model.measures import MEDIA
-from argosy.schema import openapi, openapi_v2
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import openapi, openapi_v2
+from argosy.observability.metrics import MEDIA
 
 if TYPE_CHECKING:
     from argosy.apiserver.plane import Plane

@@ -15,10 +15,10 @@ from argosy.apiserver.listing import Page
 from argosy.apiserver.metadata import Clock
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
-from argosy.schema import columns, fault, proto
+from argosy.errors import ArgosyError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema import columns, field_error, protobuf
 
 PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 PARTIAL_LIST = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
@@ -38,7 +38,7 @@ class Rendering:
         self.pretty = query.get("pretty", "") in ("1", "true")
         self._include = query.get("includeObject") or "Metadata"
         if self._include not in INCLUDE:
-            bad = fault.not_supported("includeObject", f'"{self._include}"', INCLUDE)
+            bad = field_error.not_supported("includeObject", f'"{self._include}"', INCLUDE)
             raise refusals.invalid_options("TableOptions", bad)
         if form.encoding == "protobuf" and served.resource.custom:
             raise refusals.not_acceptable(NOT_FOR_CUSTOM)
@@ -219,17 +219,17 @@ class Rendering:
 
     def _framed(self, type_: str, manifest: Manifest) -> bytes:
         if self.form.encoding == "protobuf":
-            return proto.encode_event(type_, proto.encode(manifest))
+            return protobuf.encode_event(type_, protobuf.encode(manifest))
         return orjson.dumps({"type": type_, "object": manifest}) + b"\n"
 
 
 def encode(manifest: Any, form: Form, *, pretty: bool = False) -> bytes:
     match form.encoding:
         case "yaml":
-            from argosy.model.manifest import dump
+            from argosy.kube.objects import dump
 
             return dump(manifest).encode()
         case "protobuf":
             is_list = "items" in manifest and manifest["kind"].endswith("List")
-            return proto.encode_list(manifest) if is_list else proto.encode(manifest)
+            return protobuf.encode_list(manifest) if is_list else protobuf.encode(manifest)
     return orjson.dumps(manifest, option=orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if pretty else 0))

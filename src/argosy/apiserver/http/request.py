@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 from argosy.apiserver import refusals
 from argosy.apiserver.http.protocol import FLOW
-from argosy.model.remember import remembered
+from argosy.kube.objects.text_cache import remembered
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

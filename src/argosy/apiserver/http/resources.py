@@ -26,10 +26,10 @@ from argosy.apiserver.http.write_budget import WatchLimit
 from argosy.apiserver.listing import Lister, Page, Query, parse_version, read_query, whole_number
 from argosy.apiserver.registry import Registry
 from argosy.apiserver.store import Entry
-from argosy.cluster import User
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
-from argosy.schema import fault
+from argosy.errors import ClusterError
+from argosy.kube.client import User
+from argosy.kube.objects import Manifest
+from argosy.kube.schema import field_error
 
 OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 READABLE = ("", "status", "scale", "ephemeralcontainers")
@@ -242,10 +242,10 @@ class Resources:
         call = replace(call, size=size_of(body, media, patch))
         where = (served, target.namespace, target.name)
         if kind is None and not request.query.get("fieldManager"):
-            detail = fault.required("fieldManager", "is required for apply patch")
+            detail = field_error.required("fieldManager", "is required for apply patch")
             raise refusals.invalid_options("PatchOptions", detail)
         if kind is not None and "force" in request.query:
-            detail = fault.forbidden("force", "may not be specified for non-apply patch")
+            detail = field_error.forbidden("force", "may not be specified for non-apply patch")
             raise refusals.invalid_options("PatchOptions", detail)
         if target.subresource == "scale":
             written = await self._actions.patch_scale(*where, patch, kind, call)

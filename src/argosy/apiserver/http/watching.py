@@ -18,8 +18,8 @@ from argosy.apiserver.http.request import PIECE_BYTES
 from argosy.apiserver.listing import Matcher, Query, check_options, matching, parse_version
 from argosy.apiserver.store import Entry, Event, Store
 from argosy.apiserver.store import Watch as StoreWatch
-from argosy.model.errors import ClusterError, Gone
-from argosy.model.manifest import Manifest
+from argosy.errors import ClusterError, Gone
+from argosy.kube.objects import Manifest
 
 BOOKMARK_EVERY = 60.0
 BOOKMARK_BEFORE_END = 2.0

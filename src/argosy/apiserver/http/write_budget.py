@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from argosy.apiserver import refusals
-from argosy.cluster import User
+from argosy.kube.client import User
 
 MAX_BUFFERED_BYTES = 256 << 20
 WATCH_RETRY_SECONDS = 5

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from argosy.model.errors import ClusterError, UserError
+from argosy.errors import ClusterError, UserError
 
 
 class Damage(Exception):

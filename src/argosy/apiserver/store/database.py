@@ -15,7 +15,7 @@ from argosy.apiserver.store.damage import Damage, checksum_of_unchecked_row, com
 from argosy.apiserver.store.disk_space import has_space, is_full
 from argosy.apiserver.store.initialized_mark import LOG_SUFFIX, create_durable_file, is_initialized, size_of
 from argosy.apiserver.store.seal import Seal
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from argosy.model.errors import StorageFull
+from argosy.errors import StorageFull
 
 PROBE_BYTES = 256 * 1024  # less would be taken by the next batch, and the store would go back and forth
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})

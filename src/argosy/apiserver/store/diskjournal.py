@@ -26,7 +26,7 @@ from argosy.apiserver.store.entry import Entry, Event
 from argosy.apiserver.store.history import History
 from argosy.apiserver.store.journal import Fatal, Listener, gone
 from argosy.apiserver.store.lock import FileLock
-from argosy.model.errors import ArgosyError, StorageFull, UserError
+from argosy.errors import ArgosyError, StorageFull, UserError
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

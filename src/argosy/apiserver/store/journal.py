@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from argosy.apiserver.store.entry import Entry, Event
-from argosy.model.errors import ArgosyError, Gone
+from argosy.errors import ArgosyError, Gone
 
 Fatal = Callable[[str], None]
 

@@ -13,7 +13,7 @@ import time
 import weakref
 from pathlib import Path
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 PATIENCE_SECONDS = 0.5
 

@@ -19,7 +19,7 @@ from argosy.apiserver.store.journal import Fatal
 from argosy.apiserver.store.lock import FileLock
 from argosy.apiserver.store.seal import Seal
 from argosy.apiserver.store.wal import check_wal
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 def open_journal(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from argosy.apiserver.store.damage import object_name
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 NONCE = 12
 KEY = 32

@@ -20,7 +20,7 @@ from argosy.apiserver.store.shelf import Shelf
 from argosy.apiserver.store.snapshot import digest_of, undo
 from argosy.apiserver.store.watch import Watch
 from argosy.apiserver.store.window import Window
-from argosy.model.errors import ArgosyError, TransientError
+from argosy.errors import ArgosyError, TransientError
 
 LARGEST_BATCH = 512
 EMPTY = Shelf()

@@ -6,9 +6,9 @@ from typing import Any
 
 from argosy.apiserver.registry import Registry
 from argosy.apiserver.upkeep.keeper import CONTROLLER
-from argosy.model.errors import Conflict
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, split_api_version
+from argosy.errors import Conflict
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, split_api_version
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 RBAC = "rbac.authorization.k8s.io/v1"

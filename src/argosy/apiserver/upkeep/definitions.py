@@ -12,8 +12,8 @@ from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served, bucket_of
 from argosy.apiserver.store import Event
 from argosy.apiserver.upkeep.keeper import Keeper
-from argosy.cluster import Propagation
-from argosy.model.manifest import Manifest
+from argosy.kube.client import Propagation
+from argosy.kube.objects import Manifest
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 Row = tuple[str, str, str, str]

@@ -14,7 +14,7 @@ from argosy.apiserver.deletion import DeleteOptions, Deletion
 from argosy.apiserver.registry import Registry
 from argosy.apiserver.store import Entry
 from argosy.apiserver.upkeep.keeper import CONTROLLER
-from argosy.model.errors import ClusterError
+from argosy.errors import ClusterError
 
 log = logging.getLogger(__name__)
 LIFETIME = timedelta(hours=1)  # k8s: --event-ttl

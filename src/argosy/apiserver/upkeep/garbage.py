@@ -15,9 +15,9 @@ from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry, Event
 from argosy.apiserver.upkeep.keeper import Keeper
-from argosy.cluster import Propagation
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, split_api_version
+from argosy.kube.client import Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, split_api_version
 
 MOST_ABSENT = 10_000
 

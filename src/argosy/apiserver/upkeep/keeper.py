@@ -12,9 +12,9 @@ from argosy.apiserver.deletion import DeleteOptions, Deletion
 from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry, Event
-from argosy.cluster import Propagation, User
-from argosy.model.errors import ArgosyError, ClusterError
-from argosy.model.manifest import Manifest
+from argosy.errors import ArgosyError, ClusterError
+from argosy.kube.client import Propagation, User
+from argosy.kube.objects import Manifest
 
 log = logging.getLogger(__name__)
 CONTROLLER = Call(User("system:kube-controller-manager", ("system:masters",)), "kube-controller-manager")

@@ -16,9 +16,9 @@ from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Event
 from argosy.apiserver.upkeep.keeper import CONTROLLER, Keeper
-from argosy.cluster import Propagation
-from argosy.model.errors import Conflict, Forbidden
-from argosy.model.manifest import Manifest
+from argosy.errors import Conflict, Forbidden
+from argosy.kube.client import Propagation
+from argosy.kube.objects import Manifest
 
 ROOT_CERTIFICATE = "kube-root-ca.crt"
 ABOUT_CERTIFICATE = "The certificate of this cluster's API server, for clients inside the cluster."

@@ -22,9 +22,9 @@ from argosy.app.demo.tools import put_tools
 from argosy.app.engine import EngineOptions, lead_engine
 from argosy.app.folder import DEMO_NAME, DataFolder, state_home
 from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
-from argosy.cluster import Cluster
 from argosy.desk.control import control_namespace
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
 from argosy.setup.repository.making import find_git
 
 PLAIN: Final = "plain"

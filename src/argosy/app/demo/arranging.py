@@ -18,10 +18,10 @@ from argosy.app.demo.content import (
     build_settings,
     notebook_operator,
 )
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, TransientError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError, TransientError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.repository.bare import BareRepository
 from argosy.setup.repository.files import REPO_URL
 from argosy.source.settings import MIRRORS

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest, read_manifests
+from argosy.annotations import SIMULATED
+from argosy.kube.objects import Manifest, read_manifests
 from argosy.setup.delivery.values import FILE
 from argosy.setup.repository.bare import Author, BareRepository, Change
 from argosy.setup.repository.files import REPO_URL, File, delivery_files

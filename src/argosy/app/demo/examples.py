@@ -16,7 +16,7 @@ from argosy.app.demo.stages import StagesArranger
 from argosy.app.demo.stages_content import REPOSITORY as STAGES_REPOSITORY
 from argosy.app.demo.stages_content import make_stages
 from argosy.app.folder import DataFolder
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.setup.repository.bare import BareRepository
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.app.folder import DataFolder, Run
-from argosy.cluster import Cluster
+from argosy.kube.client import Cluster
 
 FOLDER: Final = "page"
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from argosy.app.demo.content import ANN, BEN, HOUR
-from argosy.model.manifest import Manifest, read_manifests
+from argosy.kube.objects import Manifest, read_manifests
 from argosy.setup.repository.bare import BareRepository, Change
 from argosy.setup.repository.files import File, stage_files
 

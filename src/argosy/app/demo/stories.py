@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.annotations import BEFORE_BREAK
 from argosy.app.demo.content import BEN, DEV, DEV_OVERLAY, RUNTIME_AT, STAGING, STAGING_OVERLAY
 from argosy.app.demo.examples import example_of
 from argosy.app.folder import Run
 from argosy.app.target import TargetOptions, open_target
-from argosy.cluster import Cluster
 from argosy.desk.control import control_namespace, has_engine
-from argosy.model.annotations import BEFORE_BREAK
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.repository.bare import BareRepository, Change
 from argosy.setup.repository.files import File
 

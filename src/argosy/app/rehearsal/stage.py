@@ -24,12 +24,12 @@ from argosy.app.addons import load_addons, running
 from argosy.app.engine import Engine, EngineOptions
 from argosy.app.folder import write_text
 from argosy.app.rehearsal.working_trees import WorkingTrees
-from argosy.confine.crew import Crew
 from argosy.desk.control import USUAL
-from argosy.model.errors import Conflict, UserError
-from argosy.model.manifest import Manifest, dump, key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.definitions import definitions
+from argosy.errors import Conflict, UserError
+from argosy.isolation.process_pool import Crew
+from argosy.kube.objects import Manifest, dump, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definitions
 
 ADDONS: Final = "simulators"
 MANAGER: Final = "argosy-rehearsal"

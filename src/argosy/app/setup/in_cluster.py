@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from argosy.app.target import TargetOptions, open_target
 from argosy.desk.beside import find_engines, seen_engines
-from argosy.model.manifest import Manifest, dump
+from argosy.kube.objects import Manifest, dump
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.apply import Done, carry_out
 from argosy.setup.installing.manifests import manifests

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from argosy.app.target import TargetOptions, open_target
 from argosy.desk.health.kinds import find_kind, known_kinds
+from argosy.errors import UserError
 from argosy.health.settings import Customizations
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 from argosy.setup.argocd import NotInstalled
 from argosy.setup.checks.export import exported
 from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, USUAL_PROFILE, Check, wanted_checks

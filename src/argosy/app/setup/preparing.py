@@ -11,7 +11,7 @@ from pathlib import Path
 
 from argosy.app.setup.requesting import Missing, read_applications
 from argosy.app.target import TargetOptions, open_target
-from argosy.cluster.kube import KubeCluster
+from argosy.kube.client.http import KubeCluster
 from argosy.setup import applications, gitea, openshift
 from argosy.setup.argocd import NotInstalled
 from argosy.setup.openshift import NotReady, Preparation

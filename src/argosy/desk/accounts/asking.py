@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from argosy.cluster import ClusterReader
 from argosy.desk.accounts.reading import map_data
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.project import read_project
 from argosy.policy.access import RBAC_CM, read_access
 from argosy.policy.rbac import Enforcer, Subjects

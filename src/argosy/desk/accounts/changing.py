@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.cluster import Cluster
 from argosy.desk.accounts import passwords
 from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.accounts.passwords import Hashing
@@ -35,11 +34,12 @@ from argosy.desk.accounts.reading import (
     secret_key,
 )
 from argosy.desk.accounts.tokens import ISSUER, Claims, sign
-from argosy.model.errors import Conflict, TransientError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.model.times import written
-from argosy.runtime.clock import SYSTEM_CLOCK, Clock
+from argosy.errors import Conflict, TransientError, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.objects.timestamps import written
 
 INITIAL: Final = "argocd-initial-admin-secret"
 ATTEMPTS: Final = 20

@@ -20,9 +20,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from argosy.cluster.private_file import check_private, check_private_folder
 from argosy.desk.accounts.reading import ADMIN
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.client.file_permissions import check_private, check_private_folder
 
 log = logging.getLogger(__name__)
 

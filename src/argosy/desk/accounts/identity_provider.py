@@ -12,9 +12,9 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from argosy.desk.accounts.reading import SECRET, secret_data
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, load
 from argosy.model.application.policies import seconds_of
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, load
 
 USUAL_SCOPES: Final = ("openid", "profile", "email", "groups")  # argo
 PLACEHOLDER: Final = "https://known.example"  # stands for a value of a Secret

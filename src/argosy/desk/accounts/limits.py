@@ -12,8 +12,8 @@ from typing import Final
 
 from argosy.desk.accounts.reading import TokenMark
 from argosy.desk.accounts.tokens import ParentToken
-from argosy.model.errors import PolicyError
-from argosy.model.times import written
+from argosy.errors import PolicyError
+from argosy.kube.objects.timestamps import written
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Final
 
 import bcrypt
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 COST: Final = 10  # argo
 LONGEST: Final = 72  # bytes that count; more would not

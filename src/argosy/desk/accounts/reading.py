@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, load_json
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, load_json
 from argosy.policy.roles import is_reserved
 
 ADMIN: Final = "admin"

@@ -13,8 +13,8 @@ from argosy.desk.accounts.reading import SECRET, SIGNING_KEY, TokenMark, marks_o
 from argosy.desk.accounts.tokens import ISSUER, Claims, sign
 from argosy.desk.applications.desk import ATTEMPTS, Desk, clock
 from argosy.desk.applications.projects import project_named
-from argosy.model.errors import Conflict, UserError
-from argosy.model.names import ResourceKey
+from argosy.errors import Conflict, UserError
+from argosy.kube.objects.names import ResourceKey
 from argosy.policy.roles import role_subject
 
 TOKENS: Final = "jwtTokens"

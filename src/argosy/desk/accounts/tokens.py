@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import jwt
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import load_json
+from argosy.errors import UserError
+from argosy.kube.objects import load_json
 
 ISSUER: Final = "argocd"  # argo
 PERSONS: Final = "argosy"  # of sessions of who came by an identity provider

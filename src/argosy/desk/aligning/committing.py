@@ -7,7 +7,7 @@ from pathlib import Path
 
 from argosy.desk.aligning.files import Files
 from argosy.desk.promoting.repository import Repository
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 def commit(files: Files, branch: str, message: str) -> str:

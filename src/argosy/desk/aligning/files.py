@@ -18,9 +18,9 @@ from argosy.desk.aligning.trying import Trial, edited_file
 from argosy.desk.checking.files import File, files_of
 from argosy.desk.rendering.places import enclosing
 from argosy.desk.rendering.requesting import is_of
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.objects.yaml_edits import edited
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError, UserError
-from argosy.model.manifest.yaml_editing import edited
 from argosy.model.repository_url import parse_url
 from argosy.source.settings import SourceSettings
 

@@ -19,11 +19,11 @@ from argosy.desk.aligning.trying import Trial, changed, kustomizations, look
 from argosy.desk.applications.differing import differing
 from argosy.desk.applications.explaining import default_branch, explained
 from argosy.desk.applications.reader import Reader
+from argosy.errors import ArgosyError
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError
 from argosy.model.flow import Health
-from argosy.model.manifest import key_of
-from argosy.model.names import ResourceKey
 from argosy.pipeline.looking import Look
 from argosy.report.conditions import ConditionType
 from argosy.report.wire import mappings

@@ -15,8 +15,8 @@ from argosy.desk.aligning.rehearsing import Rehearsal, rehearsed
 from argosy.desk.aligning.trying import Trial, look
 from argosy.desk.applications.facts import health_word, sync_word
 from argosy.desk.applications.reader import Reader, Unseen
+from argosy.errors import ArgosyError
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError
 from argosy.model.flow import Health, SyncStatus
 from argosy.pipeline.looking import Look
 from argosy.report.conditions import ConditionType

@@ -12,16 +12,16 @@ from typing import Any, Final
 
 from argosy.advise.aligning.sight import RECREATE, RESPECT
 from argosy.advise.evidence import refused_fields
+from argosy.annotations import FIELD_MANAGER, SYNC_OPTIONS
 from argosy.compare import compare, questions, rules_for
 from argosy.desk.applications.reader import Reader
+from argosy.errors import ArgosyError, ClusterError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.patch import merge_patch, strategic_merge
 from argosy.live import is_self_referenced, settle
-from argosy.model.annotations import FIELD_MANAGER, SYNC_OPTIONS
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.flow import Comparison, Pair, SyncStatus
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.patch import merge_patch, strategic
 from argosy.pipeline.looking import Look, removed_by
 from argosy.pipeline.operating import respected
 from argosy.sync.patching import patch_of, placed, shape_of, with_last_applied
@@ -91,7 +91,7 @@ async def _sent(reader: Reader, pair: Pair, desired: Manifest, live: Manifest | 
         return await reader.cluster.apply(modified, manager=FIELD_MANAGER, force=True, dry_run=True)
     patch = patch_of(modified, live)
     shape = shape_of(modified)
-    made: Any = merge_patch.apply(live, patch) if shape is None else strategic.apply(live, patch, shape)
+    made: Any = merge_patch.apply(live, patch) if shape is None else strategic_merge.apply(live, patch, shape)
     return await reader.cluster.replace(made, dry_run=True, manager=FIELD_MANAGER)
 
 

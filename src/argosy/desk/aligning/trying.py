@@ -14,13 +14,13 @@ from argosy.advise.aligning.altering import altered, edits_of
 from argosy.advise.aligning.proposal import Proposal, ProposalKind
 from argosy.advise.aligning.selectors import selector_edits
 from argosy.advise.aligning.sight import RECREATE
+from argosy.annotations import SYNC_OPTIONS
 from argosy.desk.applications.reader import Reader, Unseen
-from argosy.model.annotations import SYNC_OPTIONS
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.objects import load, load_all
+from argosy.kube.objects.yaml_edits import Edit, edited
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ArgosyError, UserError
 from argosy.model.flow import Checkout
-from argosy.model.manifest import load, load_all
-from argosy.model.manifest.yaml_editing import Edit, edited
 from argosy.model.tree import Tree, TreeEntry
 from argosy.pipeline.assembling import Assembled, Wanted
 from argosy.pipeline.looking import Look

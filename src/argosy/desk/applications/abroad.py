@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, Final, TypeVar
 
-from argosy.cluster import Catalog, Cluster, Listing, User, WatchEvent
-from argosy.cluster.connection import Connection
-from argosy.cluster.refusals import Unavailable
 from argosy.desk.applications.desk import Opener
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.client import Catalog, Cluster, Listing, User, WatchEvent
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.status_errors import Unavailable
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 T = TypeVar("T")
 SECONDS: Final = 10.0  # for an answer: people wait for it

@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 from argosy.desk.applications.desk import now
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.reader import Reader
+from argosy.errors import PolicyError, UserError
 from argosy.health.actions import Action, Actions, patch_of, split_status
 from argosy.health.settings import from_config_maps
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.live.tree import POD, Node
 from argosy.model.application import Application
-from argosy.model.errors import PolicyError, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.pipeline.permitting import permission
 from argosy.report.events import NOBODY, Reason, event
 from argosy.report.wire import mapping, mappings

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from argosy import annotations as names
 from argosy.desk.applications.desk import Desk, now
 from argosy.desk.applications.facts import is_busy, revisions
 from argosy.desk.applications.requests import check_free
 from argosy.desk.control import has_engine
-from argosy.model import annotations as names
+from argosy.errors import ArgosyError, ClusterError, PolicyError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ArgosyError, ClusterError, PolicyError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.policy.engines import ARGOSY, Engines
 from argosy.report.events import NOBODY, Reason, event
 from argosy.report.holds import Hold, hold_text, read_hold

@@ -23,10 +23,10 @@ from argosy.desk.applications.facts import (
     sync_word,
     why,
 )
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, read_application
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.report.holds import Hold, read_hold
 from argosy.report.wire import mapping, mappings
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from argosy.desk.applications.acting import Choice
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.reader import Reader
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, key_of
 from argosy.live import walk
 from argosy.model.application import Application
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of
 from argosy.pipeline.permitting import permission
 
 

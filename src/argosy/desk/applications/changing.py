@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.cluster import Propagation
+from argosy import annotations as names
 from argosy.desk.applications.desk import Desk, now
 from argosy.desk.applications.facts import deletes_since, health_word, is_busy, revisions
 from argosy.desk.applications.following import FOR_EVER, UNHEARD, Tell
 from argosy.desk.applications.requests import check_free
 from argosy.desk.applications.stuck import find_stuck_reason
-from argosy.model import annotations as names
+from argosy.errors import PolicyError, UserError
+from argosy.kube.client import Propagation
+from argosy.kube.objects import Manifest
 from argosy.model.application import Application, read_application
-from argosy.model.errors import PolicyError, UserError
 from argosy.model.finalizers import BACKGROUND as BACKGROUND_FINALIZER
-from argosy.model.manifest import Manifest
 from argosy.model.refreshing import refresh_asked
 from argosy.report import events
 from argosy.report.events import Reason

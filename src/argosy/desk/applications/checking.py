@@ -10,8 +10,8 @@ from typing import Any
 
 from argosy.controllers.settings import PROJECT
 from argosy.desk.applications.desk import Desk
+from argosy.errors import ClusterError, PolicyError, UserError
 from argosy.model.application import read_application
-from argosy.model.errors import ClusterError, PolicyError, UserError
 from argosy.policy.projects import violations
 
 ANYWAY = "write it all the same with --validate=false"

@@ -15,9 +15,9 @@ from argosy.desk.applications.facts import health_word, is_only_differing, is_on
 from argosy.desk.applications.reasons import reason
 from argosy.desk.applications.renderer import renderer
 from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
+from argosy.errors import ArgosyError
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError
-from argosy.model.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.desk.applications.reader import Reader

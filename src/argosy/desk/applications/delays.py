@@ -12,10 +12,10 @@ from datetime import datetime
 from argosy.advise.delays import find_delay, is_waiting_for_pass, is_waiting_for_sync
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.beside import UNKNOWN, seen_engines
+from argosy.errors import ArgosyError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.pipeline.rules import Rules
 from argosy.policy.engines import Engines
 from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, find_budget_use, read_budget_uses

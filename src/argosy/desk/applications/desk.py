@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.cluster import Cluster
-from argosy.cluster.connection import Connection
+from argosy.errors import ClusterError, Conflict, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.client.connection import Connection
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.objects.timestamps import written
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ClusterError, Conflict, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.model.times import written
 from argosy.setup.login import whoami
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from argosy.advise.cause import Cause, CauseKind
 from argosy.compare import additions, differences, masked_pair
+from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.flow import Comparison, Difference, Origin, Pair, Rendered
-from argosy.model.manifest import Manifest, dump
-from argosy.model.names import ResourceKey
 from argosy.report.wire import given
 
 

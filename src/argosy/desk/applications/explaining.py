@@ -14,19 +14,19 @@ from typing import Final, NamedTuple
 from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.causes import causes
 from argosy.advise.evidence import Evidence, pointer_in, refused_fields
-from argosy.cluster import Catalog
+from argosy.annotations import FIELD_MANAGER
 from argosy.compare.typed import kept, shape_for
 from argosy.desk.applications.differing import Differing
 from argosy.desk.applications.facts import revisions, short
 from argosy.desk.applications.reader import LOCAL, Reader
 from argosy.desk.applications.removals import removed
-from argosy.model.annotations import FIELD_MANAGER
+from argosy.errors import ArgosyError, ClusterError, ManifestError, UserError
+from argosy.kube.client import Catalog
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Source
 from argosy.model.application.operations import Outcome
-from argosy.model.errors import ArgosyError, ClusterError, ManifestError, UserError
 from argosy.model.flow import Origin, Pair
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.pipeline.assembling import Assembled
 from argosy.pipeline.looking import Look
 from argosy.source.git.blame import Blame

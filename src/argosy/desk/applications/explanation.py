@@ -20,11 +20,11 @@ from argosy.desk.applications.explaining import evidence, signed, unrendered
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.reader import Reader
 from argosy.desk.kubectl.naming import read_names
+from argosy.errors import ClusterError, Forbidden, RenderError, UnknownRef, UserError
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.patch.json_pointer import parse
 from argosy.model.application import Application
-from argosy.model.errors import ClusterError, Forbidden, RenderError, UnknownRef, UserError
 from argosy.model.flow import Pair
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.patch.pointer import parse
 from argosy.pipeline.looking import Look
 from argosy.report.wire import given, mappings
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, OperationState
-from argosy.model.names import ResourceKey
 from argosy.policy.projects import is_refusal
 from argosy.report.conditions import ConditionType
 from argosy.report.holds import read_hold

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from argosy.desk.applications.reader import Reader
+from argosy.errors import PolicyError
 from argosy.model.application import Application, Source, read_source
-from argosy.model.errors import PolicyError
 from argosy.pipeline.looking import Look
 from argosy.policy.projects import forbidden_sources
 from argosy.report.history import Deployment

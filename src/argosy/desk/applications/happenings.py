@@ -9,10 +9,10 @@ from typing import Final
 
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import rows
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.model.application import Application
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
 from argosy.report.wire import mapping
 
 EVENT: Final = GroupKind("", "Event")

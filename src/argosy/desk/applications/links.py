@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from argosy.language.expr import compile_expression
-from argosy.language.templates import compile_template
-from argosy.model.errors import UserError
-from argosy.model.manifest import load
+from argosy.errors import UserError
+from argosy.kube.objects import load
+from argosy.languages.expr import compile_expression
+from argosy.languages.go_templates import compile_template
 from argosy.report.wire import mappings
 
 MOST: Final = 100

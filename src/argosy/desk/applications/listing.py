@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from argosy.desk.applications.app_row import AppRow, row_of
 from argosy.desk.applications.query import HEALTH_WORDS, PAGE_SIZE, SYNC_WORDS, Query, read_query
-from argosy.model.names import ResourceKey
-from argosy.schema.selectors import labels as read_labels
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.selectors import labels as read_labels
 
 May = Callable[[AppRow], bool]
 Test = Callable[[AppRow], bool]

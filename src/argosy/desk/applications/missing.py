@@ -15,10 +15,10 @@ from argosy.desk.applications.reader import Reader, open_reader
 from argosy.desk.applications.reasons import reason
 from argosy.desk.applications.stuck import waiting
 from argosy.desk.applications.trees import Branch, branches
+from argosy.errors import ArgosyError
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError
 from argosy.model.flow import Health
-from argosy.model.names import ResourceKey
 from argosy.report.wire import mappings
 
 MOST: Final = 12

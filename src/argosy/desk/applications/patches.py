@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.desk.applications.specs import Given, new_source
-from argosy.model.errors import PatchError, UserError
-from argosy.model.manifest import load
-from argosy.patch import json_patch, merge_patch
+from argosy.errors import PatchError, UserError
+from argosy.kube.objects import load
+from argosy.kube.patch import json_patch, merge_patch
 
 JSON, MERGE = "json", "merge"
 KINDS: Final = (JSON, MERGE)

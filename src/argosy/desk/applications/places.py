@@ -9,11 +9,11 @@ import base64
 import binascii
 from typing import Any, Final, NamedTuple
 
+from argosy.annotations import SECRET_TYPE
 from argosy.controllers.settings import SECRET
 from argosy.desk.applications.desk import Desk
-from argosy.model.annotations import SECRET_TYPE
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import ClusterError, UserError
+from argosy.kube.objects import Manifest
 
 SECRETS: Final = ("username", "password", "bearerToken", "sshPrivateKey", "tlsClientCertData", "githubAppPrivateKey")
 

@@ -9,7 +9,7 @@ import secrets
 
 from argosy.controllers.settings import PROJECT
 from argosy.desk.applications.desk import Desk, now
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.report.events import NOBODY, Reason
 
 COMPONENT = "argocd-server"  # argo

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 Spec = dict[str, Any]
 # flag → list in a spec, and how its entries are written

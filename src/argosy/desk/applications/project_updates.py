@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from argosy.desk.applications.project_specs import entries
+from argosy.errors import UserError
 from argosy.model.application import Application
-from argosy.model.errors import UserError
 from argosy.model.project import Project, read_project
 from argosy.policy.projects import permits_destination, permits_source
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from argosy.controllers.settings import EVERYTHING_ALLOWED, PROJECT
 from argosy.desk.applications.desk import ATTEMPTS, Desk
-from argosy.model.errors import Conflict, PolicyError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.errors import Conflict, PolicyError, UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.project import read_project
 
 DEFAULT = "default"

@@ -12,10 +12,10 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from argosy.desk.applications.app_row import NO_OPERATION
+from argosy.errors import UserError
+from argosy.kube.schema.selectors import labels as read_labels
 from argosy.model.application import Progress
-from argosy.model.errors import UserError
 from argosy.model.flow import Health
-from argosy.schema.selectors import labels as read_labels
 
 SYNC_WORDS: Final = ("Synced", "OutOfSync", "Unknown")
 HEALTH_WORDS: Final = tuple(each.value for each in Health)

@@ -15,11 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from argosy.cluster import Catalog, Cluster, User
-from argosy.cluster.fleet import connection_of, values_of
 from argosy.compare import Memory
-from argosy.confine import Pool
-from argosy.confine.crew import Crew
 from argosy.controllers.settings import CONFIG_MAP, PROJECT, SECRET, STORAGE_CLASS, Settings
 from argosy.desk.applications.abroad import Late
 from argosy.desk.applications.desk import Desk
@@ -27,14 +23,20 @@ from argosy.desk.applications.facts import rows
 from argosy.desk.applications.renderer import renderer
 from argosy.desk.rendering.checkouts import cache_folder
 from argosy.desk.rendering.places import locate
+from argosy.errors import ClusterError, PolicyError, TransientError, UserError
+from argosy.fair_share import on_behalf_of
+from argosy.gitops.clusters.cluster_secret import connection_of, values_of
+from argosy.isolation import Pool
+from argosy.isolation.process_pool import Crew
+from argosy.kube.client import Catalog, Cluster, User
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.builtin_kinds import BUILT_IN
 from argosy.live import indexes, orphans, tree
 from argosy.live.tree import Node
 from argosy.model.application import Application, Source, read_source
-from argosy.model.errors import ClusterError, PolicyError, TransientError, UserError
-from argosy.model.fairness import on_behalf_of
 from argosy.model.flow import Assessment, Checkout, Health
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import OrphanRule, Project
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
@@ -44,8 +46,6 @@ from argosy.pipeline.rendering import Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.clusters import HERE
 from argosy.policy.projects import forbidden_sources
-from argosy.runtime import Cache
-from argosy.schema.builtin import BUILT_IN
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from argosy.source.trees import FolderTree

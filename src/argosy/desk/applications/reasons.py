@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from argosy.desk.applications.facts import gist
 from argosy.desk.applications.stuck import unscheduled
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.flow import Assessment
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.models.facts import invalid
 
 

@@ -13,12 +13,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from argosy.cluster import Cluster
 from argosy.desk.applications.desk import ATTEMPTS, PAUSE
-from argosy.model.errors import ArgosyError, Conflict, TransientError
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError, Conflict, TransientError
+from argosy.kube.client import Cluster
+from argosy.kube.controller.log_context import about, about_object
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.refreshing import refresh_asked
-from argosy.runtime.about import about, about_object
 
 log = logging.getLogger(__name__)
 SECONDS: Final = 10.0  # between two of one Application

@@ -12,9 +12,9 @@ from dataclasses import replace
 from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.causes import GONE
 from argosy.desk.applications.reader import LOCAL, Reader
+from argosy.errors import ArgosyError
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError
-from argosy.model.names import ResourceKey
 from argosy.pipeline.assembling import Assembled
 from argosy.report.wire import mappings
 from argosy.source.git.blame import Blame

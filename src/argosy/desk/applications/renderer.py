@@ -5,7 +5,7 @@ In: nothing. Out: a Crew. Never: waits for it.
 
 from __future__ import annotations
 
-from argosy.confine.crew import Crew
+from argosy.isolation.process_pool import Crew
 
 
 def renderer() -> Crew:

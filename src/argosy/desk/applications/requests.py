@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from argosy.desk.applications.facts import is_busy, retrying, rows
+from argosy.errors import PolicyError, UserError
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import PolicyError, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.report.wire import given, mapping
 
 

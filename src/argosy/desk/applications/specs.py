@@ -9,9 +9,9 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from argosy.annotations import RESOURCES_FINALIZER
 from argosy.desk.rendering.options import FLAGS, Flag, with_options
-from argosy.model.annotations import RESOURCES_FINALIZER
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 HERE: Final = "https://kubernetes.default.svc"
 AUTOMATED: Final = ("automated", "auto", "automatic")

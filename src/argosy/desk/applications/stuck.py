@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import rows
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 from argosy.live.stuck_pods import IMAGE_FAILURES, is_image_current, is_old_replica_set, waiting_containers
 from argosy.model.application import Application, Progress
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey, split_api_version
 from argosy.report.wire import mapping, mappings
 from argosy.sync.retry import is_resting
 

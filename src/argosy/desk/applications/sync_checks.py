@@ -12,9 +12,9 @@ from typing import Final
 
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.applications.reader import Reader, open_reader
+from argosy.errors import ArgosyError, PolicyError, UnknownRef
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Source
-from argosy.model.errors import ArgosyError, PolicyError, UnknownRef
-from argosy.model.names import ResourceKey
 from argosy.model.switches import parse_switch
 from argosy.policy.windows import verdict
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from argosy.kube.objects.names import ResourceKey
 from argosy.live.tree import Node
-from argosy.model.names import ResourceKey
 from argosy.report.wire import given
 
 

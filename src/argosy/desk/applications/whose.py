@@ -12,12 +12,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+from argosy.annotations import FIELD_MANAGER
 from argosy.desk.applications.app_row import AppRow
 from argosy.desk.applications.facts import is_only_differing, revisions
-from argosy.model.annotations import FIELD_MANAGER
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.report.history import deployments
 from argosy.report.wire import mapping, mappings
 

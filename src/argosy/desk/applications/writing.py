@@ -11,10 +11,10 @@ from typing import Any
 
 from argosy.desk.applications.desk import Desk, now
 from argosy.desk.applications.specs import checked
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, load_all
+from argosy.kube.patch import merge_patch
 from argosy.model.application import Application, read_application
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, load_all
-from argosy.patch import merge_patch
 from argosy.report.events import NOBODY, Reason, event
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.desk.boards.environments import Happened
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.report.rollbacks import gone_back
 from argosy.report.wire import mapping, mappings
 

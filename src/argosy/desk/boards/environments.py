@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from argosy.desk.promoting.planning import Plan
 from argosy.desk.promoting.session import Session
-from argosy.model.times import written
+from argosy.kube.objects.timestamps import written
 from argosy.promote.gates import Verdict
 from argosy.promote.log import Entry
 from argosy.promote.moving import name_of, parted, shown, told

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.confine import Pool
 from argosy.desk.health.catalog import Row, called, rows, with_script
 from argosy.desk.health.workbench import fault_of, in_script
+from argosy.errors import UserError
 from argosy.health.assess import Assessor
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Customizations, from_config_maps
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of, read_manifests
+from argosy.isolation import Pool
+from argosy.kube.objects import Manifest, key_of, read_manifests
 
 MOST: Final = 200_000  # characters of a manifest or of a script
 SCRIPT: Final = "the script"

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 MOST_BYTES: Final = 32 << 20
 NAME: Final = "output.ipynb"

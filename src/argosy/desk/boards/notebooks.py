@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from argosy.annotations import RE_RUN
 from argosy.desk.boards.outputs import cut
-from argosy.model.annotations import RE_RUN
-from argosy.model.manifest import Manifest, annotation
+from argosy.kube.objects import Manifest, annotation
 from argosy.report.wire import mapping
 
 TERMINAL: Final = ("Succeeded", "Failed")

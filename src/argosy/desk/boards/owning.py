@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live.tracking import Tracking, owner
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping
-from argosy.runtime import Cache
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from argosy.language.cron import CronError, parse
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps import written
+from argosy.languages.cron import CronError, parse
 from argosy.model.project import KindPattern, Project, SyncWindow, read_project
-from argosy.model.times import written
 from argosy.policy.windows import WindowError, is_active
 from argosy.report.wire import mapping
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.models.facts import invalid, read_model
 from argosy.report.wire import mapping
 

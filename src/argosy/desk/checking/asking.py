@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
     from argosy.source.git.refs import Refs

@@ -16,8 +16,8 @@ from argosy.desk.checking.files import shown
 from argosy.desk.checking.locating import located
 from argosy.desk.rendering.checkouts import Checkouts
 from argosy.desk.rendering.heads import is_checked_out, is_merged_into
+from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
 from argosy.model.application import Application, Source
-from argosy.model.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
 from argosy.render import render
 
 

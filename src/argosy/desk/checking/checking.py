@@ -24,7 +24,7 @@ from argosy.desk.checking.mending import Mended, Unmended, mend
 from argosy.desk.checking.previous import told_by_history
 from argosy.desk.checking.surveying import Survey
 from argosy.desk.rendering.checkouts import Checkouts, Talk
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.setup.delivery.values import Delivery
@@ -127,7 +127,7 @@ def _suppressions(delivery: Delivery | None, file: str) -> list[Suppression]:
 def _known(baseline: str) -> Counter[str]:
     if not baseline:
         return Counter()
-    from argosy.model.manifest import load
+    from argosy.kube.objects import load
 
     try:
         return read_baseline(load(Path(baseline).read_bytes(), where=baseline), baseline)
@@ -137,7 +137,7 @@ def _known(baseline: str) -> Counter[str]:
 
 
 def _write(baseline: str, findings: list[Finding]) -> None:
-    from argosy.model.manifest import dump
+    from argosy.kube.objects import dump
 
     if not baseline:
         raise UserError("say where to with --baseline FILE", where="--write-baseline")

@@ -16,10 +16,10 @@ from typing import Any, Final
 from argosy.advise.finding import Place
 from argosy.advise.repository import Item
 from argosy.desk.rendering.places import enclosing
-from argosy.model.errors import ArgosyError, UserError
-from argosy.model.manifest import Manifest, key_of_source, load_all
-from argosy.model.manifest.lines import Lines
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.objects import Manifest, key_of_source, load_all
+from argosy.kube.objects.field_lines import Lines
+from argosy.kube.objects.names import ResourceKey
 
 MOST_BYTES: Final = 1 << 20
 _ENDINGS: Final = (".yaml", ".yml", ".json")

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from argosy.advise.repository import Item
 from argosy.desk.checking.files import MOST_BYTES, MOST_FILES, File, below, shown
 from argosy.desk.rendering.places import enclosing
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 
 _FIELDS: Final = (b"clusters", b"users")
 _BINARY_PROBE_BYTES: Final = 1024

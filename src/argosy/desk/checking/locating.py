@@ -10,9 +10,9 @@ import os
 from argosy.advise.finding import Place
 from argosy.advise.repository import Item, Locate
 from argosy.desk.checking.files import shown
+from argosy.kube.objects import key_of_source
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.flow import Origins, Rendered
-from argosy.model.manifest import key_of_source
-from argosy.model.names import ResourceKey
 
 
 def located(rendered: Rendered, home: str) -> list[Item]:

@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from argosy.advise.finding import Finding, Mend, Place
 from argosy.desk.checking.files import is_within
-from argosy.model.errors import ManifestError
-from argosy.model.manifest import Manifest, load_all
-from argosy.model.manifest.yaml_editing import Edit, edited
+from argosy.errors import ManifestError
+from argosy.kube.objects import Manifest, load_all
+from argosy.kube.objects.yaml_edits import Edit, edited
 
 _CONFLICT: Final = re.compile(r"^(?:<{7} |={7}$|>{7} )", re.MULTILINE)
 _COMMENT: Final = re.compile(r"^[ \t-]*#", re.MULTILINE)

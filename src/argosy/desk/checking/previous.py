@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from argosy.advise.finding import Sight
 from argosy.desk.rendering.checkouts import Talk
 from argosy.desk.rendering.places import enclosing
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 
 
 def told_by_history(paths: Sequence[str], base: str, *, talk: Talk) -> Mapping[str, tuple[Sight, ...]]:

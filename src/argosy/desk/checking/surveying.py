@@ -21,9 +21,9 @@ from argosy.desk.checking.telling import told_by_others
 from argosy.desk.rendering.bases import root_with_bases
 from argosy.desk.rendering.places import remotes
 from argosy.desk.rendering.requesting import is_of
+from argosy.errors import ArgosyError
+from argosy.kube.objects import Manifest
 from argosy.model.application import Application, Source, read_application, read_source
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
 from argosy.render.detect import CHART_FILE
 
 _APPLICATION: Final = ("argoproj.io", "Application")

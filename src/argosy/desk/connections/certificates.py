@@ -17,8 +17,8 @@ from typing import Any, Final
 from argosy.controllers.settings import AUTHORITIES, KNOWN_HOSTS
 from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.declared import change_map, map_data
-from argosy.language.globs import matches
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.languages.globs import matches
 
 SSH, TLS = "ssh", "https"
 LINES: Final = "ssh_known_hosts"

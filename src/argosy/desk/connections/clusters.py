@@ -13,9 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from argosy.cluster import Cluster, Versioned
-from argosy.cluster.connection import Connection
-from argosy.cluster.fleet import check_address, connection_of, programs_of
+from argosy.annotations import REFRESH
 from argosy.controllers.settings import ARGOSY_CM
 from argosy.desk.applications.desk import Desk, now
 from argosy.desk.connections.declared import (
@@ -29,12 +27,14 @@ from argosy.desk.connections.declared import (
     withdraw,
 )
 from argosy.desk.connections.probing import BAD, GOOD, State
-from argosy.model.annotations import REFRESH
+from argosy.errors import ArgosyError, Conflict, Forbidden, UserError
+from argosy.gitops.clusters.cluster_secret import check_address, connection_of, programs_of
+from argosy.kube.client import Cluster, Versioned
+from argosy.kube.client.connection import Connection
+from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import IN_CLUSTER
 from argosy.model.cluster_address import ClusterAddress, parse_cluster_address
-from argosy.model.errors import ArgosyError, Conflict, Forbidden, UserError
-from argosy.model.fields import Fields
-from argosy.model.names import ResourceKey
 
 HERE, HERE_NAME = IN_CLUSTER
 KIND: Final = "cluster"

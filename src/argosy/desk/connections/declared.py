@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from argosy.annotations import LAST_APPLIED, SECRET_TYPE
 from argosy.desk.applications.desk import ATTEMPTS, Desk
-from argosy.model.annotations import LAST_APPLIED, SECRET_TYPE
-from argosy.model.errors import Conflict, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import Conflict, UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 SECRET: Final = GroupKind("", "Secret")
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk, Opener
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared
@@ -27,9 +26,10 @@ from argosy.desk.connections.granting import (
     other_tokens,
     revoke,
 )
-from argosy.model.errors import ArgosyError, Conflict, Invalid, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError, Conflict, Invalid, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 
 async def delist(desk: Desk, declared: Declared, opener: Opener, tell: Tell) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from argosy.errors import LimitError, UserError
+from argosy.kube.objects import load
 from argosy.model.application import read_source
-from argosy.model.errors import LimitError, UserError
-from argosy.model.manifest import load
 from argosy.model.tree import Tree
 from argosy.render.detect import CHART_FILE, HELM, KUSTOMIZE, detect, source_folder
 from argosy.render.kustomize.loading import NAMES

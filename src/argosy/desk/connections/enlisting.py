@@ -16,9 +16,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from argosy.cluster import Cluster
-from argosy.cluster.connection import Connection
-from argosy.cluster.fleet import check_address
 from argosy.desk.applications.desk import Desk, Opener
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared, declare_anew
@@ -36,10 +33,13 @@ from argosy.desk.connections.granting import (
     surplus,
     take_away,
 )
-from argosy.model.errors import ArgosyError, ClusterError, TransientError, UserError
-from argosy.model.fields import Fields
-from argosy.model.manifest import Manifest, key_of, load
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError, ClusterError, TransientError, UserError
+from argosy.gitops.clusters.cluster_secret import check_address
+from argosy.kube.client import Cluster
+from argosy.kube.client.connection import Connection
+from argosy.kube.objects import Manifest, key_of, load
+from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.names import ResourceKey
 
 SYSTEM: Final = "kube-system"
 FILLED, UNSEEN = 10.0, 1.5  # seconds to fill in a token, for a controller-manager that is seen, and for one that is not

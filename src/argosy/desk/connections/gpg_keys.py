@@ -12,7 +12,7 @@ from argosy.controllers.settings import GPG_KEYS
 from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.declared import change_map, map_data
 from argosy.desk.connections.openpgp import PublicKey, read_keys
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 TRUST: Final = "unknown"  # argo: of each key that it did not set itself
 

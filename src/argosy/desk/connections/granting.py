@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, Conflict, Forbidden, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Conflict, Forbidden, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 # argo: its names, so that either program finds what the other made
 MANAGER, ROLE, BINDING = "argocd-manager", "argocd-manager-role", "argocd-manager-role-binding"

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.confine.scratch_folders import scratch_folder
 from argosy.desk.applications.desk import now
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
+from argosy.isolation.scratch_folders import scratch_folder
 from argosy.model.repository_url import parse_url
 from argosy.source.credentials import Credential, find_credential, read_credentials
 from argosy.source.git.refs import Refs

@@ -19,10 +19,10 @@ from argosy.desk.applications.facts import rows
 from argosy.desk.applications.missing import unwell
 from argosy.desk.applications.reader import Reader
 from argosy.desk.doctor.asking import Asking
+from argosy.errors import ArgosyError, RenderError, UnknownRef
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError, RenderError, UnknownRef
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.looking import Look
 from argosy.pipeline.standing import invalid
 from argosy.report.wire import mapping, mappings

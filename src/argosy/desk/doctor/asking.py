@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from argosy.cluster import Catalog, Cluster
-from argosy.model.errors import ArgosyError, ClusterError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ArgosyError, ClusterError
+from argosy.kube.client import Catalog, Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 AT_ONCE: Final = 12  # requests
 MANY: Final = 20  # namespaces

@@ -31,10 +31,10 @@ from argosy.desk.doctor.installation import Settings, controller_errors, read_in
 from argosy.desk.doctor.project_places import ProjectPlaces
 from argosy.desk.doctor.treating import Treatment, treat
 from argosy.desk.models import ModelDesk
+from argosy.errors import ArgosyError, ClusterError, Forbidden, UserError
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ArgosyError, ClusterError, Forbidden, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.models.facts import read_model
 from argosy.models.lineage import trace
 from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL

@@ -22,9 +22,9 @@ from argosy.desk.applications.facts import health_word
 from argosy.desk.doctor.examining import Examination
 from argosy.desk.doctor.treating import Treatment
 from argosy.health.kind_keys import joined
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.patch import merge_patch
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.patch import merge_patch
 from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS
 from argosy.setup.checks.merging import KEY_PREFIX
 from argosy.setup.waiting import TooLate, until

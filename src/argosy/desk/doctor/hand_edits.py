@@ -13,9 +13,9 @@ from typing import Final
 from argosy.advise.finding import Place, Sight
 from argosy.advise.live_view import SettingsView
 from argosy.desk.doctor.asking import Asking
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.errors import ArgosyError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.model.settings_events import EDITED_KEY, SETTINGS_RESTORED
 from argosy.report.wire import mapping
 from argosy.setup.argocd import SETTINGS

@@ -14,14 +14,14 @@ from datetime import datetime
 from typing import Final
 
 from argosy.advise.live_view import SettingsView, moment, span
-from argosy.cluster import Versioned
-from argosy.confine.requirement import REFUSAL
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.installation import CONTROLLER, STATEFUL_SET
+from argosy.errors import ArgosyError
+from argosy.isolation.requirement import REFUSAL
+from argosy.kube.client import Versioned
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
 from argosy.policy.engines import POD, Deliverer, is_simulated
 from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import SETTINGS

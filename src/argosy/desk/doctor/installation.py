@@ -26,11 +26,11 @@ from argosy.desk.doctor.hand_edits import find_hand_edits
 from argosy.desk.doctor.own_checks import find_own_checks
 from argosy.desk.health.linting import DISAGREES, lint_settings
 from argosy.desk.health.sources import Source
+from argosy.errors import ArgosyError
 from argosy.health.kind_keys import joined, key_text
 from argosy.health.settings import from_config_maps
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest, annotation, dump
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest, annotation, dump
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.policy.application_sets import APPLICATION_SET, is_expanded
 from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS, Installation

@@ -10,7 +10,7 @@ from functools import cache
 from argosy.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.health.kind_keys import key_text
 from argosy.health.settings import from_manifests
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 def find_own_checks(manifest: Manifest) -> frozenset[str]:

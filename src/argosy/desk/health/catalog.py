@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.desk.health.kinds import find_kind, kind_of, known_kinds
+from argosy.errors import UserError
 from argosy.health.bundled import Origin, Rule, profile_rules, profiles, profiles_of
 from argosy.health.installation import MAP_KEY
 from argosy.health.kind_keys import is_wild, key_text
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Check, Customizations
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 
 OPERATED: Final = "ArgoCD"
 BUILT_IN: Final[Mapping[str, str]] = {

@@ -19,16 +19,16 @@ from argosy.desk.health.inputs import named, read_inputs, read_settings, read_te
 from argosy.desk.health.kinds import find_kind, kind_of, known_kinds
 from argosy.desk.health.sources import Located
 from argosy.desk.health.workbench import Verdict, Workbench
+from argosy.errors import UserError
 from argosy.health.bundled import PROFILES, RULES, Origin, Rule, bundled_rules, profile_rules, profiles_of
 from argosy.health.facts import facts_from
 from argosy.health.kind_keys import is_wild
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Check, Customizations
 from argosy.health.suite import collect
-from argosy.model.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, split_api_version
 from argosy.model.flow import Health
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, split_api_version
 
 
 @dataclass(frozen=True)

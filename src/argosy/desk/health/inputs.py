@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.desk.health.sources import Located, Source
+from argosy.errors import UserError
 from argosy.health.facts import facts_from
 from argosy.health.installation import holds_settings
 from argosy.health.settings import Customizations, from_manifests
-from argosy.model.errors import UserError
-from argosy.model.manifest import load
+from argosy.kube.objects import load
 
 STDIN: Final = Path("-")
 MANIFESTS: Final = (".yaml", ".yml", ".json")

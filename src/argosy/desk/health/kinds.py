@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
+from argosy.errors import UserError
 from argosy.health import builtin
 from argosy.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.health.kind_keys import is_wild
 from argosy.health.settings import Customizations
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
-from argosy.schema.builtin import BUILT_IN
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.builtin_kinds import BUILT_IN
 
 # Of kinds that are custom, so that no server can be asked.
 SHORT: Final[Mapping[str, str]] = {

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from argosy.desk.health.inputs import MANIFESTS, STDIN, is_tree, manifest_files, named, read_text
 from argosy.desk.health.schema_linting import kind_of_rule_file, lint_schema_values
 from argosy.desk.health.sources import Located, Source
+from argosy.errors import UserError
 from argosy.health.installation import holds_settings
 from argosy.health.kind_keys import is_wild
 from argosy.health.lint import lint
@@ -18,9 +19,8 @@ from argosy.health.lint.finding import Purpose
 from argosy.health.setting_fault import Fault, Place
 from argosy.health.settings import DISCOVERY, ActionsCheck, Customizations, from_manifests
 from argosy.health.table import to_lua
-from argosy.model.errors import UserError
-from argosy.model.manifest import load
-from argosy.model.names import GroupKind
+from argosy.kube.objects import load
+from argosy.kube.objects.names import GroupKind
 
 ERROR: Final = "error"
 DISAGREES: Final = "AGY405"

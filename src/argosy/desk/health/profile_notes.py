@@ -13,7 +13,7 @@ from argosy.desk.health.workbench import Verdict
 from argosy.health.bundled import DEFAULT_PROFILES, Origin, profiles_of
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Customizations
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 
 STRICT: Final = "strict"
 MAX_EXAMPLES: Final = 3

@@ -14,8 +14,8 @@ from typing import Any
 from argosy.health.bundled import profile_rules, profiles_of
 from argosy.health.lint.finding import Finding
 from argosy.health.lint.schema_values import check_schema_values, find_enum, read_fields
-from argosy.model.names import GroupKind
-from argosy.schema.definitions import definition, names
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.bundled_crds import definition, names
 
 
 def lint_schema_values(script: str, kind: GroupKind | None) -> Iterator[Finding]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from argosy.model.manifest import Manifest, read_manifests
-from argosy.model.manifest.lines import Lines, Path
+from argosy.kube.objects import Manifest, read_manifests
+from argosy.kube.objects.field_lines import Lines, Path
 
 
 class Source:

@@ -14,13 +14,13 @@ from argosy.desk.health.linting import Linted, lint_settings
 from argosy.desk.health.profile_notes import describe_profiles
 from argosy.desk.health.report import Report
 from argosy.desk.health.workbench import Verdict, Workbench
+from argosy.errors import UserError
 from argosy.health.patterns import matches
 from argosy.health.setting_fault import Fault, meant
 from argosy.health.settings import Customizations
 from argosy.health.suite import Outcome, Suite, collect
-from argosy.model.errors import UserError
+from argosy.kube.objects.names import GroupKind, split_api_version
 from argosy.model.flow import Health
-from argosy.model.names import GroupKind, split_api_version
 
 FACTS: Final = ("storageClasses", "defaultStorageClass")
 _NEAR: Final = 0.75

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from argosy.confine import Pool
 from argosy.desk.health.catalog import called
 from argosy.health.assess import Assessor
 from argosy.health.bundled import Origin
@@ -21,9 +20,10 @@ from argosy.health.lua.outcomes import INVALID
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Check, Customizations
 from argosy.health.suite import Outcome, Suite, run
+from argosy.isolation import Pool
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 
 TELL_SECONDS: Final = 1.0
 

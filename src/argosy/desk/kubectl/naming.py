@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from argosy.cluster import Catalog, KindInfo
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import UserError
+from argosy.kube.client import Catalog, KindInfo
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from argosy.annotations import START_BUILD
 from argosy.desk.kubectl.naming import Named
 from argosy.desk.kubectl.talking import Refused, Talk, field_of, say
 from argosy.desk.kubectl.writing import LOOK, MANAGER
 from argosy.desk.server_addresses import is_same_address
-from argosy.model.annotations import START_BUILD
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 BUILD_CONFIG: Final = GroupKind("build.openshift.io", "BuildConfig")
 STARTED_SECONDS: Final = 30.0

@@ -13,9 +13,9 @@ from typing import Any
 from argosy.desk.kubectl.naming import Named
 from argosy.desk.kubectl.talking import Refused, Talk, not_found, say
 from argosy.desk.kubectl.templates import filled, shown
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest, dump
-from argosy.schema.jsonpath import compiled
+from argosy.errors import ClusterError, UserError
+from argosy.kube.objects import Manifest, dump
+from argosy.kube.schema.jsonpath import compiled
 
 Row = tuple[Manifest, list[str]]
 
@@ -217,7 +217,7 @@ async def describe(talk: Talk) -> int:
 
 
 async def _events(talk: Talk, manifest: Manifest) -> None:
-    from argosy.model.names import GroupKind
+    from argosy.kube.objects.names import GroupKind
 
     fields = f"involvedObject.uid={manifest['metadata'].get('uid')}"
     namespace = manifest["metadata"].get("namespace") or "default"

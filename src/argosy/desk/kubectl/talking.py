@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from argosy.desk.kubectl.naming import Named, read_names
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import ClusterError, UserError
+from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
-    from argosy.cluster.kube import KubeCluster
+    from argosy.kube.client.http import KubeCluster
 
 
 class Refused(UserError):

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from argosy.model.errors import UserError
-from argosy.schema.jsonpath import compiled
+from argosy.errors import UserError
+from argosy.kube.schema.jsonpath import compiled
 
 _QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _PART = re.compile(r"\{((?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^{}\"'])*)\}", re.DOTALL)

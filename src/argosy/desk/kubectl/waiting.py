@@ -15,11 +15,11 @@ from argosy.desk.kubectl.naming import Named
 from argosy.desk.kubectl.talking import Refused, Talk, field_of, say
 from argosy.desk.kubectl.templates import shown
 from argosy.desk.kubectl.writing import LOOK
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.jsonpath import compiled
 from argosy.model.application.policies import seconds_of
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.jsonpath import compiled
 
 LONGEST: Final = 7 * 24 * 3600.0
 Holds = Callable[[Manifest | None], bool]

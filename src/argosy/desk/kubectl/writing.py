@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cluster import PatchKind, Propagation
 from argosy.desk.kubectl.naming import Named, called
 from argosy.desk.kubectl.talking import Refused, Talk, say
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, key_of, load, read_manifests
-from argosy.model.names import GroupKind
+from argosy.errors import ClusterError
+from argosy.kube.client import PatchKind, Propagation
+from argosy.kube.objects import Manifest, key_of, load, read_manifests
+from argosy.kube.objects.names import GroupKind
 
 MANAGER: Final = "argosy-kubectl"
 KINDS_OF_PATCH: Final = {"strategic": PatchKind.STRATEGIC, "merge": PatchKind.MERGE, "json": PatchKind.JSON}

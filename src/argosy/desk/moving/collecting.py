@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from argosy.cluster import ClusterReader
-from argosy.model.annotations import SECRET_TYPE
-from argosy.model.errors import ClusterError, Forbidden
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.annotations import SECRET_TYPE
+from argosy.errors import ClusterError, Forbidden
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 
 CONFIG_MAP, SECRET = GroupKind("", "ConfigMap"), GroupKind("", "Secret")
 PROJECT, APPLICATION, APPLICATION_SET = (

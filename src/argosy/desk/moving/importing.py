@@ -11,17 +11,17 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Final
 
-from argosy.cluster import Cluster, Propagation
 from argosy.desk.beside import seen_engines
 from argosy.desk.moving.collecting import APPLICATION, APPLICATION_SET, PROJECT, SECRET, collected
 from argosy.desk.moving.planning import Change, Verb, Wish, missing_namespaces, planned
 from argosy.desk.moving.shaping import is_whole, misshapen
-from argosy.model.errors import ClusterError, Conflict, TransientError, UserError
-from argosy.model.manifest import Manifest, read_manifests
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError, Conflict, TransientError, UserError
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.objects import Manifest, read_manifests
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.defaults.core import secret
 from argosy.pipeline.looking import DEFINITION
-from argosy.schema.defaults.core import secret
-from argosy.schema.definitions import definition
 
 CUT: Final = (
     "it is not whole: what argosy exports has a first line and a last line that say so, and one of them is missing;"

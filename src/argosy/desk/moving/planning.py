@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from argosy import annotations as names
 from argosy.compare.masks import masked
 from argosy.desk.moving.collecting import KINDS, Scope
 from argosy.desk.moving.shaping import DECIDED, LIVING, OVER, exported, moved
-from argosy.model import annotations as names
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.patch import merge_patch
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.patch import merge_patch
 from argosy.policy.engines import Engines
 from argosy.report.holds import Hold, hold_text
 from argosy.report.wire import given, mapping, mappings

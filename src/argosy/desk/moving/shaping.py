@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from argosy.model import annotations as names
+from argosy import annotations as names
+from argosy.kube.objects import Manifest, dump
 from argosy.model.application import Progress
-from argosy.model.manifest import Manifest, dump
 from argosy.report.wire import mapping
 
 # Of the moment, and of one cluster

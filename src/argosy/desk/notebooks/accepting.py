@@ -13,7 +13,7 @@ from typing import Any
 from argosy.addons.notebooks.runner.golden import Difference, compared
 from argosy.addons.notebooks.runner.order import Comparison
 from argosy.desk.notebooks.files import Notebook
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 def waiting(executed: Notebook, golden: Notebook, comparison: Comparison) -> list[Difference]:

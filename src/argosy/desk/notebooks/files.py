@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.model.lfs import LFS_TEXT, is_lfs_pointer
 
 MOST_BYTES: Final = 64 << 20

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.cluster import Cluster
+from argosy.annotations import RE_RUN
 from argosy.desk.finding import Noun, all_of, nobody, the_one, typed_name
-from argosy.model.annotations import RE_RUN
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
-from argosy.model.times import written
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.objects.timestamps import written
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 NOUN: Final = Noun(

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.addons.notebooks.installed import check_installed
-from argosy.confine import descendants
-from argosy.confine.scratch_folders import scratch_folder
-from argosy.model.errors import TransientError, UserError
+from argosy.errors import TransientError, UserError
+from argosy.isolation import descendants
+from argosy.isolation.scratch_folders import scratch_folder
 
 RUNNER: Final = "argosy.addons.notebooks.runner"
 PATIENCE: Final = 5.0

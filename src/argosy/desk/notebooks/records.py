@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.desk.notebooks.files import write
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 FOLDER: Final = Path(".argosy") / "runs"
 

@@ -21,7 +21,7 @@ from argosy.desk.notebooks.playing import Event, play
 from argosy.desk.notebooks.records import Run
 from argosy.desk.notebooks.report import report
 from argosy.desk.notebooks.summaries import Summary, summarize
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 @dataclass(frozen=True)

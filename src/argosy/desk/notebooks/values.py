@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.addons.notebooks.runner.parameters import is_name
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 _WORDS: Final = {"True": True, "False": False, "None": None}
 
@@ -50,7 +50,7 @@ def given(
 
 
 def _from_file(file: Path) -> Mapping[str, Any]:
-    from argosy.model.manifest import load
+    from argosy.kube.objects import load
 
     try:
         text = file.read_text(encoding="utf-8")

@@ -23,8 +23,8 @@ from argosy.desk.previewing.finding import APPLICATION, Finder, Found, Index, ma
 from argosy.desk.previewing.reach import around, is_touched
 from argosy.desk.previewing.sides import Repository, Sides
 from argosy.desk.rendering.checkouts import Checkouts, Talk
+from argosy.errors import ArgosyError, UserError
 from argosy.model.application import Source
-from argosy.model.errors import ArgosyError, UserError
 from argosy.model.tree import Tree
 
 _SHOWN: Final = 3

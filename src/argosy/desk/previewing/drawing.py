@@ -18,8 +18,8 @@ from argosy.desk.checking.locating import located
 from argosy.desk.previewing.sides import Repository, Side
 from argosy.desk.rendering.checkouts import Checkouts
 from argosy.desk.rendering.requesting import is_of
+from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
 from argosy.model.application import Application, Source
-from argosy.model.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
 from argosy.model.flow import Checkout, Rendered
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render import BuildSettings, are_current, build_environment, render

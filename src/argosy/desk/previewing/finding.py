@@ -20,9 +20,9 @@ from argosy.desk.checking.files import KUSTOMIZATIONS, File, shown
 from argosy.desk.previewing.drawing import Drawer, Drawn
 from argosy.desk.previewing.reach import Reaches, around, is_touched
 from argosy.desk.previewing.sides import Repository, Side, Sides
+from argosy.errors import ArgosyError, SourceError
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, read_application, read_source
-from argosy.model.errors import ArgosyError, SourceError
-from argosy.model.names import ResourceKey
 
 GROUP: Final = "argoproj.io"
 APPLICATION: Final = (GROUP, "Application")

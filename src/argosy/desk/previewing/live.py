@@ -23,11 +23,11 @@ from argosy.desk.previewing.finding import Found
 from argosy.desk.previewing.previewing import Preview, as_preview, told
 from argosy.desk.previewing.sides import Repository, Side, named_apps, open_sides
 from argosy.desk.rendering.checkouts import Checkouts, Talk, cache_folder
+from argosy.errors import ArgosyError
+from argosy.kube.objects import Manifest, key_of_source
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ArgosyError
 from argosy.model.flow import Checkout, Pair, Rendered
-from argosy.model.manifest import Manifest, key_of_source
-from argosy.model.names import ResourceKey
 from argosy.pipeline.looking import Look
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from argosy.errors import SourceError
 from argosy.model.application import Source
-from argosy.model.errors import SourceError
 from argosy.model.tree import Tree
 
 MOST_FILES: Final = 2_000

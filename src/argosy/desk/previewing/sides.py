@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from argosy.desk.rendering.heads import head_of
 from argosy.desk.rendering.places import enclosing, own_folder, remotes, shared_folder
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.model.tree import Tree
 from argosy.source.git.history import Changed, History
 from argosy.source.git.working import LaidOver
@@ -82,7 +82,7 @@ class Repository:
         self._runner = asyncio.Runner()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        from argosy.model.errors import SourceError
+        from argosy.errors import SourceError
         from argosy.source.git.command import GitFailed
 
         try:

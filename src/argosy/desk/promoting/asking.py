@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk, Opening
 from argosy.desk.applications.refreshes import ask_quietly
-from argosy.model.errors import ArgosyError, ClusterError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError, ClusterError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.promote.environments import Way
 from argosy.promote.gates import Ran
 from argosy.promote.log import By

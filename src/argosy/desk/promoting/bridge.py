@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk, Opening
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 Answer = TypeVar("Answer")
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from argosy import __version__
-from argosy.confine.scratch_folders import scratch_folder
 from argosy.desk.promoting.surveying import Survey
 from argosy.desk.rendering.checkouts import cache_folder
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
+from argosy.isolation.scratch_folders import scratch_folder
 from argosy.model.tree import Tree
 
 FRESH: Final = 600.0  # seconds that an answer is kept: remote bases may change

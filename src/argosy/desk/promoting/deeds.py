@@ -8,7 +8,7 @@ from __future__ import annotations
 from argosy.desk.promoting.doing import Done, answer, hold, promote, resume
 from argosy.desk.promoting.planning import Asked
 from argosy.desk.promoting.session import Session
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.promote.clones import stale
 from argosy.promote.log import By
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from argosy.desk.promoting.asking import Answers
 from argosy.desk.promoting.planning import Plan
 from argosy.desk.promoting.surveying import Survey
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.promote.environments import ANYBODY
 from argosy.promote.gates import takes_back
 from argosy.promote.log import MARK, Action, By, Entry, entries, last, message

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.desk.promoting.repository import Place, Repository
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.promote.clones import Clone
 from argosy.source.git.objects import ObjectReader
 

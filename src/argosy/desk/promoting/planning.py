@@ -14,8 +14,8 @@ from typing import Any
 from argosy.desk.promoting.asking import Answers, time_of
 from argosy.desk.promoting.checks import checked
 from argosy.desk.promoting.surveying import EditedTree, Survey, View
-from argosy.model.errors import ArgosyError, UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.objects import Manifest
 from argosy.promote.clones import stale
 from argosy.promote.environments import Way, folder
 from argosy.promote.gates import Facts, Standing, Verdict, approvals_again, asked_after, holds, kept_away, verdicts

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from argosy.confine.scratch_folders import scratch_folder
-from argosy.model.errors import TransientError, UserError
+from argosy.errors import TransientError, UserError
+from argosy.isolation.scratch_folders import scratch_folder
 from argosy.promote.clones import Clone
 from argosy.setup.repository.making import OF_ANOTHER, find_git
 from argosy.source.git.objects import ObjectReader

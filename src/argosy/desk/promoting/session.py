@@ -20,7 +20,7 @@ from argosy.desk.promoting.repository import Repository
 from argosy.desk.promoting.surveying import NoEnvironments, Survey
 from argosy.desk.promoting.uncommitted import describe_uncommitted_gates, find_delivery_file, only_in_working_tree
 from argosy.desk.rendering.checkouts import Talk
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.promote import clones
 from argosy.promote.environments import BY_CONVENTION
 from argosy.promote.log import By

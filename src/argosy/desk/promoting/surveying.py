@@ -13,10 +13,10 @@ from typing import Final
 
 from argosy.desk.promoting.repository import Repository
 from argosy.desk.rendering.checkouts import Checkouts, Talk
+from argosy.errors import ArgosyError, LimitError, TransientError, UserError
+from argosy.kube.objects import load_all
 from argosy.model.application import Application, read_application, read_source
-from argosy.model.errors import ArgosyError, LimitError, TransientError, UserError
 from argosy.model.flow import Checkout, Rendered
-from argosy.model.manifest import load_all
 from argosy.model.tree import Tree, TreeEntry
 from argosy.promote.clones import Clone
 from argosy.promote.environments import Way, declared, found, passed_by

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from argosy.desk.promoting.repository import Place
 from argosy.desk.promoting.surveying import NoEnvironments, Survey
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 from argosy.promote.environments import BY_CONVENTION, Way, declared
 from argosy.setup.delivery.values import FILE, Gate, Role
 

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from argosy.desk.rendering.options import FLAGS, Given
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 
 _GIT_SAID: Final = re.compile(r"^(.*?); (.*) (\(git: .*\))$", re.DOTALL)
 _CLONE: Final = "clone it with git, and name the clone with --repo"

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from argosy.errors import UserError
+from argosy.kube.objects import load_all
+from argosy.kube.objects.field_lines import Lines
+from argosy.kube.objects.field_reader import WrongField
 from argosy.model.application import Application, read_application
 from argosy.model.application.spelling import SPEC, Path, dotted, missing_field, unknown_fields
-from argosy.model.errors import UserError
-from argosy.model.fields import WrongField
-from argosy.model.manifest import load_all
-from argosy.model.manifest.lines import Lines
 
 STDIN: Final = "-"
 _GROUP = "argoproj.io/"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.desk.rendering.places import Place, enclosing, locate
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.render.kustomize.loading import NAMES, read_kustomization
 from argosy.render.kustomize.remotes import is_plain_path
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.desk.rendering.heads import head_of
 from argosy.desk.rendering.places import own_folder, shared_folder
-from argosy.model.errors import Unreachable
+from argosy.errors import Unreachable
 from argosy.model.flow import Checkout
 from argosy.model.tree import Tree
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 Given = Mapping[str, Any]  # what was typed, by flag
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 class Place(NamedTuple):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from argosy.desk.rendering.checkouts import Checkouts, Talk
 from argosy.desk.rendering.requesting import Part, Request, parts_of
-from argosy.model.errors import ArgosyError, UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.objects import Manifest
 from argosy.render import BuildSettings, render
 
 if TYPE_CHECKING:

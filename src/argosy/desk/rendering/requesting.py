@@ -16,8 +16,8 @@ from argosy.desk.rendering.checkouts import Checkouts, Talk
 from argosy.desk.rendering.heads import is_checked_out
 from argosy.desk.rendering.options import with_options
 from argosy.desk.rendering.places import enclosing, remotes
+from argosy.errors import SourceRefused, Unreachable, UserError
 from argosy.model.application import Application, Destination, Source, read_source
-from argosy.model.errors import SourceRefused, Unreachable, UserError
 from argosy.model.flow import Checkout
 
 

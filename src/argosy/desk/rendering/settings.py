@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.render import BuildSettings
@@ -22,7 +22,7 @@ class Settings(NamedTuple):
 
 
 def read_settings_files(files: Iterable[Path]) -> Settings:
-    from argosy.model.manifest import load_all
+    from argosy.kube.objects import load_all
     from argosy.render import read_build_settings
     from argosy.source import settings as source_settings
 

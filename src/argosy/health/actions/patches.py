@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.health.actions.outcomes import Impact
-from argosy.model.manifest import Manifest
-from argosy.patch import merge_patch
+from argosy.kube.objects import Manifest
+from argosy.kube.patch import merge_patch
 
 # A script that builds its object anew leaves these out, which must not read as "delete them".
 _CLUSTERS_OWN: Final = (

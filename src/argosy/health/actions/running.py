@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from argosy.errors import UserError
 from argosy.health.actions.outcomes import Action, Impact, actions_of, impacts_of, merged
 from argosy.health.actions.scripts import ActionScripts, Script, scripts_for
 from argosy.health.lua import EVALUATE, Confined, answer_of, run_value
 from argosy.health.settings import ActionsCheck
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of
+from argosy.kube.objects import Manifest, key_of
 
 
 class Actions:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from argosy.health.bundled import RULES
 from argosy.health.kind_keys import key_text
 from argosy.health.settings import ActionsCheck
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 
 
 class Script(NamedTuple):

@@ -18,9 +18,9 @@ from argosy.health.builtin.network import ingress, service
 from argosy.health.builtin.pods import pod
 from argosy.health.builtin.storage import claim
 from argosy.health.builtin.workloads import daemon_set, deployment, replica_set, stateful_set
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import split_api_version
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
-from argosy.model.names import split_api_version
 
 __all__ = ["CHECKS", "judge"]
 

@@ -9,10 +9,10 @@ from typing import Final
 
 import orjson
 
+from argosy.annotations import HORIZONTAL_POD_AUTOSCALER_CONDITIONS
 from argosy.health.builtin.fields import Condition, WrongField, condition_of, conditions, items, mapping, text
-from argosy.model.annotations import HORIZONTAL_POD_AUTOSCALER_CONDITIONS
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
 
 _TROUBLES: Final = frozenset(
     (

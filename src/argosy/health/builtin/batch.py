@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.health.builtin.fields import conditions, text
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
 
 
 def job(manifest: Manifest) -> Assessment:

@@ -6,8 +6,8 @@ In: a live manifest. Out: an Assessment in Argo CD's words. Never: calls the API
 from __future__ import annotations
 
 from argosy.health.builtin.fields import first_condition
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
 
 
 def api_service(manifest: Manifest) -> Assessment:

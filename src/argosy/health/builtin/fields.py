@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 class WrongField(ValueError):

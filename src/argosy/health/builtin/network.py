@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.health.builtin.fields import items, text
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
 
 
 def service(manifest: Manifest) -> Assessment:

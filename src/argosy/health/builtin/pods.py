@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.annotations import IGNORE_RESTART_POLICY
 from argosy.health.builtin.fields import first_condition, items, mapping, number, text
-from argosy.model.annotations import IGNORE_RESTART_POLICY
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Assessment, Health
 from argosy.model.hooks import annotation_text, is_hook
-from argosy.model.manifest import Manifest
 
 
 def pod(manifest: Manifest) -> Assessment:

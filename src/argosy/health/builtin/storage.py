@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.health.builtin.fields import text
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
 
 _PHASES: Final = {"Bound": Health.HEALTHY, "Pending": Health.PROGRESSING, "Lost": Health.DEGRADED}
 

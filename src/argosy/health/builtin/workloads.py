@@ -15,8 +15,8 @@ from argosy.health.builtin.fields import (
     optional_number,
     text,
 )
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Assessment, Health
-from argosy.model.manifest import Manifest
 
 _WAITING = "Waiting for rollout to finish: "
 

@@ -21,7 +21,7 @@ from argosy.health.lint.words import check_words
 from argosy.health.lua.syntax import LuaSyntaxError, parse
 from argosy.health.lua.syntax.scopes import Scopes, Variable, resolve, walk
 from argosy.health.lua.syntax.tree import Block, Function
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 
 _TRIES = (Limits(32, 32, 2_500), Limits(32, 4, 25_000), Limits(6, 2, 25_000), Limits(1, 1, 25_000))
 

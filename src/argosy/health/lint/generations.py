@@ -15,7 +15,7 @@ from argosy.health.lint.finding import Finding
 from argosy.health.lua.syntax import parse
 from argosy.health.lua.syntax.scopes import walk
 from argosy.health.lua.syntax.tree import Block, Index, Name, String
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 
 _RULE: Final = "AGY409"
 _OBSERVED: Final = "observedGeneration"

@@ -1,7 +1,7 @@
 """Lua as Argo CD runs it.
 
 In: a script and a manifest. Out: what the script returned. Never: a stranger's script in this process: those go through
-`confined` and a pool of `argosy.confine`.
+`confined` and a pool of `argosy.isolation`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol
 from argosy.health.lua.engine import Answer, Engine, kept_engine
 from argosy.health.lua.fault import LuaFault
 from argosy.health.lua.outcomes import answer_of, failed, health_of
+from argosy.kube.objects import Manifest
 from argosy.model.flow import Assessment
-from argosy.model.manifest import Manifest
 
 __all__ = [
     "EVALUATE",

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from argosy.health.lua.fault import LuaFault
 from argosy.health.lua.projecting import Reads, project
 from argosy.health.lua.values import from_lua, lua_ready
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 LONGEST_SCRIPT: Final = 256 << 10
 OUT_OF_MEMORY: Final = "not enough memory"  # Lua's own words

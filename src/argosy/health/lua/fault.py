@@ -5,7 +5,7 @@ In: a text. Out: an error for the script's author. Never: a stack, or more than 
 
 from __future__ import annotations
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 LONGEST = 2000  # characters of a script's error that are told
 

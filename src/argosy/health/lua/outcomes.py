@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.confine import OverLimit
+from argosy.errors import ArgosyError
 from argosy.health.lua.engine import Answer
 from argosy.health.lua.fault import LuaFault
-from argosy.model.errors import ArgosyError
+from argosy.isolation import OverLimit
 from argosy.model.flow import Assessment, Health
 
 INVALID: Final = "Lua returned an invalid health status"

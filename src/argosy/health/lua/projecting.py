@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 # Each field with what is read below it: None is all of it; an empty tuple only that it is there.
 Reads: TypeAlias = "tuple[tuple[str, Reads | None], ...]"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from argosy.health.actions import Action
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 SuiteName = Literal["health", "action", "discovery"]
 

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.errors import LimitError, UserError
 from argosy.health.kind_keys import key_text
 from argosy.health.suite.cases import ActionCase, Case, DiscoveryCase, HealthCase, Suite
 from argosy.health.suite.files import MOST_SCRIPT_BYTES, Files, shown
@@ -29,8 +30,7 @@ from argosy.health.suite.tree import (
     is_for,
     walk,
 )
-from argosy.model.errors import LimitError, UserError
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 MOST_CASES: Final = 20_000
 BUNDLE: Final = "resource_customizations"  # argo: the folder of the rules in its repository

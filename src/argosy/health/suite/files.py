@@ -10,9 +10,9 @@ import stat
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.model.errors import LimitError, UserError
-from argosy.model.manifest import Limits, Profile
-from argosy.model.manifest.yaml_reader import documents
+from argosy.errors import LimitError, UserError
+from argosy.kube.objects import Limits, Profile
+from argosy.kube.objects.yaml_reader import documents
 
 MOST_BYTES: Final = 2 << 20
 MOST_SCRIPT_BYTES: Final = 256 << 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 def kind_of(manifest: Manifest) -> tuple[str, str]:

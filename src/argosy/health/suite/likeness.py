@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.errors import ManifestError, PatchError
 from argosy.health.suite.normal import normalized, with_times_of
-from argosy.model.errors import ManifestError, PatchError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, split_api_version
-from argosy.patch import merge_patch, strategic, three_way
-from argosy.patch.last_applied import LAST_APPLIED
-from argosy.schema import defaults, wire
-from argosy.schema.types import Type, type_of
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, split_api_version
+from argosy.kube.patch import merge_patch, strategic_merge, three_way
+from argosy.kube.patch.last_applied import LAST_APPLIED
+from argosy.kube.schema import defaults, typed_json
+from argosy.kube.schema.builtin_types import Type, type_of
 
 MISSING: Final = "(missing)"
 MOST_TOLD: Final = 20
@@ -48,7 +48,7 @@ def _three_way(last: Manifest, desired: Manifest, live: Manifest, shape: Type | 
     if shape.name.endswith(".StatefulSet"):
         current = _trimmed_claims(last, live)
     patch = three_way.strategic(last, desired, current, shape)
-    return unlike(_filled(strategic.apply(live, patch, shape), shape), _filled(live, shape))
+    return unlike(_filled(strategic_merge.apply(live, patch, shape), shape), _filled(live, shape))
 
 
 def _shape(manifest: Manifest) -> Type | None:
@@ -64,7 +64,7 @@ def _written(manifest: Manifest, shape: Type | None) -> Manifest:
     if shape is None:
         return manifest
     try:
-        decoded = wire.decode(shape, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
+        decoded = typed_json.decode(shape, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
     except (ManifestError, KeyError):
         return manifest
     return manifest if decoded.unknown else overlap(manifest, decoded.manifest)
@@ -72,7 +72,7 @@ def _written(manifest: Manifest, shape: Type | None) -> Manifest:
 
 def _fits(manifest: Manifest, shape: Type) -> bool:
     try:
-        wire.decode(shape, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
+        typed_json.decode(shape, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
     except (ManifestError, KeyError):
         return False
     return True

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from argosy.health.suite.kinds import kind_of
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 ZERO: Final = "0001-01-01T00:00:00Z"
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from argosy.errors import UserError
 from argosy.health.actions import Impact
 from argosy.health.suite.kinds import identity, kind_of, title
 from argosy.health.suite.likeness import Differences, differences
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 OBJECT: Final = "(the object)"
 # argo: names of these are made from the source's name and the time, so expected ones are known by their beginning

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from argosy.errors import UserError
 from argosy.health.actions import Action
-from argosy.model.errors import UserError
-from argosy.model.manifest.scalars import go_float
+from argosy.kube.objects.yaml_scalars import go_float
 
 _NUMBER: Final = "a number"
 _WORDS: Final = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: _NUMBER, float: _NUMBER}

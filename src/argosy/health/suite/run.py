@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from argosy.confine import OverLimit
+from argosy.errors import UserError
 from argosy.health.lua import EVALUATE, PATIENCE, Confined
 from argosy.health.suite import verdicts
 from argosy.health.suite.cases import ActionCase, Case, DiscoveryCase, Outcome, Suite
 from argosy.health.suite.files import shown
 from argosy.health.suite.kinds import kind_of
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.isolation import OverLimit
+from argosy.kube.objects import Manifest
 
 BATCH: Final = 32
 

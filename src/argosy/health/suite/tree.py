@@ -15,10 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from argosy.errors import LimitError, UserError
 from argosy.health.kind_keys import key_text
 from argosy.health.suite.files import MOST_SCRIPT_BYTES, Files, first_document, shown
 from argosy.health.table import to_lua
-from argosy.model.errors import LimitError, UserError
 
 HEALTH, TABLE, HEALTH_TEST = "health.lua", "health.yaml", "health_test.yaml"
 DISCOVERY, ACTION, ACTION_TEST = "discovery.lua", "action.lua", "action_test.yaml"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.errors import UserError
 from argosy.health.actions import Action, actions_of, impacts_of
 from argosy.health.lua import Answer, LuaFault, answer_of, failed, health_of
 from argosy.health.suite.cases import ActionCase, Case, DiscoveryCase, HealthCase, Inputs, Outcome
 from argosy.health.suite.files import shown
 from argosy.health.suite.likeness import Differences
 from argosy.health.suite.outputs import compare, expected_manifests
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 def judged(case: Case, manifest: Manifest, answer: Any, inputs: Inputs) -> Outcome:

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from argosy.model.annotations import TRACKING_ID
+from argosy.annotations import TRACKING_ID
+from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application.sources import Source, read_source, source_of
 from argosy.model.cluster_address import NO_CLUSTER, ClusterAddress, parse_cluster_address
-from argosy.model.fields import Fields
-from argosy.model.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.model.application.operations import (

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application.policies import Retry, retry_of
 from argosy.model.application.sources import Source, source_of
-from argosy.model.fields import Fields
-from argosy.model.names import ResourceKey
 
 
 class Progress(enum.StrEnum):

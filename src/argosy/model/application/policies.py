@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from argosy.model.errors import ManifestError
-from argosy.model.fields import Fields
-from argosy.model.times import backoff_delay
+from argosy.errors import ManifestError
+from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.timestamps import backoff_delay
 
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from argosy.model.fields import Fields
+from argosy.kube.objects.field_reader import Fields
 
 if TYPE_CHECKING:
     from argosy.model.application.tool_options import DirectoryOptions, HelmOptions, KustomizeOptions, PluginOptions

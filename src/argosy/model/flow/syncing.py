@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application.operations import Phase
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 
 
 class SyncStatus(enum.StrEnum):

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from argosy.errors import RenderError
+from argosy.kube.objects import Manifest, Profile
 from argosy.model.application import Application, HelmOptions
-from argosy.model.errors import RenderError
 from argosy.model.flow import Origins
-from argosy.model.manifest import Manifest, Profile
 from argosy.model.tree import Tree
 from argosy.render.helm.parameters import settings_of
 from argosy.render.helm.release import Engine, Release, Setting, ValuesFile

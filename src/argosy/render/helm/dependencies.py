@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from argosy.model.errors import ManifestError, RenderError
-from argosy.model.manifest import load
+from argosy.errors import ManifestError, RenderError
+from argosy.kube.objects import load
 from argosy.model.tree import Tree
 from argosy.render.kustomize.places import is_within, joined
 from argosy.render.pointers import refuse_pointer

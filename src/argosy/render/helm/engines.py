@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.render.helm.release import Engine
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.render.helm.followed import FollowedTree
 from argosy.render.helm.release import Release
 from argosy.render.said import cleaned

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render.kustomize.places import is_within, located
 

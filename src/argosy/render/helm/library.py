@@ -13,9 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.confine.limits import ProgramLimits
-from argosy.confine.program import python_places, run
-from argosy.model.manifest import Profile, load, load_all
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.program import python_places, run
+from argosy.kube.objects import Profile, load, load_all
 from argosy.render.helm.limits import LIMITS, READ_LIMITS
 from argosy.render.helm.release import Document, HelmFailed, Release
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.confine.limits import ProgramLimits
-from argosy.model.manifest import Limits
+from argosy.isolation.limits import ProgramLimits
+from argosy.kube.objects import Limits
 
 LIMITS: Final = ProgramLimits(wall=50.0, cpu=50.0, memory=1 << 30, output=64 << 20)
 READ_LIMITS: Final = Limits(size=64 << 20, nodes=2_000_000)

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from argosy.confine.limits import ProgramLimits
-from argosy.confine.program import run
-from argosy.model.errors import ManifestError
-from argosy.model.manifest import Profile, load_all
+from argosy.errors import ManifestError
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.program import run
+from argosy.kube.objects import Profile, load_all
 from argosy.render.helm.limits import LIMITS, READ_LIMITS
 from argosy.render.helm.release import Document, HelmFailed, Release
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from argosy.model.manifest import Profile
+from argosy.kube.objects import Profile
 
 
 class ValuesFile(NamedTuple):

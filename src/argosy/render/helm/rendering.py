@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.confine.refusals import OverLimit, RefusedError
-from argosy.model.errors import LimitError, ManifestError, RenderError, SourceError
-from argosy.model.manifest import Manifest
+from argosy.errors import LimitError, ManifestError, RenderError, SourceError
+from argosy.isolation.errors import OverLimit, RefusedError
+from argosy.kube.objects import Manifest
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render.exporting import exported
 from argosy.render.helm.dependencies import read_chart

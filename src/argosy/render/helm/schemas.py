@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.model.tree import Tree
 
 _NAME: Final = "values.schema.json"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.model.tree import Tree
 from argosy.render.helm.release import ValuesFile
 from argosy.render.helm.value_globs import is_glob, matches

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render.kustomize.places import located
 

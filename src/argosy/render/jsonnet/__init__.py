@@ -14,12 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from argosy.confine.limits import ProgramLimits
-from argosy.confine.program import python_places, python_script, run
-from argosy.confine.refusals import OverLimit
+from argosy.errors import LimitError, ManifestError, RenderError
+from argosy.isolation.errors import OverLimit
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.program import python_places, python_script, run
+from argosy.kube.objects import Manifest, load_json
 from argosy.model.application import JsonnetOptions, Variable
-from argosy.model.errors import LimitError, ManifestError, RenderError
-from argosy.model.manifest import Manifest, load_json
 from argosy.model.tree import Tree
 from argosy.render.environment import substitute
 from argosy.render.jsonnet.imports import Closure

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from argosy.model.errors import LimitError, RenderError
+from argosy.errors import LimitError, RenderError
 from argosy.model.tree import Tree
 from argosy.render.kustomize.places import joined, located
 from argosy.render.pointers import refuse_pointer

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.model.errors import RenderError, UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import RenderError, UserError
+from argosy.kube.objects import Manifest
 from argosy.model.tree import Tree
 from argosy.render.kustomize.accumulate import Accumulated, Build, Level
 from argosy.render.kustomize.charts import Inflate

@@ -10,7 +10,7 @@ import posixpath
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from argosy.model.errors import LimitError, RenderError, UserError
+from argosy.errors import LimitError, RenderError, UserError
 from argosy.render.kustomize import charts, plugins, stages
 from argosy.render.kustomize.config import EMPTY, Config, default_config, read_config
 from argosy.render.kustomize.crds import crd_config, read_openapi

@@ -9,10 +9,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from argosy.confine.limits import ProgramLimits
+from argosy.errors import RenderError
+from argosy.isolation.limits import ProgramLimits
+from argosy.kube.objects import Manifest, dump
 from argosy.model.application import KustomizeOptions
-from argosy.model.errors import RenderError
-from argosy.model.manifest import Manifest, dump
 from argosy.model.tree import Tree
 from argosy.render.environment import substitute
 from argosy.render.exporting import exported

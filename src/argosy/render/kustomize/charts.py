@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from argosy.model.errors import ManifestError, RenderError
-from argosy.model.manifest import Manifest, load
+from argosy.errors import ManifestError, RenderError
+from argosy.kube.objects import Manifest, load
 from argosy.model.tree import Tree
 from argosy.render.kustomize.documents import read_values, resources_of_manifests
 from argosy.render.kustomize.grounds import Spot

@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.model.errors import ManifestError, RenderError
-from argosy.model.manifest import Profile, load
+from argosy.errors import ManifestError, RenderError
+from argosy.kube.objects import Profile, load
 from argosy.render.kustomize.faults import placed
 from argosy.render.kustomize.fieldspecs import FieldSpec, merged, ordered, spec_of
 from argosy.render.kustomize.gvk import Gvk, order_key

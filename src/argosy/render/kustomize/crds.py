@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.model.errors import ManifestError, RenderError
-from argosy.model.manifest import Profile, load
+from argosy.errors import ManifestError, RenderError
+from argosy.kube.objects import Profile, load
 from argosy.render.kustomize.config import Config
 from argosy.render.kustomize.faults import Fault
 from argosy.render.kustomize.fieldspecs import FieldSpec

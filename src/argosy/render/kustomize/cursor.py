@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.render.kustomize.faults import APPLICATION, Path, Read, locate
 from argosy.render.kustomize.loading import Kustomization
 

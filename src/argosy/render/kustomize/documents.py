@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from argosy.model.errors import ManifestError, RenderError
-from argosy.model.manifest import Profile, load_all
+from argosy.errors import ManifestError, RenderError
+from argosy.kube.objects import Profile, load_all
 from argosy.render.kustomize.faults import marked_queue
 from argosy.render.kustomize.marks import Marks, is_odd, may_be_lost
 from argosy.render.kustomize.resource import Nulls, Resource

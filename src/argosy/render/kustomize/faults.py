@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from argosy.model.errors import RenderError, UserError
-from argosy.model.manifest.lines import Lines, Marked
+from argosy.errors import RenderError, UserError
+from argosy.kube.objects.field_lines import Lines, Marked
 
 Path = tuple[str | int, ...]
 Read = Callable[[str], bytes]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.render.kustomize.gvk import Gvk, order_key
 
 Visit = Callable[[dict[str, Any], str], None]

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.render.kustomize.faults import Fault, within
 from argosy.render.kustomize.places import folder_of, joined
 from argosy.render.kustomize.resource import Resource

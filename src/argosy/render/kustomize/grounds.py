@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from argosy.model.errors import LimitError, RenderError, SourceError
+from argosy.errors import LimitError, RenderError, SourceError
 from argosy.model.tree import Tree
 from argosy.render.kustomize.places import is_within, joined, located
 from argosy.render.kustomize.remotes import Remote, has_password, is_plain_file, is_plain_path, looks_remote, remote_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from argosy.kube.objects.field_lines import Marked
 from argosy.model.flow import Origin
-from argosy.model.manifest.lines import Marked
 from argosy.render.origins import KEYS, Guide
 
 Place = Callable[[int], Origin]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import ManifestError, RenderError
-from argosy.model.manifest import load
+from argosy.errors import ManifestError, RenderError
+from argosy.kube.objects import load
 from argosy.model.tree import Tree
 from argosy.render.kustomize.faults import Fault, placed
 from argosy.render.kustomize.shapes import KUSTOMIZATION, shaped

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.render.kustomize.marks import BLANK
 from argosy.render.kustomize.merge_keys import Node
 from argosy.render.kustomize.pairs import walked

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from argosy.errors import RenderError
 from argosy.model.application import KustomizeOptions
-from argosy.model.errors import RenderError
 from argosy.render.kustomize.grounds import Spot
 from argosy.render.kustomize.images import split
 from argosy.render.kustomize.loading import Kustomization

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.model.errors import ManifestError, PatchError, RenderError
-from argosy.model.manifest import Profile, load_all, load_json
-from argosy.patch import json_patch
+from argosy.errors import ManifestError, PatchError, RenderError
+from argosy.kube.objects import Profile, load_all, load_json
+from argosy.kube.patch import json_patch
 from argosy.render.kustomize.documents import refuse_directive
 from argosy.render.kustomize.doubles import without_doubles
 from argosy.render.kustomize.faults import Fault, within

@@ -9,7 +9,7 @@ from math import comb
 from re import _parser  # type: ignore[attr-defined]  # the only way to see what a pattern is made of
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 
 _LONGEST: Final = 1000
 _FEW: Final = 3

@@ -5,7 +5,7 @@ Never: leaves the tree, by `..` or by a link.
 
 from __future__ import annotations
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.model.tree import Tree
 
 _MOST_LINKS = 32

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.render.kustomize import charts, stages
 from argosy.render.kustomize.faults import Fault
 from argosy.render.kustomize.fieldspecs import spec_of

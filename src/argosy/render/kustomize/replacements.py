@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.model.errors import LimitError, RenderError
-from argosy.model.manifest import Profile
-from argosy.model.manifest.scalars import resolve
+from argosy.errors import LimitError, RenderError
+from argosy.kube.objects import Profile
+from argosy.kube.objects.yaml_scalars import resolve
 from argosy.render.kustomize.faults import within
 from argosy.render.kustomize.gvk import Gvk, gvk_of
 from argosy.render.kustomize.resource import Id, Resource

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import RenderError
-from argosy.model.manifest import Manifest
+from argosy.errors import RenderError
+from argosy.kube.objects import Manifest
 from argosy.render.kustomize.faults import Fault
 from argosy.render.kustomize.fieldspecs import Visit, steps_of, visit
 from argosy.render.kustomize.gvk import Gvk, gvk_of

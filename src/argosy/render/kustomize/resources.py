@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from argosy.model.errors import ManifestError, RenderError
+from argosy.errors import ManifestError, RenderError
 from argosy.render.kustomize.gvk import Gvk
 from argosy.render.kustomize.patterns import Pattern, pattern
 from argosy.render.kustomize.resource import Id, Resource
@@ -91,7 +91,7 @@ def carries(resource: Resource, target: dict[str, Any], where: str) -> bool:
     """Whether labels and annotations are those that a target asks for."""
     for part, field in (("labelSelector", "labels"), ("annotationSelector", "annotations")):
         if text := target.get(part):
-            from argosy.schema.selectors.labels import labels as label_selector  # late: few patches need it
+            from argosy.kube.schema.selectors.labels import labels as label_selector  # late: few patches need it
 
             try:
                 selector = label_selector(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.render.kustomize.config import Config
 from argosy.render.kustomize.faults import within
 from argosy.render.kustomize.fieldspecs import FieldSpec, merged, spec_of

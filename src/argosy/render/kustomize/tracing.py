@@ -9,10 +9,10 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
+from argosy.kube.objects.field_lines import Lines, Marked
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.flow import Origin
-from argosy.model.manifest.lines import Lines, Marked
-from argosy.model.names import ResourceKey
 from argosy.render.kustomize.faults import APPLICATION, Path, line_in, listed_items, marked_queue, spelled
 from argosy.render.kustomize.grounds import parted
 from argosy.render.kustomize.guides import (

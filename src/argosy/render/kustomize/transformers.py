@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from argosy.model.errors import RenderError
+from argosy.errors import RenderError
 from argosy.render.kustomize.fieldspecs import FieldSpec, check_single
 from argosy.render.kustomize.gvk import Gvk
 from argosy.render.kustomize.resource import Id, Resource, plain_text

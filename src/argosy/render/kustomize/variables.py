@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import LimitError, RenderError
+from argosy.errors import LimitError, RenderError
 from argosy.render.kustomize.config import Config
 from argosy.render.kustomize.faults import Fault, Path
 from argosy.render.kustomize.gvk import Gvk, gvk_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.desk.accounts.reading import Account
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.policy.rbac import Subjects
 from argosy.server.answers import Json
 from argosy.server.api.paging import ARGO_PAGING, part

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from argosy.desk.applications.changing import refresh
+from argosy.errors import TransientError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.selectors import labels as read_labels
 from argosy.model.application import APPLICATION
-from argosy.model.errors import TransientError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
 from argosy.model.repository_url import is_same_repository
 from argosy.report.wire import mapping, mappings
-from argosy.schema.selectors import labels as read_labels
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications_health import with_health

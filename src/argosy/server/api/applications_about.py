@@ -13,10 +13,10 @@ from argosy.desk.applications.desk import clock
 from argosy.desk.applications.happenings import EVENT, events_of
 from argosy.desk.applications.links import Link, links_of
 from argosy.desk.applications.reader import Reader
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.model.project import SyncWindow
 from argosy.policy.windows import WindowError, is_active, is_for, verdict
 from argosy.report.wire import given, mapping

@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from argosy.cluster import Catalog
+from argosy.annotations import COMPARE_OPTIONS
 from argosy.desk.applications.acting import Choice
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.reader import Reader
 from argosy.desk.applications.requests import positioned
+from argosy.errors import UserError
+from argosy.kube.client import Catalog
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.objects.timestamps import written
 from argosy.live.tree import POD, Node, node_of
-from argosy.model.annotations import COMPARE_OPTIONS
 from argosy.model.application import Application
-from argosy.model.errors import UserError
 from argosy.model.flow import Assessment, Health
-from argosy.model.names import GroupKind
-from argosy.model.times import written
 from argosy.pipeline.looking import Look
 from argosy.pipeline.permitting import permission
 from argosy.server.answers import Json

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.desk.applications.reader import Reader, Unseen
+from argosy.errors import ClusterError, TransientError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import ClusterError, TransientError
 from argosy.model.flow import Assessment
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.pipeline.permitting import permission
 from argosy.report.wire import given, mapping, mappings
 

@@ -15,10 +15,10 @@ from argosy.desk.applications.belonging import belongings
 from argosy.desk.applications.desk import clock, now
 from argosy.desk.applications.merging import merged
 from argosy.desk.applications.reader import Reader
+from argosy.errors import ClusterError, TransientError, UserError
+from argosy.kube.objects import Manifest, key_of
 from argosy.live.tree import POD
 from argosy.model.application import Application
-from argosy.model.errors import ClusterError, TransientError, UserError
-from argosy.model.manifest import Manifest, key_of
 from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Stream
 from argosy.server.api.applications import PLACE

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.model.errors import ClusterError, Conflict, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.selectors import labels as read_labels
+from argosy.errors import ClusterError, Conflict, UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.selectors import labels as read_labels
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, Final, NamedTuple
 
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import APPLICATION
-from argosy.model.errors import UserError
 from argosy.model.flow import Health
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Text
 from argosy.server.asked import Asked

@@ -9,7 +9,7 @@ from typing import Final
 
 from argosy.desk.connections import certificates, gpg_keys
 from argosy.desk.connections.certificates import Choice
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import ARGO_PAGING, part

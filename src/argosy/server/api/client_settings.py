@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.desk.accounts.reading import LOGIN, read_accounts
+from argosy.errors import UserError
 from argosy.health.kind_keys import from_key
-from argosy.model.errors import UserError
-from argosy.model.manifest import load
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import load
+from argosy.kube.objects.names import ResourceKey
 from argosy.report.wire import mapping
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema

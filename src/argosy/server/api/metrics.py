@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.model.application import APPLICATION
-from argosy.model.manifest import Manifest
-from argosy.model.measures import MEDIA, Family, Sample, one, text
-from argosy.model.names import GroupKind
+from argosy.observability.metrics import MEDIA, Family, Sample, one, text
 from argosy.report.metrics import ABOUT, HERE, HERE_NAME, SYNCS, identity, of_applications, of_operation
 from argosy.report.wire import mapping
 from argosy.server.answers import Text

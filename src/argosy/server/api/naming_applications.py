@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.api.shapes_bodies import Body, same_name
 from argosy.server.asked import Asked, Query
 from argosy.server.resolving import application

@@ -19,8 +19,8 @@ from argosy.desk.applications.explanation import explain, find
 from argosy.desk.applications.facts import Row, rows
 from argosy.desk.applications.missing import unwell
 from argosy.desk.doctor.applications import first_sight
+from argosy.errors import RenderError, UnknownRef, UserError
 from argosy.model.application import Application
-from argosy.model.errors import RenderError, UnknownRef, UserError
 from argosy.report.holds import Hold, read_hold
 from argosy.report.wire import given, key_wire
 from argosy.server.answers import Json

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.desk.doctor.examining import Wanted
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.server.answers import Json
 from argosy.server.api.shapes_schema import TEXT, fields, many

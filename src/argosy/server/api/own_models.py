@@ -13,8 +13,8 @@ from typing import Any, Final
 from argosy.desk.boards import models
 from argosy.desk.boards.models import ModelRow
 from argosy.desk.models import ModelDesk
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, key_of
 from argosy.models.facts import INFERENCE_SERVICE, read_model
 from argosy.models.requests import gist, refusal
 from argosy.server.answers import Json

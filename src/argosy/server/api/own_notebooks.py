@@ -13,7 +13,7 @@ from argosy.desk.applications.desk import clock
 from argosy.desk.boards import notebooks
 from argosy.desk.boards.notebooks import Attempt, JobRow, RunView
 from argosy.desk.notebooks.jobs import JobDesk
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import FIELDS, PAGING, chosen, page

@@ -11,7 +11,7 @@ from typing import Any, Final
 from argosy.desk.boards import activity
 from argosy.desk.boards.activity import Happening, Wanted
 from argosy.desk.boards.environments import Stage
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import PAGING, page

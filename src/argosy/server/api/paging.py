@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.answers import Json
 from argosy.server.api.shapes_fields import read_fields
 from argosy.server.asked import Asked

@@ -22,9 +22,9 @@ from argosy.desk.applications.project_updates import (
 from argosy.desk.applications.projects import HEAD, create_project, delete_project, projects_of
 from argosy.desk.connections import clusters, repositories
 from argosy.desk.connections.declared import map_data
-from argosy.model.errors import PolicyError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.errors import PolicyError, UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.model.project import read_project
 from argosy.policy.inheritance import givers
 from argosy.policy.windows import WindowError, is_active

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from argosy.annotations import SECRET_TYPE
 from argosy.desk.connections import repositories
 from argosy.desk.connections.declared import Declared
 from argosy.desk.connections.probing import BAD, State, States, state_of
 from argosy.desk.connections.repositories import Shelf
-from argosy.model.annotations import SECRET_TYPE
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.model.repository_url import is_same_repository
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema

@@ -12,10 +12,10 @@ from argosy.desk.connections import repositories
 from argosy.desk.connections.discovering import apps_in, details
 from argosy.desk.connections.probing import refs_of
 from argosy.desk.connections.repositories import REPOSITORIES
+from argosy.errors import UserError
+from argosy.kube.objects.names import GroupKind
 from argosy.model.application import APPLICATION
-from argosy.model.errors import UserError
 from argosy.model.flow import Checkout
-from argosy.model.names import GroupKind
 from argosy.model.repository_url import is_same_repository
 from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Json

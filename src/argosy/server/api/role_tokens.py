@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.desk.accounts.role_tokens import add_role_token, remove_role_token
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.policy.rbac import Subjects
 from argosy.policy.roles import role_subject
 from argosy.server.answers import Json

@@ -5,7 +5,7 @@ In: a name and a password. Out: a token, or one answer for everything that is wr
 
 from __future__ import annotations
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.answers import Json
 from argosy.server.asked import Asked
 from argosy.server.behalf import account_called

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 _NUMBERS: Final = 1 << 53
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 MOST: Final = 200  # paths
 DEEPEST: Final = 30  # names in one

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.desk.applications.acting import Excerpt
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.asked import Query, quoted
 
 LONGEST: Final = 64 << 10  # characters of a line

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.requests import SyncWish, positioned, sync_operation
+from argosy.errors import UserError
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import UserError
-from argosy.model.names import ResourceKey
 from argosy.report.wire import given
 from argosy.server.api.shapes_bodies import Body, as_fields
 

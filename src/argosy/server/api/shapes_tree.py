@@ -11,11 +11,11 @@ from typing import Any, Final
 import orjson
 
 from argosy.compare import masked, masked_pair
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 from argosy.live.tree import POD, Node
 from argosy.model.flow import Comparison, Pair
 from argosy.model.hooks import is_hook
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey, split_api_version
 from argosy.report.wire import given, mapping, mappings
 
 SERVICE: Final = GroupKind("", "Service")

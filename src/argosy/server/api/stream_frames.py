@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.model.errors import ArgosyError, UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.objects import Manifest
 from argosy.server.answers import Stream
 from argosy.server.asked import Asked
 from argosy.server.doors.masking import without_secrets

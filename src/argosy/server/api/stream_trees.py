@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.desk.applications.facts import rows
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 from argosy.server.answers import Stream
 from argosy.server.api.applications_content import FILTER, choice_of, tree_of
 from argosy.server.api.stream_frames import BEAT, MAKES, SIGN, failure, frame, is_events, stream

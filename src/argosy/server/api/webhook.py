@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from argosy.desk.applications.refreshes import Refreshes
+from argosy.errors import SourceRefused, UserError
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import APPLICATION
-from argosy.model.errors import SourceRefused, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from argosy.model.times import written
+from argosy.kube.objects.timestamps import written
 from argosy.server.asked import Asked
 
 LOG: Final = logging.getLogger("argosy.audit")

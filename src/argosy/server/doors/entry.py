@@ -18,9 +18,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from argosy.fair_share import Tenant, on_behalf_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.fairness import Tenant, on_behalf_of
-from argosy.model.names import ResourceKey
 from argosy.server.answers import Answer, Bytes, Headers, Json, Page, Redirect, Stream, Text
 from argosy.server.asked import Asked, Query, Refused
 from argosy.server.doors import (

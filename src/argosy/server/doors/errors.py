@@ -10,7 +10,7 @@ import re
 import secrets
 from dataclasses import dataclass, field, replace
 
-from argosy.model.errors import ClusterError, Conflict, Forbidden, Invalid, PolicyError, TransientError, UserError
+from argosy.errors import ClusterError, Conflict, Forbidden, Invalid, PolicyError, TransientError, UserError
 from argosy.server.answers import Answer, Headers, Json, Page, Redirect
 from argosy.server.asked import Absent, Refused
 from argosy.server.doors.limits import TooMuch

@@ -15,11 +15,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from argosy.errors import ArgosyError
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import read_application
-from argosy.model.errors import ArgosyError
 from argosy.model.flow import Rendered
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
 from argosy.pipeline.rendering import Renders, digest_source
 from argosy.render import BuildSettings
 from argosy.report.wire import mapping, mappings

@@ -18,11 +18,11 @@ from typing import Any, Final, Protocol
 import orjson
 
 from argosy.compare.masks import SHORTEST
+from argosy.kube.controller.cache import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.live.tracking import read_tracking
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping
-from argosy.runtime.cache import Cache
 from argosy.server.doors.needles import Needles, run
 from argosy.server.doors.provenance import SecretOrigin, SecretScope, find_origin
 from argosy.server.doors.public_words import Public, addresses

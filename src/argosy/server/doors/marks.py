@@ -12,8 +12,8 @@ from typing import Any, Final
 import orjson
 
 from argosy.compare.masks import SHORTEST
+from argosy.errors import UserError
 from argosy.model.application import Application
-from argosy.model.errors import UserError
 from argosy.report.wire import mapping, mappings
 from argosy.server.asked import Asked
 from argosy.server.routes import Filtered, May, Route

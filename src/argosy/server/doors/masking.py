@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.annotations import LAST_APPLIED
 from argosy.compare.masks import SHORTEST, masked
-from argosy.model.annotations import LAST_APPLIED
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.site import Site
 
 MOST_DEPTH: Final = 200

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.doors.provenance import SecretOrigin, unescape
 from argosy.server.doors.secret_forms import forms
 from argosy.server.doors.secret_values import Long, values

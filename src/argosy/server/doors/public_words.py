@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from argosy.model.annotations import INSTANCE_LABEL, LAST_APPLIED, TRACKING_ID
-from argosy.model.names import split_api_version
+from argosy.annotations import INSTANCE_LABEL, LAST_APPLIED, TRACKING_ID
+from argosy.kube.objects.names import split_api_version
+from argosy.kube.schema.builtin_kinds import BUILT_IN
 from argosy.report.wire import mapping, mappings
-from argosy.schema.builtin import BUILT_IN
 
 ALWAYS: Final = ("argoproj.io/v1alpha1", "https://kubernetes.default.svc", "application/json", LAST_APPLIED)
 
@@ -30,9 +30,9 @@ ALL_NAMESPACES: Final = frozenset({EVERYWHERE})
 @cache
 def shipped() -> str:
     """Our own pages, the API, and Argo CD's kinds."""
-    import argosy.schema.definitions
+    import argosy.kube.schema.bundled_crds
 
-    server, definitions = Path(__file__).parents[1], Path(argosy.schema.definitions.__file__).parent
+    server, definitions = Path(__file__).parents[1], Path(argosy.kube.schema.bundled_crds.__file__).parent
     files = [*server.glob("templates/**/*.html"), *server.glob("static/*"), *server.glob("api/*.py")]
     files += definitions.glob("*.argoproj.io.yaml")
     return "\n".join([*ALWAYS, *(each.read_text(errors="replace") for each in sorted(files))])

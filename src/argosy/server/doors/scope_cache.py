@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Container
 from typing import Final, NamedTuple
 
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.doors import provenance
 from argosy.server.doors.provenance import SecretScope
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 from argosy.server.answers import Stream
 from argosy.server.doors.hiding import Mask
 

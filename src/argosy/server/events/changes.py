@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
     from argosy.desk.lookout import Lookout

@@ -19,9 +19,9 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import Manifest
-from argosy.runtime.clock import Backoff
+from argosy.errors import ArgosyError
+from argosy.kube.controller.clock import Backoff
+from argosy.kube.objects import Manifest
 from argosy.server.asked import Absent, Asked, Query, Refused
 from argosy.server.doors import permission
 from argosy.server.events.group import Group, Reader, encoded

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.server.answers import Answer
 from argosy.server.asked import Asked, Refused
 from argosy.server.routes import Needs, Route

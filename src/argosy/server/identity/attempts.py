@@ -13,11 +13,11 @@ from collections.abc import Container, Mapping
 from math import isinf
 from typing import Final, NamedTuple
 
-from argosy.cluster import Cluster
-from argosy.model.errors import Conflict
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime.clock import SYSTEM_CLOCK, Clock
+from argosy.errors import Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 NAME: Final = "argosy-login-attempts"
 MOST: Final = 5  # argo: failures

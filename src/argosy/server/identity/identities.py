@@ -13,7 +13,6 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
-from argosy.cluster import Cluster
 from argosy.desk.accounts import tokens
 from argosy.desk.accounts.changing import AccountBook, new_id
 from argosy.desk.accounts.codes import Codes
@@ -21,11 +20,12 @@ from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.accounts.passwords import Hashing
 from argosy.desk.accounts.reading import API_KEY, CAPABILITIES, LOGIN, Account, TokenMark
 from argosy.desk.accounts.tokens import DAY, ISSUER, MAX_PARENTS, PERSONS, SKEW, BadToken, Claims, ParentToken
+from argosy.errors import PolicyError
+from argosy.kube.client import Cluster
+from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.model.application.policies import seconds_of
-from argosy.model.errors import PolicyError
 from argosy.policy.rbac import Enforcer, Permissions, Subjects
 from argosy.policy.roles import is_reserved, role_of
-from argosy.runtime.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.server.identity.attempts import UNKNOWN, Attempts
 from argosy.server.identity.caller import BadCredential, BadLogin, Caller, How, Shown
 from argosy.server.identity.revoking import Revoking

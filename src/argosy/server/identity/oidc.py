@@ -19,11 +19,11 @@ from urllib.parse import quote, urlencode, urlsplit
 import jwt
 
 from argosy.desk.accounts.identity_provider import Provider
-from argosy.model.errors import TransientError
-from argosy.outbound.asking import Answered
-from argosy.outbound.sending import Request, send
+from argosy.errors import TransientError
+from argosy.http_client.checked_request import Request, send
+from argosy.http_client.plain_request import Answered
+from argosy.kube.controller.clock import Clock
 from argosy.policy.roles import is_reserved
-from argosy.runtime.clock import Clock
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 KEPT: Final = 300.0  # seconds that what a provider publishes is believed

@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, Conflict
-from argosy.model.names import ResourceKey
-from argosy.runtime.clock import Clock
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller.clock import Clock
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.identity.standing import SESSIONS
 
 MOST: Final = 5_000

@@ -16,8 +16,8 @@ from typing import Any, Final, Protocol
 
 from argosy.desk.accounts.changing import new_id
 from argosy.desk.accounts.tokens import BadToken, decoded, encoded
-from argosy.model.errors import TransientError, UserError
-from argosy.runtime.clock import Clock
+from argosy.errors import TransientError, UserError
+from argosy.kube.controller.clock import Clock
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.oidc import Conversation, NotVouched, Person, Secrets
 from argosy.server.identity.standing import Standing

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-from argosy.cluster import ClusterReader
 from argosy.desk.accounts.identity_provider import Provider, read_provider, secret_value
 from argosy.desk.accounts.reading import (
     SECRET,
@@ -24,9 +23,10 @@ from argosy.desk.accounts.reading import (
     read_accounts,
     secret_data,
 )
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import UserError
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
 from argosy.policy.access import RBAC_CM, AccessPolicy, read_access
 from argosy.policy.rbac import Enforcer

@@ -16,8 +16,8 @@ from typing import Final
 
 from argosy.desk.accounts.identity_provider import Provider
 from argosy.desk.accounts.tokens import DAY, SKEW, Claims
-from argosy.model.errors import TransientError, UserError
-from argosy.runtime.clock import Clock
+from argosy.errors import TransientError, UserError
+from argosy.kube.controller.clock import Clock
 from argosy.server.identity.oidc import Conversation, NotVouched, Person, ProviderLogin
 
 log = logging.getLogger(__name__)

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.model.errors import PolicyError
-from argosy.outbound.asking import Answered
-from argosy.outbound.hosts import HostRules
-from argosy.outbound.sending import Request, send
+from argosy.errors import PolicyError
+from argosy.http_client.allowed_hosts import HostRules
+from argosy.http_client.checked_request import Request, send
+from argosy.http_client.plain_request import Answered
 
 JSON = (("Content-Type", "application/json"),)
 

@@ -19,9 +19,9 @@ from argosy.advise.live_view import span
 from argosy.desk.doctor.examining import Wanted, examine
 from argosy.desk.doctor.head import HeadCheck, Mark
 from argosy.desk.doctor.report import Report
-from argosy.model.errors import ArgosyError
-from argosy.model.manifest import key_of
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.asked import Asked
 from argosy.server.doors.application_masks import mask_texts, masks_of
 from argosy.server.looking.examining import Turn

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from argosy.desk.applications.app_row import AppRow
 from argosy.desk.promoting.mirror_repository import MirrorRepository
 from argosy.desk.promoting.surveying import NoEnvironments, Survey
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 from argosy.policy.projects import permits_source
 from argosy.report.wire import mapping
 from argosy.server.asked import Asked

@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.desk.doctor.examining import Wanted, examine
 from argosy.desk.doctor.report import Report
-from argosy.model.errors import TransientError, UserError
+from argosy.errors import TransientError, UserError
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import desk_of, reader_of
 from argosy.server.doors.application_masks import ApplicationMasks, masks_of

@@ -13,8 +13,8 @@ from typing import Final
 from argosy.desk.boards import activity
 from argosy.desk.boards.activity import Happening
 from argosy.desk.boards.owning import keys_of
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.pipeline.permitting import permission
 from argosy.report.wire import mapping
 from argosy.server.asked import Asked

@@ -14,8 +14,8 @@ from typing import Final
 
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.happenings import EVENT
-from argosy.model.errors import ClusterError, TransientError
-from argosy.model.manifest import Manifest
+from argosy.errors import ClusterError, TransientError
+from argosy.kube.objects import Manifest
 from argosy.server.asked import Asked
 
 SECONDS: Final = 4.0  # for an answer

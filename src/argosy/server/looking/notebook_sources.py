@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from argosy.desk.boards.notebooks import RunView
 from argosy.desk.boards.outputs import ShownCell, source_cells
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
 from argosy.model.tree import Tree
 from argosy.policy.projects import permits_source
 from argosy.server.asked import Asked

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from argosy.cluster import Cluster, User
 from argosy.desk.boards.owning import owner_of
+from argosy.kube.client import Cluster, User
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import APPLICATION, read_application, read_destination
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.pipeline.impersonation import user_to_impersonate
 from argosy.report.wire import mapping

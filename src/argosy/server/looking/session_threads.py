@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from argosy.confine.fair_slots import FairSlots
-from argosy.model.fairness import Tenant, on_behalf_of
+from argosy.fair_share import Tenant, on_behalf_of
+from argosy.isolation.fair_slots import FairSlots
 
 MAX_SESSIONS: Final = 4  # of one project at once; as many more for projects that have none
 T = TypeVar("T")

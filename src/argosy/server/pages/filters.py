@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from minijinja import safe
 
-from argosy.model.times import written
+from argosy.kube.objects.timestamps import written
 
 ODD = re.compile(r"[\s\x00-\x1f\\]")
 HEX = frozenset("0123456789abcdef")

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from argosy.desk.boards import models
 from argosy.desk.models import ModelDesk
-from argosy.model.errors import ArgosyError, UserError
-from argosy.model.manifest import key_of
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.objects import key_of
 from argosy.models.facts import ServedModel, read_model
 from argosy.models.requests import curl, gist, refusal
 from argosy.server.answers import Page, Redirect

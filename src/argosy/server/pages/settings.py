@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
 from argosy.server.looking.owned import EVERYTHING

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.reading import API_KEY, Account
-from argosy.model.times import written
+from argosy.kube.objects.timestamps import written
 from argosy.policy.rbac import Subjects
 from argosy.server.answers import Page, Redirect
 from argosy.server.asked import Asked

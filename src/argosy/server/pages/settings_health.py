@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from argosy.desk.boards import health
 from argosy.desk.boards.health import Tried
+from argosy.errors import ArgosyError
 from argosy.health.settings import from_config_maps
-from argosy.model.errors import ArgosyError
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping
 from argosy.server.answers import Page
 from argosy.server.asked import Asked

@@ -11,9 +11,9 @@ from argosy.controllers.settings import EVERYTHING_ALLOWED
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.projects import DEFAULT, HEAD
 from argosy.desk.boards import projects
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.model.application import APPLICATION
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
 from argosy.server.pages.settings import CRUMB

@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
+from argosy.annotations import SECRET_TYPE
 from argosy.desk.connections import repositories
 from argosy.desk.connections.declared import Declared
 from argosy.desk.connections.probing import BAD, States, state_of
 from argosy.desk.connections.repositories import REPOSITORIES
-from argosy.model.annotations import SECRET_TYPE
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.answers import Page, Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of

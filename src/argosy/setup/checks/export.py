@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 from argosy.setup.argocd import PLAIN_NAMESPACE, SETTINGS, USUAL
 from argosy.setup.checks.merging import Check
 from argosy.setup.checks.place import FIELD

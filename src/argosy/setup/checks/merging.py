@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from argosy.errors import UserError
 from argosy.health.bundled import Rule, bundled_rules, profile_rules, profiles, profiles_of
 from argosy.health.kind_keys import joined, key_text
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 
 KSERVE: Final = "serving.kserve.io"
 INFERENCE_SERVICE: Final = GroupKind(KSERVE, "InferenceService")

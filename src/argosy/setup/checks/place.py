@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.cluster import Cluster, ClusterReader
-from argosy.model.errors import Conflict, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.errors import Conflict, UserError
+from argosy.kube.client import Cluster, ClusterReader
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL, Installation, NotInstalled
 from argosy.setup.checks.merging import (
     INFERENCE_SERVICE,

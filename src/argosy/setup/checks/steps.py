@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.cluster import Cluster
 from argosy.health.kind_keys import key_text
-from argosy.model.manifest import Manifest, annotation
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, annotation
 from argosy.setup.argocd import SETTINGS, USUAL, Installation, NotInstalled, find_argocd
 from argosy.setup.checks.merging import (
     INFERENCE_SERVICE,

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from argosy.cluster import ClusterReader
+from argosy.errors import ClusterError, Forbidden
 from argosy.health.kind_keys import joined, key_text
 from argosy.health.lint import Finding, lint
 from argosy.health.lua.syntax import LuaSyntaxError, parse
 from argosy.health.settings import Check, from_config_maps
-from argosy.model.errors import ClusterError, Forbidden
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import SETTINGS, find_argocd
 from argosy.setup.checks.merging import INFERENCE_SERVICE, KEY_PREFIX, kind_in, profile_with
 from argosy.setup.checks.place import FIELD, Place, flags_to, read_place

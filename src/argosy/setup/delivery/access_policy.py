@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import CONFIG_MAP, Installation
 from argosy.setup.delivery.values import Rbac
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
-from argosy.cluster import Cluster
-from argosy.model.errors import Conflict, UserError
-from argosy.model.manifest import Manifest
-from argosy.runtime.clock import SYSTEM_CLOCK, sleep
+from argosy.errors import Conflict, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.controller.clock import SYSTEM_CLOCK, sleep
+from argosy.kube.objects import Manifest
 from argosy.setup.argocd import Installation
 from argosy.setup.checks.marks import with_marks
 from argosy.setup.checks.merging import Check, missing_from

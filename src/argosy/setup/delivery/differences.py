@@ -11,8 +11,8 @@ from difflib import SequenceMatcher
 from itertools import takewhile, zip_longest
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
-from argosy.patch.merge_patch import diff
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.merge_patch import diff
 
 LONGEST: Final = 60  # letters that are told as they are
 MOST: Final = 240  # letters of what is added, removed, or differs

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import load
-from argosy.schema.syntax import Grammar, dns_label, dns_subdomain
+from argosy.errors import UserError
+from argosy.kube.objects import load
+from argosy.kube.schema.name_syntax import Grammar, dns_label, dns_subdomain
 from argosy.setup.checks.merging import USUAL_PROFILE
 from argosy.setup.delivery.values import (
     API_VERSION,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import Installation
 from argosy.setup.checks.marks import with_marks
 from argosy.setup.checks.merging import Check

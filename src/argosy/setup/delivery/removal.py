@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, Conflict
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import APPLICATION, Installation
 from argosy.setup.checks.marks import without_marked
 from argosy.setup.checks.place import Place, read_place

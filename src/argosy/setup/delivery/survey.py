@@ -5,10 +5,10 @@ In: a cluster and a Delivery. Out: Live. Never: writes; reads objects that no pl
 
 from __future__ import annotations
 
-from argosy.cluster import ClusterReader
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError, UserError
+from argosy.kube.client import ClusterReader
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import APPLICATION, Installation, NotInstalled, find_argocd
 from argosy.setup.delivery import desired
 from argosy.setup.delivery.plan import Live, asked_keys

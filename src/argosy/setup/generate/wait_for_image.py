@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.schema.syntax import dns_subdomain
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.name_syntax import dns_subdomain
 from argosy.setup.generate.waiter import (
     SHOWN,
     Waiter,

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
 from argosy.setup.generate.waiter import (
     Waiter,
     check_image,

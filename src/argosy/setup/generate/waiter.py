@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
-from argosy.model.annotations import HOOK, HOOK_DELETE_POLICY, SYNC_WAVE
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.schema.syntax import dns_label, dns_subdomain
+from argosy.annotations import HOOK, HOOK_DELETE_POLICY, SYNC_WAVE
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.name_syntax import dns_label, dns_subdomain
 
 RIGHTS_COME_WAVES_EARLIER: Final = 3
 SECONDS_TO_START: Final = 300  # a Pod whose image cannot be pulled runs no script, so the Job needs an end of its own

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from argosy.cluster import Cluster
-from argosy.model.annotations import RESOURCES_FINALIZER
-from argosy.model.errors import ClusterError, Conflict, UserError
+from argosy.annotations import RESOURCES_FINALIZER
+from argosy.errors import ClusterError, Conflict, UserError
+from argosy.kube.client import Cluster
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.plan import KEPT, Plan, Step
 from argosy.setup.installing.removal import needs_finalizer

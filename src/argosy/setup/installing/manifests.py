@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.definitions import definition
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.roles import accounts_and_roles, seeds
 from argosy.setup.installing.words import CONTROL, OURS, PART_OF

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy import __version__
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 USUAL_NAMESPACE: Final = "argosy"
 USUAL_IMAGE: Final = f"argosy:{__version__}"

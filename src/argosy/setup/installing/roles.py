@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.words import CONTROLLER, SERVER, labels
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import ClusterError
+from argosy.kube.client import Cluster
+from argosy.kube.controller.sharding.leases import PREFIX
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.policy.engines import Engines
 from argosy.report.project_budgets import BUDGETS_CONFIG_MAP
-from argosy.runtime.member_leases import PREFIX
 from argosy.setup.installing.manifests import every_key, manifests
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import Found, is_changed_here

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 CONTROLLER: Final = "argosy-controller"
 SERVER: Final = "argosy-server"

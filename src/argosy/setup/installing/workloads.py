@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.confine.requirement import REQUIRED, VARIABLE
-from argosy.model.manifest import Manifest
+from argosy.isolation.requirement import REQUIRED, VARIABLE
+from argosy.kube.objects import Manifest
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.words import CONTROLLER, SERVER, labels, selector
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.setup.repository.files import File
 from argosy.setup.repository.making import BRANCH, find_git
 

@@ -14,8 +14,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
-from argosy.model.errors import UserError
-from argosy.schema.syntax import dns_label
+from argosy.errors import UserError
+from argosy.kube.schema.name_syntax import dns_label
 from argosy.setup.repository.addresses import PLACEHOLDER, address_with_secret
 
 NAME: Final = "llmops"

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from argosy.model.errors import TransientError, UserError
+from argosy.errors import TransientError, UserError
 from argosy.setup.repository.files import File
 
 BRANCH: Final = "main"

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from argosy.model.errors import SourceError, Unreachable
+from argosy.errors import SourceError, Unreachable
 
 if TYPE_CHECKING:
     import asyncio

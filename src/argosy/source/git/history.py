@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import CorruptSource, SourceTimeout, SourceTooLarge
+from argosy.errors import CorruptSource, SourceTimeout, SourceTooLarge
 from argosy.source.git.command import GitFailed, TooMuchOutput, environment, run_git
 from argosy.source.git.objects import ObjectReader
 from argosy.source.git.tree import GitTree

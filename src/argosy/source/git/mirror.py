@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from argosy.model.errors import BadSignature, CorruptSource, SourceError, SourceTimeout, UnknownRef
+from argosy.errors import BadSignature, CorruptSource, SourceError, SourceTimeout, UnknownRef
 from argosy.model.flow import Checkout
 from argosy.source.git.blame import Blame, blame, last_change
 from argosy.source.git.command import GitFailed, environment, run_git

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from argosy.model.errors import CorruptSource, SourceError, SourceTooLarge
+from argosy.errors import CorruptSource, SourceError, SourceTooLarge
 from argosy.source.git.command import cannot_start, environment
 from argosy.source.limits import SourceLimits
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from argosy.model.errors import CorruptSource, UnknownRef
+from argosy.errors import CorruptSource, UnknownRef
 from argosy.source.versions import newest_tag, parse_range, parse_version
 
 COMMIT = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
-from argosy.model.errors import CorruptSource, SourceError, SourceRefused, SourceTooLarge, UnknownRef, Unreachable
+from argosy.errors import CorruptSource, SourceError, SourceRefused, SourceTooLarge, UnknownRef, Unreachable
 from argosy.source.git.command import GitFailed
 
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from argosy.model.errors import SourceError, SourceTimeout, SourceTooLarge
+from argosy.errors import SourceError, SourceTimeout, SourceTooLarge
 from argosy.model.repository_url import RepositoryUrl
 from argosy.source.credentials import Credential, Trust
 from argosy.source.git.access import access

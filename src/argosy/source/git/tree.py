@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from argosy.model.errors import CorruptSource, SourceError, SourceTooLarge
+from argosy.errors import CorruptSource, SourceError, SourceTooLarge
 from argosy.model.tree import TreeEntry
 from argosy.source.git.objects import ObjectReader
 from argosy.source.paths import split_path

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from argosy.model.errors import SourceError
+from argosy.errors import SourceError
 from argosy.model.tree import Tree, TreeEntry
 from argosy.source.git.history import Changed
 

@@ -22,9 +22,9 @@ from argosy.addons.notebooks.job import KIND, Job, read_job
 from argosy.addons.simulators import playing
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.definitions import definitions
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definitions
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, condition, job, leaping, world
 from support.serving_manifests import BUILD, BUILD_CONFIG, STREAM

@@ -14,10 +14,10 @@ import pytest
 
 from argosy.addons.notebooks.models import _is_of_the_machine, platforms, predictions
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.definitions import definitions
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definitions
 from support.notebook_controller import World, condition, job, leaping, world
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cluster.connection import Connection
-from argosy.cluster.kube import connect
-from argosy.schema.definitions import definitions
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.http import connect
+from argosy.kube.schema.bundled_crds import definitions
 from support.clusters import TOKEN, served
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, world

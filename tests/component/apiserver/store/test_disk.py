@@ -24,7 +24,7 @@ from argosy.apiserver.store import database as database_module
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.apiserver.store import history as history_module
 from argosy.apiserver.store.damage import Damage, row_checksum
-from argosy.model.errors import Gone, UserError
+from argosy.errors import Gone, UserError
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.proof_scale import is_full
 

@@ -14,8 +14,8 @@ from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.store import Store
 from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.apiserver.tls import write_private
-from argosy.model.errors import StorageFull, UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import StorageFull, UserError
+from argosy.kube.objects import Manifest
 from support.api_client import TOKEN, Api
 from support.deadlines import wait_until_async
 from support.small_disk import fill_disk, mounted_disk

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from argosy.apiserver.store import Store
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 BUCKET = "configmaps"
 DATABASE, LOG, MARK = "argosy.db", "argosy.db-wal", "argosy.db.initialized"

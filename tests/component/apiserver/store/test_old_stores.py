@@ -12,8 +12,8 @@ import pytest
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Folder
 from argosy.apiserver.store.database import APPLICATION_ID, SCHEMA_VERSION
-from argosy.model.errors import UserError
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.errors import UserError
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.paths import DATA
 
 pytestmark = pytest.mark.anyio

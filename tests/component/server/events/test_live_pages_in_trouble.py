@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import TransientError
-from argosy.runtime.clock import Backoff
+from argosy.errors import TransientError
+from argosy.kube.controller.clock import Backoff
 from argosy.server.doors import limits
 from argosy.server.events import hub as hubs
 from argosy.server.events.hub import Hub

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import ArgosyError, PolicyError, UserError
+from argosy.errors import ArgosyError, PolicyError, UserError
 from argosy.server.looking.asking import ask_warily
 
 

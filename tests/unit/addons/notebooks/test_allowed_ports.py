@@ -6,8 +6,8 @@ import pytest
 
 from argosy.addons.notebooks.local.settings import Allowed, read
 from argosy.addons.simulators.processes.network import ports_of
-from argosy.cluster import Cluster
-from argosy.model.annotations import NETWORK
+from argosy.annotations import NETWORK
+from argosy.kube.client import Cluster
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 
 from argosy.addons.notebooks.metrics import MOST_SERIES, Metrics
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.errors import UnknownRef
-from argosy.model.manifest import read_manifests
-from argosy.schema.definitions import definitions
+from argosy.errors import UnknownRef
+from argosy.kube.objects import read_manifests
+from argosy.kube.schema.bundled_crds import definitions
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, leaping
 from support.paths import ROOT
 

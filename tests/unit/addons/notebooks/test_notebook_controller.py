@@ -12,13 +12,13 @@ from argosy.addons.notebooks.controller import Follower
 from argosy.addons.notebooks.job import KIND, Job
 from argosy.addons.notebooks.runs import Outcome, Standing
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.errors import TransientError, UnknownRef
 from argosy.health.assess import judge
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Customizations
-from argosy.model.errors import TransientError, UnknownRef
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import (
     BAD,

@@ -9,8 +9,8 @@ import pytest
 from argosy.addons.notebooks.durations import seconds_of, written
 from argosy.addons.notebooks.job import DEFAULT_IMAGE, Mount, RetryPolicy, Volume, read_job
 from argosy.addons.notebooks.problems import problems, warnings
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, load
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, load
 
 NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}
 CLAIM = {"name": "models", "persistentVolumeClaim": {"claimName": "ml-model-storage"}}

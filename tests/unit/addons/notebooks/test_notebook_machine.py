@@ -14,9 +14,7 @@ from argosy.addons.notebooks.machine import BuildStanding, Step
 from argosy.addons.notebooks.problems import problems
 from argosy.addons.notebooks.refusals import refused
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
-from argosy.health.assess import judge
-from argosy.health.bundled import profile_rules
-from argosy.model.errors import (
+from argosy.errors import (
     AddressRefused,
     ArgosyError,
     Conflict,
@@ -28,7 +26,9 @@ from argosy.model.errors import (
     Unreachable,
     UserError,
 )
-from argosy.model.names import GroupKind
+from argosy.health.assess import judge
+from argosy.health.bundled import profile_rules
+from argosy.kube.objects.names import GroupKind
 
 NOW = datetime(2026, 1, 24, 22, 0, tzinfo=UTC)
 NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}

@@ -13,8 +13,8 @@ from argosy.addons.notebooks.job import API_VERSION, KIND, Job, read_job
 from argosy.addons.notebooks.machine import BuildStanding, Step
 from argosy.addons.notebooks.runner.categories import CATEGORIES
 from argosy.addons.notebooks.runs import Outcome, Standing
-from argosy.schema.custom import custom_kinds
-from argosy.schema.definitions import definition
+from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.crd import custom_kinds
 from support.examples import examples
 
 (SCHEMA,) = custom_kinds(definition("notebookvalidationjobs.mlops.mlops.dev"))

@@ -13,10 +13,10 @@ from argosy.addons.notebooks.making import DEFINITION, made
 from argosy.addons.notebooks.models.platforms import KINDS
 from argosy.addons.notebooks.runner.message import pack
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest, dump, load_all
-from argosy.model.names import ResourceKey
-from argosy.runtime import run
-from argosy.schema.definitions import definition, definitions
+from argosy.kube.controller import run
+from argosy.kube.objects import Manifest, dump, load_all
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition, definitions
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job
 from support.paths import ROOT

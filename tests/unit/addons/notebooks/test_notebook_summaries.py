@@ -15,10 +15,10 @@ from argosy.addons.notebooks.job import KIND
 from argosy.addons.notebooks.making import DEFINITION
 from argosy.addons.notebooks.summarizing import Summaries
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import run
-from argosy.schema.definitions import definition
+from argosy.kube.controller import run
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 from support.notebook_controller import job

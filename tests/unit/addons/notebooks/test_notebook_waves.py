@@ -10,7 +10,7 @@ import pytest
 from argosy.addons.notebooks import waves
 from argosy.addons.notebooks.job import KIND
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, World, job, world
 

@@ -14,7 +14,7 @@ from argosy.addons.notebooks.pods.pod import errand
 from argosy.addons.notebooks.problems import OURS, RESERVED
 from argosy.addons.notebooks.runner.order import Order
 from argosy.addons.notebooks.runs import pod_name
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from support.notebook_controller import NOTEBOOK, job, made
 
 

@@ -16,10 +16,10 @@ from argosy.addons.notebooks.pods.reading import standing
 from argosy.addons.notebooks.runner.message import pack
 from argosy.addons.notebooks.runs import RunKey, Standing
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import Cache, Context
-from argosy.runtime.clock import SystemClock
+from argosy.kube.controller import Cache, Context
+from argosy.kube.controller.clock import SystemClock
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import RUN, World, job, made, world
 

@@ -23,11 +23,11 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.app.known_logs import FirstWhoKnows
 from argosy.app.part_logs import PartLogs
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import AddOn
-from argosy.schema.definitions import definition
+from argosy.errors import UserError
+from argosy.kube.controller import AddOn
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import BAD, FAILED, GOOD, PASSED, RUNNING, ToldRuns, World, job
 from support.simulators import CORE

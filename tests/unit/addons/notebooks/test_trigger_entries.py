@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from argosy.addons.notebooks.triggers.entries import read_entries
-from argosy.model.manifest import dump
+from argosy.kube.objects import dump
 from support.examples import examples
 
 GOOD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "action": "restart"}

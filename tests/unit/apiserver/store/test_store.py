@@ -10,7 +10,7 @@ import pytest
 
 from argosy.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event, Retention, Store
 from argosy.apiserver.store import window as window_module
-from argosy.model.errors import Gone, TransientError
+from argosy.errors import Gone, TransientError
 from support.deadlines import HANG_SECONDS, wait_until_async
 
 B = "core/configmaps"

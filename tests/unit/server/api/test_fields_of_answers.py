@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.api.shapes_fields import MOST, read_fields
 
 LIST = {

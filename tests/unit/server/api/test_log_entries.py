@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from argosy.desk.applications.acting import Excerpt
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.api.shapes_logs import LONGEST, entry, read_wanted
 from argosy.server.asked import Query
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.errors import PolicyError, TransientError
+from argosy.errors import PolicyError, TransientError
 from argosy.server.answers import Json, Stream
 from argosy.server.asked import Asked
 from argosy.server.doors import limits

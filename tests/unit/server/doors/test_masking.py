@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.model.annotations import LAST_APPLIED
+from argosy.annotations import LAST_APPLIED
 from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
 from argosy.server.doors.masking import masked_json, without_secrets
 from argosy.server.doors.public_words import Public

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.annotations import INSTANCE_LABEL, TRACKING_ID
+from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
 from argosy.server.doors.application_masks import ApplicationMasks
 from argosy.server.doors.hiding import mask_of
 from support.page_site import CONTROL, StillLookout

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.app.telling import QuotableSecrets
-from argosy.model.names import ResourceKey
-from argosy.runtime.about import about
+from argosy.kube.controller.log_context import about
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.doors import application_masks, provenance, scope_cache
 from argosy.server.doors.application_masks import ApplicationMasks
 from argosy.server.doors.hiding import MaskedLogs, mask_of

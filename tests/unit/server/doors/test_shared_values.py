@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.doors.hiding import Mask, mask_of
 from argosy.server.doors.needles import Needles, _Owners
 from argosy.server.doors.provenance import SecretOrigin, SecretScope

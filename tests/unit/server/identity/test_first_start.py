@@ -9,8 +9,8 @@ import bcrypt
 import pytest
 
 from argosy.desk.accounts.changing import INITIAL
-from argosy.model.errors import UserError
-from argosy.model.names import ResourceKey
+from argosy.errors import UserError
+from argosy.kube.objects.names import ResourceKey
 from support.engine import embedded, furnish
 from support.identities import NAMESPACE, Room
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.accounts.passwords import Hashing
-from argosy.model.names import ResourceKey
-from argosy.runtime.clock import Timer
+from argosy.kube.controller.clock import Timer
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.identity.attempts import MOST_OF_ONE, NAME
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.identities import Identities

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from argosy.desk.accounts import tokens
-from argosy.model.errors import UserError
-from argosy.model.names import ResourceKey
+from argosy.errors import UserError
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.revoking import MOST
 from support.identities import NAMESPACE, Room

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
-from argosy.model.errors import TransientError
+from argosy.errors import TransientError
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import NOBODY
 from argosy.server.looking import heard

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from argosy.desk.doctor.examining import Wanted
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
 from argosy.server.looking.examining import permitted

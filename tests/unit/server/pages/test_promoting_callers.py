@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
 from argosy.server.looking import environments

@@ -12,10 +12,10 @@ from argosy.addons.notebooks.building import openshift, tekton
 from argosy.addons.notebooks.building.objects import is_of, mark_of
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.machine import BuildStanding
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, Conflict
-from argosy.model.manifest import Manifest, key_of
-from argosy.runtime import Context
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest, key_of
 
 STRATEGIES: Final = {"s2i": openshift, "tekton": tekton}
 

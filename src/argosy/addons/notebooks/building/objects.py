@@ -9,8 +9,8 @@ import hashlib
 from typing import Any, Final
 
 from argosy.addons.notebooks.job import API_VERSION, KIND, Job
-from argosy.model.annotations import NOTEBOOK_RUN
-from argosy.model.manifest import Manifest, annotation
+from argosy.annotations import NOTEBOOK_RUN
+from argosy.kube.objects import Manifest, annotation
 
 LONGEST: Final = 50  # k8s: with what others add, a name must stay a label
 

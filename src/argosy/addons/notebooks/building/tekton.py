@@ -14,9 +14,9 @@ from argosy.addons.notebooks.building.dockerfile import dockerfile
 from argosy.addons.notebooks.building.objects import build_name, metadata
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.machine import BuildStanding
-from argosy.cluster import Cluster
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 
 KIND: Final = GroupKind("tekton.dev", "PipelineRun")
 ADVICE: Final = "install Tekton, take the strategy s2i"

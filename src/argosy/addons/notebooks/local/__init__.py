@@ -18,9 +18,9 @@ from argosy.addons.notebooks.local.slots import Slots
 from argosy.addons.notebooks.local.sources import Sources
 from argosy.addons.notebooks.local.sweeping import remove
 from argosy.addons.notebooks.runs import RunKey, Standing, pod_name
-from argosy.model.errors import TransientError
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context
+from argosy.errors import TransientError
+from argosy.kube.controller import Context
+from argosy.kube.objects.names import ResourceKey
 
 
 class LocalRuns:

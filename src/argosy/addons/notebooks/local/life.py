@@ -27,16 +27,16 @@ from argosy.addons.notebooks.runner import artefacts, categories
 from argosy.addons.notebooks.runner.events import Heard
 from argosy.addons.notebooks.runner.order import STDOUT, Order
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing, State
-from argosy.cluster import Cluster
-from argosy.confine.limits import ProgramLimits
-from argosy.confine.program import python_command, python_places
-from argosy.confine.refusals import RefusedError
-from argosy.confine.resident import DAYS, Ended, Surroundings, start
-from argosy.model.annotations import NETWORK
-from argosy.model.errors import ClusterError, TransientError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.schema import quantity
+from argosy.annotations import NETWORK
+from argosy.errors import ClusterError, TransientError, UserError
+from argosy.isolation.errors import RefusedError
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.long_running import DAYS, Ended, Surroundings, start
+from argosy.isolation.program import python_command, python_places
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema import quantity
 
 RUNNER: Final = "argosy.addons.notebooks.runner"
 PROCESSES: Final = 256

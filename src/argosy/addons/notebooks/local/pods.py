@@ -15,12 +15,12 @@ from argosy.addons.notebooks.job import KIND, read_job
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.local.shown import is_ours, lines_of, pod_of, run_of, status_of
 from argosy.addons.notebooks.pods.objects import pod_key
-from argosy.cluster import Cluster
-from argosy.model.annotations import NOTEBOOK_RUN
-from argosy.model.errors import ClusterError, Conflict
-from argosy.model.manifest import Manifest, annotation, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch, itself, owner
+from argosy.annotations import NOTEBOOK_RUN
+from argosy.errors import ClusterError, Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context, Requeue, Watch, itself, owner
+from argosy.kube.objects import Manifest, annotation, key_of
+from argosy.kube.objects.names import ResourceKey
 
 MANAGER: Final = "notebooks"
 PAUSE: Final = 0.2  # seconds between looks at a run that is followed

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.cluster import Cluster
-from argosy.model.errors import UserError
-from argosy.model.names import CONTROL_NAMESPACES, ResourceKey
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import CONTROL_NAMESPACES, ResourceKey
+from argosy.kube.schema import quantity
 from argosy.model.port_list import parse_ports
-from argosy.schema import quantity
 
 ARGOSY_CM: Final = "argosy-cm"
 PARALLEL, MEMORY, NETWORK, STORAGE = (f"notebooks.{name}" for name in ("parallel", "memory", "network", "storage"))

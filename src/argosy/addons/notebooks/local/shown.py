@@ -16,8 +16,8 @@ from argosy.addons.notebooks.pods.pod import RESTRICTED, VALIDATOR
 from argosy.addons.notebooks.runs import pod_name
 from argosy.addons.notebooks.statuses import SUCCEEDED, Status
 from argosy.addons.notebooks.telling import cell_lines, ending
-from argosy.model.annotations import NOTEBOOK_RUN, SIMULATED
-from argosy.model.manifest import Manifest, annotation
+from argosy.annotations import NOTEBOOK_RUN, SIMULATED
+from argosy.kube.objects import Manifest, annotation
 
 BY: Final = "notebooks"  # the mark: nobody else plays it
 ABOUT: Final = "the notebook runs as a confined process beside the cluster, not in this Pod (argosy)"

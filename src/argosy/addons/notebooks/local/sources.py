@@ -15,11 +15,11 @@ from typing import Final
 
 from argosy.addons.notebooks.job import Notebook
 from argosy.addons.notebooks.local.settings import ARGOSY_CM, data_of
-from argosy.cluster import Cluster
-from argosy.model.errors import LimitError, SourceError, UserError
+from argosy.errors import LimitError, SourceError, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.flow import Checkout
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
 from argosy.model.repository_url import parse_url
 from argosy.model.tree import Tree
 from argosy.source.credentials import Credential, Trust

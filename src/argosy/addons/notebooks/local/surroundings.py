@@ -15,9 +15,9 @@ from typing import Any, Final
 from argosy.addons.notebooks.environment import variables
 from argosy.addons.notebooks.job import Job, Volume
 from argosy.addons.notebooks.local.sources import values_of
-from argosy.confine.jail import NOBODY
-from argosy.model.errors import TransientError, UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import TransientError, UserError
+from argosy.isolation.restrictions import NOBODY
+from argosy.kube.objects import Manifest
 
 Read = Callable[[str, str], Awaitable[Manifest | None]]  # kind and name, in the job's namespace
 _KINDS: Final = (("ConfigMap", "configMapRef", "configMapKeyRef"), ("Secret", "secretRef", "secretKeyRef"))

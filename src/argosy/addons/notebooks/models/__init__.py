@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 from argosy.addons.notebooks.job import Job, ModelChecks
 from argosy.addons.notebooks.models import platforms, predictions
 from argosy.addons.notebooks.redacting import redact
-from argosy.cluster import Cluster
-from argosy.model.errors import ArgosyError, ClusterError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.outbound.asking import Answered, ask
-from argosy.runtime import Context
+from argosy.errors import ArgosyError, ClusterError, UserError
+from argosy.http_client.plain_request import Answered, ask
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 SECONDS: Final = 10.0
 REVIEW: Final = "authorization.k8s.io/v1"

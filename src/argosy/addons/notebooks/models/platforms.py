@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.addons.notebooks.job import ModelChecks
-from argosy.cluster import Catalog
-from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.kube.client import Catalog
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
 
 SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 ANSWERS: Final = ("predictions", "outputs", "choices")
 MOST_SHOWN: Final = 500

@@ -15,11 +15,11 @@ from argosy.addons.notebooks.pods import objects, parcel
 from argosy.addons.notebooks.pods.pod import STOP, errand, pod
 from argosy.addons.notebooks.pods.reading import standing
 from argosy.addons.notebooks.runs import RunKey, Standing, pod_name
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, Conflict, Forbidden, TransientError, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context
+from argosy.errors import ClusterError, Conflict, Forbidden, TransientError, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 MANAGER: Final = "notebooks"
 REST: Final = 2.0  # seconds between two looks at a Pod: a hundred of them must not keep an API server busy

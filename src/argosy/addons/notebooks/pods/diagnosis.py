@@ -13,7 +13,7 @@ from argosy.addons.notebooks.pods.pod import CLONE, GOLDEN_CLONE, VALIDATOR
 from argosy.addons.notebooks.redacting import redact
 from argosy.addons.notebooks.runner import categories
 from argosy.addons.notebooks.runs import Outcome
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 GIT_REFUSED, GIT_FAILED = "git_authentication_failed", "git_clone_failed"
 # How clone.sh ends: category, whether it is tried again

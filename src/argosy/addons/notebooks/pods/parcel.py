@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 RUNNER, CLONE = "runner.pyz", "clone.sh"
 PACKAGE: Final = "argosy.addons.notebooks.runner"

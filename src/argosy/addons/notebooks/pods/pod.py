@@ -17,8 +17,8 @@ from argosy.addons.notebooks.pods import parcel
 from argosy.addons.notebooks.pods.objects import ERRAND, metadata
 from argosy.addons.notebooks.runner.order import Order
 from argosy.addons.notebooks.runs import RunKey, pod_name
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest
+from argosy.annotations import SIMULATED
+from argosy.kube.objects import Manifest
 
 GIT_IMAGE: Final = "quay.io/takinosh/git-init-rhel9:latest"
 HOME: Final = "/home/jovyan"

@@ -19,9 +19,9 @@ from argosy.addons.notebooks.pods.pod import CLONE, VALIDATOR
 from argosy.addons.notebooks.runner.events import Heard
 from argosy.addons.notebooks.runner.message import unpack
 from argosy.addons.notebooks.runs import Outcome, Standing
-from argosy.model.manifest import Manifest
-from argosy.schema.custom import custom_kinds
-from argosy.schema.definitions import definition
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.crd import custom_kinds
 
 (KIND,) = custom_kinds(definition("notebookvalidationjobs.mlops.mlops.dev"))
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

@@ -21,10 +21,10 @@ from argosy.addons.notebooks.triggers import acting, recording, trials
 from argosy.addons.notebooks.triggers.entries import SERVICE, TIMEOUT, Entry, read_entries
 from argosy.addons.notebooks.triggers.recording import DONE, FAILED, OPEN, PENDING, Record, pledged
 from argosy.addons.notebooks.triggers.turns import MANAGER
-from argosy.model.annotations import ON_SUCCESS, TRIGGER_STATUS
-from argosy.model.errors import ArgosyError, ClusterError, Conflict, TransientError
-from argosy.model.manifest import Manifest, annotation
-from argosy.runtime import Context, Requeue
+from argosy.annotations import ON_SUCCESS, TRIGGER_STATUS
+from argosy.errors import ArgosyError, ClusterError, Conflict, TransientError
+from argosy.kube.controller import Context, Requeue
+from argosy.kube.objects import Manifest, annotation
 
 log = logging.getLogger(__name__)
 COUNTED: Final = "argocd_triggers_total"

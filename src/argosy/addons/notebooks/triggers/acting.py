@@ -11,13 +11,13 @@ from argosy.addons.notebooks.triggers import applications, restarting, trials
 from argosy.addons.notebooks.triggers.entries import APPLICATION, RESTART, SYNC, Entry
 from argosy.addons.notebooks.triggers.recording import Record, mark_of
 from argosy.addons.notebooks.triggers.turns import Acted, Turn
-from argosy.cluster import Cluster, KindInfo
-from argosy.model.annotations import RESTART_TIMESTAMP
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import CONTROL_NAMESPACES, ResourceKey
+from argosy.annotations import RESTART_TIMESTAMP
+from argosy.errors import UserError
+from argosy.kube.client import Cluster, KindInfo
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.model.refreshing import refresh_asked
-from argosy.runtime import Context
 
 # argo: where an installation keeps its Applications, unless told otherwise
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.addons.notebooks.triggers.turns import PACE, Acted, Turn, called
-from argosy.model.annotations import NOTEBOOK_RUN, REFRESH
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, annotation
+from argosy.annotations import NOTEBOOK_RUN, REFRESH
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, annotation
 
 OVER: Final = ("Succeeded", "Failed", "Error")
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.addons.notebooks.durations import seconds_of
-from argosy.model.errors import ManifestError, UserError
-from argosy.model.manifest import load
-from argosy.model.names import GroupKind, split_api_version
+from argosy.errors import ManifestError, UserError
+from argosy.kube.objects import load
+from argosy.kube.objects.names import GroupKind, split_api_version
 
 RESTART, SYNC, REFRESH = "restart", "sync", "refresh"
 ACTIONS: Final = (RESTART, SYNC, REFRESH)

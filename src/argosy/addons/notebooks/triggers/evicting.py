@@ -12,11 +12,11 @@ from typing import Final
 from argosy.addons.notebooks.triggers import permission
 from argosy.addons.notebooks.triggers.permission import Wish
 from argosy.addons.notebooks.triggers.turns import PACE, SOON, Acted, Turn
-from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
-from argosy.schema.selectors import from_label_selector
+from argosy.errors import ClusterError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.selectors import from_label_selector
 
 POD: Final = GroupKind("", "Pod")
 OVER: Final = ("Succeeded", "Failed")

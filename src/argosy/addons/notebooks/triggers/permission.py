@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.local.settings import ARGOSY_CM, data_of
-from argosy.cluster import Cluster
-from argosy.model.errors import Forbidden, UserError
+from argosy.errors import Forbidden, UserError
+from argosy.kube.client import Cluster
 
 NAMESPACES: Final = "triggers.namespaces"  # in argosy-cm: globs; where it is set, no other namespace but the job's own
 REVIEW: Final = "authorization.k8s.io/v1"

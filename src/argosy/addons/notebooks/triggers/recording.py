@@ -16,8 +16,8 @@ from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.redacting import redact
 from argosy.addons.notebooks.statuses import SUCCEEDED, TERMINAL, Status
 from argosy.addons.notebooks.triggers.entries import Entry, Fault, read_entries
-from argosy.model.annotations import ON_SUCCESS
-from argosy.model.times import remaining_delay, written
+from argosy.annotations import ON_SUCCESS
+from argosy.kube.objects.timestamps import remaining_delay, written
 
 PENDING, RUNNING, DONE, FAILED, SKIPPED = "Pending", "Running", "Succeeded", "Failed", "Skipped"
 OPEN: Final = (PENDING, RUNNING)

@@ -11,11 +11,11 @@ from typing import Any, Final
 from argosy.addons.notebooks.triggers import evicting, trials
 from argosy.addons.notebooks.triggers.entries import EVICT, ROLLING, SERVICE, WORKLOADS
 from argosy.addons.notebooks.triggers.turns import PACE, Acted, Turn, called
-from argosy.cluster import Cluster
-from argosy.model.annotations import RESTARTED_AT
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, annotation
-from argosy.model.names import GroupKind
+from argosy.annotations import RESTARTED_AT
+from argosy.errors import UserError
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects.names import GroupKind
 
 POD: Final = GroupKind("", "Pod")
 OF_SERVICE: Final = "serving.kserve.io/inferenceservice"

@@ -17,12 +17,12 @@ from argosy.addons.notebooks.triggers.entries import Probe
 from argosy.addons.notebooks.triggers.evicting import OVER, POD, is_ready
 from argosy.addons.notebooks.triggers.permission import Wish
 from argosy.addons.notebooks.triggers.turns import MANAGER, PACE, SOON, Acted, Turn
-from argosy.cluster import Cluster
-from argosy.model.annotations import NOTEBOOK_RUN
-from argosy.model.errors import TransientError, UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.outbound.asking import ask
+from argosy.annotations import NOTEBOOK_RUN
+from argosy.errors import TransientError, UserError
+from argosy.http_client.plain_request import ask
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 SECONDS: Final = 10.0
 SPARE: Final = 60

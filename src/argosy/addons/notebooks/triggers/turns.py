@@ -15,10 +15,10 @@ from argosy.addons.notebooks.triggers import permission
 from argosy.addons.notebooks.triggers.entries import Entry
 from argosy.addons.notebooks.triggers.permission import Wish
 from argosy.addons.notebooks.triggers.recording import Record
-from argosy.cluster import Cluster
-from argosy.model.annotations import TRIGGERED_BY
-from argosy.model.manifest import Manifest, annotation, key_of
-from argosy.model.times import written
+from argosy.annotations import TRIGGERED_BY
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, annotation, key_of
+from argosy.kube.objects.timestamps import written
 
 MANAGER: Final = "notebooks"
 MOST_MARKS: Final = 10

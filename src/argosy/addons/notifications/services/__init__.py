@@ -15,7 +15,7 @@ from argosy.addons.notifications.services.github import send_github
 from argosy.addons.notifications.services.slack import send_slack
 from argosy.addons.notifications.services.teams import send_teams
 from argosy.addons.notifications.services.webhook import send_webhook
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 __all__ = ["KINDS", "Delivery", "deliver"]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.model.errors import TransientError, UserError
-from argosy.outbound.asking import Answered
-from argosy.outbound.hosts import ANYWHERE, HostRules
-from argosy.outbound.sending import Request, send
+from argosy.errors import TransientError, UserError
+from argosy.http_client.allowed_hosts import ANYWHERE, HostRules
+from argosy.http_client.checked_request import Request, send
+from argosy.http_client.plain_request import Answered
 
 AGAIN: Final = (408, 425, 429)
 SHOWN: Final = 200  # characters of an answer

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from argosy.addons.notifications.services.delivery import Delivery
-from argosy.model.errors import UserError
-from argosy.outbound.mailing import Mail, MailServer, send_mail
+from argosy.errors import UserError
+from argosy.http_client.smtp import Mail, MailServer, send_mail
 
 
 def send_email(delivery: Delivery) -> None:

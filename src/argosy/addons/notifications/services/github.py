@@ -11,9 +11,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from argosy.addons.notifications.services.delivery import Delivery, json_part
-from argosy.language.argocd_names import full_name
-from argosy.model.errors import UserError
-from argosy.outbound.github_app import app_token
+from argosy.errors import UserError
+from argosy.http_client.github_app_token import app_token
+from argosy.languages.notification_functions import full_name
 
 API: Final = "https://api.github.com"
 SHORT, LONG = 140, 65_536  # GitHub: characters of a description, and of a comment

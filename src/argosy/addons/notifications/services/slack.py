@@ -9,7 +9,7 @@ import re
 from typing import Any, Final
 
 from argosy.addons.notifications.services.delivery import Delivery, json_part
-from argosy.model.errors import TransientError, UserError
+from argosy.errors import TransientError, UserError
 
 API: Final = "https://slack.com/api/"
 MOST_THREADS: Final = 1000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.addons.notifications.services.delivery import Delivery, json_part
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 TAKEN: Final = (b"1", b"")
 

@@ -9,7 +9,7 @@ import base64
 from typing import Any, Final
 
 from argosy.addons.notifications.services.delivery import Delivery
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 MARK: Final = "Idempotency-Key"
 

@@ -24,9 +24,9 @@ from argosy.addons.simulators.openshift.names import (
 )
 from argosy.addons.simulators.openshift.routes import Routes
 from argosy.addons.simulators.openshift.subscriptions import InstallPlans, Subscriptions, Versions
-from argosy.cluster import Admitter, Performer
-from argosy.model.names import GroupKind
-from argosy.runtime import Controller
+from argosy.kube.client import Admitter, Performer
+from argosy.kube.controller import Controller
+from argosy.kube.objects.names import GroupKind
 
 PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     ROUTE: Routes,

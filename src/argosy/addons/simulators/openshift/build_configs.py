@@ -12,11 +12,11 @@ from argosy.addons.simulators.names import is_dying, is_played_by_others, own_ke
 from argosy.addons.simulators.openshift.builds import CONFIG, NUMBER, number_of, phase_of
 from argosy.addons.simulators.openshift.names import BUILD, BUILD_CONFIG, SERVER
 from argosy.addons.simulators.writing import change, create_once, keep_status, patient, remove
-from argosy.cluster import Admitter
-from argosy.model.annotations import START_BUILD
-from argosy.model.manifest import Manifest, annotation
-from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import Context, Watch
+from argosy.annotations import START_BUILD
+from argosy.kube.client import Admitter
+from argosy.kube.controller import Context, Watch
+from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 PAUSED: Final = "openshift.io/build-config.paused"
 COPIED: Final = (

@@ -15,11 +15,11 @@ from argosy.addons.simulators.openshift.names import BUILD, BUILD_CONFIG, IMAGE_
 from argosy.addons.simulators.times import Moments
 from argosy.addons.simulators.wishes import NONE, Fault, Wishes, asked, read_wishes
 from argosy.addons.simulators.writing import keep_status, patient
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.model.times import remaining_delay
-from argosy.runtime import Cache, Context, Requeue, Watch
+from argosy.errors import UserError
+from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.objects.timestamps import remaining_delay
 
 CONFIG: Final = "openshift.io/build-config.name"
 NUMBER: Final = "openshift.io/build.number"

@@ -13,12 +13,12 @@ from argosy.addons.simulators.openshift.names import IMAGE_STREAM, IMAGE_STREAM_
 from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.wishes import Fault, asked, read_wishes
 from argosy.addons.simulators.writing import change, create_once, keep_status, patient
-from argosy.cluster import Admitter, Cluster
-from argosy.model.annotations import SIMULATED
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Watch
+from argosy.annotations import SIMULATED
+from argosy.errors import UserError
+from argosy.kube.client import Admitter, Cluster
+from argosy.kube.controller import Context, Watch
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 MOST_ITEMS: Final = 10
 Tag = dict[str, Any]

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from argosy.addons.simulators.openshift.build_configs import build_from, is_paused
 from argosy.addons.simulators.openshift.names import BUILD_CONFIG
-from argosy.cluster import Asked, Cluster, Performer
-from argosy.model.errors import ClusterError, Conflict, UserError
-from argosy.model.manifest import Manifest, key_of
+from argosy.errors import ClusterError, Conflict, UserError
+from argosy.kube.client import Asked, Cluster, Performer
+from argosy.kube.objects import Manifest, key_of
 
 MOST_TRIES: Final = 20
 MANUAL: Final = "Manually triggered"

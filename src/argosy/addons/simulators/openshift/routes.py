@@ -13,10 +13,10 @@ from argosy.addons.simulators.names import BY, is_dying, is_played_by_others, un
 from argosy.addons.simulators.openshift.names import DOMAIN, ROUTE, SERVER
 from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.writing import change, keep_status, patient
-from argosy.cluster import Admitter
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Cache, Context, Watch
+from argosy.kube.client import Admitter
+from argosy.kube.controller import Cache, Context, Watch
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 GENERATED = "openshift.io/host.generated"
 ROUTER = "default"

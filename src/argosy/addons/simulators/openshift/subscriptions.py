@@ -29,11 +29,11 @@ from argosy.addons.simulators.openshift.names import (
 from argosy.addons.simulators.times import Moments, stamp
 from argosy.addons.simulators.wishes import NONE, Fault, Wishes, asked, read_wishes
 from argosy.addons.simulators.writing import create_once, keep_status, patient
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.model.times import remaining_delay
-from argosy.runtime import Cache, Context, Requeue, Watch, owner
+from argosy.errors import UserError
+from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.objects.timestamps import remaining_delay
 
 Condition = dict[str, Any]
 API: Final = "operators.coreos.com/v1alpha1"

@@ -11,8 +11,8 @@ from typing import Final
 from argosy.addons.simulators.openshift_ai.data_science_clusters import DataScienceClusters
 from argosy.addons.simulators.openshift_ai.docling_serves import DoclingServes
 from argosy.addons.simulators.openshift_ai.names import DATA_SCIENCE_CLUSTER, DOCLING_SERVE
-from argosy.model.names import GroupKind
-from argosy.runtime import Controller
+from argosy.kube.controller import Controller
+from argosy.kube.objects.names import GroupKind
 
 PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     DATA_SCIENCE_CLUSTER: DataScienceClusters,

@@ -14,9 +14,9 @@ from argosy.addons.simulators.openshift_ai.names import DATA_SCIENCE_CLUSTER, GA
 from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.wishes import asked, read_wishes
 from argosy.addons.simulators.writing import keep_status, patient, same
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Watch
+from argosy.kube.controller import Context, Watch
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 NAMESPACE: Final = "knative-serving"
 SELECTED: Final = {"knative": "ingressgateway"}

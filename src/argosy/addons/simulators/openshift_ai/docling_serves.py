@@ -18,9 +18,9 @@ from argosy.addons.simulators.names import (
 )
 from argosy.addons.simulators.openshift_ai.names import DOCLING_OPERATOR, DOCLING_SERVE
 from argosy.addons.simulators.writing import keep_status, patient
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Watch, owner
+from argosy.kube.controller import Context, Watch, owner
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 
 FEWEST: Final = 2  # so that one can go, and documents are still read
 IMAGE: Final = "quay.io/docling-project/docling-serve:latest"

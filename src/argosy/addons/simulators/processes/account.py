@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from argosy.addons.simulators.processes.settings import NotYet
 from argosy.addons.simulators.processes.volumes import give, own
-from argosy.cluster import Cluster
-from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.confine.program import PATH, python_command
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, dump
-from argosy.model.names import ResourceKey
+from argosy.errors import ClusterError
+from argosy.isolation.program import PATH, python_command
+from argosy.kube.client import Cluster
+from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects.names import ResourceKey
 
 MOUNTED: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 SECONDS: Final = 24 * 3600

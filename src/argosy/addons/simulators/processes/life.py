@@ -17,10 +17,10 @@ from typing import Any, Final
 from argosy.addons.simulators.processes.journal import Journal
 from argosy.addons.simulators.processes.settings import NotYet
 from argosy.addons.simulators.times import span, stamp
-from argosy.confine.refusals import RefusedError
-from argosy.confine.resident import Ended, Resident
-from argosy.model.manifest import Manifest
-from argosy.model.times import remaining_delay
+from argosy.isolation.errors import RefusedError
+from argosy.isolation.long_running import Ended, Resident
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.timestamps import remaining_delay
 
 FIRST_BACKOFF, MOST_BACKOFF = 10.0, 300.0
 BACK_OFF: Final = "CrashLoopBackOff"

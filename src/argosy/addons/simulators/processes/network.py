@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.cluster import Cluster
-from argosy.model.annotations import NETWORK
-from argosy.model.manifest import Manifest, annotation
-from argosy.model.names import CONTROL_NAMESPACES, ResourceKey
+from argosy.annotations import NETWORK
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.model.port_list import parse_ports
 
 SETTING: Final = "notebooks.network"

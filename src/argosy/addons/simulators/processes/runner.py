@@ -21,16 +21,16 @@ from argosy.addons.simulators.processes.life import Life
 from argosy.addons.simulators.processes.network import ports_of
 from argosy.addons.simulators.processes.settings import argv_of, env_of, expanded
 from argosy.addons.simulators.times import moment_of
-from argosy.cluster import Cluster
-from argosy.confine.limits import ProgramLimits
-from argosy.confine.program import python_places
-from argosy.confine.resident import DAYS, Resident, Surroundings, start
-from argosy.confine.scratch_folders import scratch_folder, sweep_scratch_folders
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.model.times import remaining_delay
-from argosy.runtime import Context
-from argosy.schema import quantity
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.long_running import DAYS, Resident, Surroundings, start
+from argosy.isolation.program import python_places
+from argosy.isolation.scratch_folders import scratch_folder, sweep_scratch_folders
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.objects.timestamps import remaining_delay
+from argosy.kube.schema import quantity
 
 LOOK: Final = 0.2  # seconds between two looks at Pods whose processes run
 MEMORY, LEAST_MEMORY, MOST_MEMORY = 1 << 30, 64 << 20, 8 << 30

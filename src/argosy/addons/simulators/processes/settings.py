@@ -10,8 +10,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
 
 Read = Callable[[str, str], Awaitable[Manifest | None]]  # kind and name, in the Pod's namespace
 _REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")

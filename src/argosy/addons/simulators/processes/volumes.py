@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from argosy.addons.simulators.processes.settings import NotYet, Read, data_of, field_of
-from argosy.confine.jail import NOBODY
-from argosy.model.manifest import Manifest
+from argosy.isolation.restrictions import NOBODY
+from argosy.kube.objects import Manifest
 
 Mount = tuple[str, str, bool]
 

@@ -21,10 +21,10 @@ import argosy
 from argosy.addons.simulators.names import BY
 from argosy.addons.simulators.serving.plans import Plan
 from argosy.addons.simulators.times import stamp
-from argosy.confine.limits import ProgramLimits
-from argosy.confine.program import python_places
-from argosy.confine.resident import DAYS, Ended, Resident, Surroundings, start
-from argosy.model.errors import ArgosyError
+from argosy.errors import ArgosyError
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.long_running import DAYS, Ended, Resident, Surroundings, start
+from argosy.isolation.program import python_places
 
 # The system counts all processes and threads of a user, those of other models and sandboxes too: hence so many.
 LIMITS: Final = ProgramLimits(cpu=DAYS, memory=1 << 30, scratch=64 << 20, processes=1024)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 DECISIVE: Final = ("PredictorReady", "TransformerReady", "ExplainerReady", "IngressReady")
 

@@ -17,9 +17,9 @@ from argosy.addons.simulators.serving.names import (
     INFERENCE_SERVICE,
     STANDARD,
 )
-from argosy.cluster import Admitter
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest
+from argosy.errors import UserError
+from argosy.kube.client import Admitter
+from argosy.kube.objects import Manifest
 
 FRAMEWORKS: Final = (
     "sklearn", "tensorflow", "xgboost", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm", "paddle",

@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.addons.simulators.events import Happening
 from argosy.addons.simulators.names import BY
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 
 def happened(live: Manifest, status: Manifest) -> list[Happening]:

@@ -49,10 +49,10 @@ from argosy.addons.simulators.templates import revision_of
 from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.wishes import Fault, asked, read_wishes
 from argosy.addons.simulators.writing import ENDING, keep_status, patient, remove
-from argosy.model.errors import ClusterError, UserError
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
-from argosy.runtime import Cache, Context, Requeue, Watch, owner
+from argosy.errors import ClusterError, UserError
+from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 MANAGER: Final = "kserve-controller-manager"
 AGAIN: Final = Requeue(1.0)  # until a model that is loading is asked again

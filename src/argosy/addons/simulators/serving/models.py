@@ -22,8 +22,8 @@ from argosy.addons.simulators.serving.names import COMPONENT, INFERENCE_SERVICE,
 from argosy.addons.simulators.serving.pages import Pages
 from argosy.addons.simulators.serving.plans import NoModel, Plan, host_of, plan_of
 from argosy.addons.simulators.serving.probing import Answer, ModelState
-from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
 
 VOLUMES, LOGS = "volumes", "logs/models"
 PROBE: Final = "argosy-probe"  # who asks so is not written down

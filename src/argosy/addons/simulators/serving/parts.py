@@ -13,8 +13,8 @@ from argosy.addons.simulators.names import letters, reference_to
 from argosy.addons.simulators.serving.names import APP, VISIBILITY, has_revisions, part_name
 from argosy.addons.simulators.serving.pod_specs import port_of
 from argosy.addons.simulators.wishes import asked
-from argosy.model.annotations import FAIL
-from argosy.model.manifest import Manifest, annotation
+from argosy.annotations import FAIL
+from argosy.kube.objects import Manifest, annotation
 
 REVISION: Final = "serving.knative.dev/revision"
 TEMPLATE: Final = "sandbox.argosy.dev/template"  # which template a revision was made of

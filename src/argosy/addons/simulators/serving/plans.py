@@ -13,7 +13,7 @@ from typing import Final
 
 from argosy.addons.simulators.names import letters
 from argosy.addons.simulators.serving.storage import uri_of
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 FILES: Final = ("model.py", "model.joblib", "model.pkl")
 RUNNABLE: Final = ("sklearn", "python")  # formats that could run here, and so are never played by a stub of a volume

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.addons.simulators.serving.names import APP, COMPONENT, CONTAINER, OF_SERVICE, part_name
 from argosy.addons.simulators.serving.storage import uri_of, with_model
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 OF_POD: Final = (
     "serviceAccountName", "nodeSelector", "tolerations", "affinity", "imagePullSecrets", "automountServiceAccountToken",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 PROTOCOLS: Final = ("v1", "v2", "grpc-v1", "grpc-v2")  # in the order in which they are preferred
 Model = dict[str, Any]

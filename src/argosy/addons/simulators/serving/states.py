@@ -16,7 +16,7 @@ from argosy.addons.simulators.serving.names import CONTAINER
 from argosy.addons.simulators.serving.probing import Answer, ModelState
 from argosy.addons.simulators.serving.runtimes import Chosen
 from argosy.addons.simulators.serving.storage import INITIALIZER
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 
 BROKEN = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError")
 ENDINGS = ("Error", "OOMKilled")

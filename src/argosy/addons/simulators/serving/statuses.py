@@ -13,8 +13,8 @@ from argosy.addons.simulators.serving.conditions import Condition, ready, writte
 from argosy.addons.simulators.serving.names import has_revisions, inner_host, mode_of
 from argosy.addons.simulators.serving.parts import outermost
 from argosy.addons.simulators.serving.states import Found, component_ready, model_status, predictor_ready
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest
+from argosy.annotations import SIMULATED
+from argosy.kube.objects import Manifest
 
 NOT_MADE: Final = "{} ingress not created"
 WORDS: Final = {"predictor": "Predictor", "transformer": "Transformer", "explainer": "Explainer"}

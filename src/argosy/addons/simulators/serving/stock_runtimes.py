@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from argosy.addons.simulators.names import BY
 from argosy.addons.simulators.serving.names import CONTAINER
-from argosy.model.annotations import SIMULATED
-from argosy.model.manifest import Manifest
+from argosy.annotations import SIMULATED
+from argosy.kube.objects import Manifest
 
 SERVER_TYPE: Final = "serving.kserve.io/server-type"
 RESOURCES: Final = {"cpu": "1", "memory": "2Gi"}

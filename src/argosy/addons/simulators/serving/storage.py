@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from argosy.addons.simulators.names import CLAIM, is_dying, own_key
 from argosy.addons.simulators.serving.names import SECRET
-from argosy.cluster import Cluster
-from argosy.model.manifest import Manifest, annotation
-from argosy.runtime import Cache
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, annotation
 
 MISSING: Final = "does-not-exist"  # as for images: what is called so cannot be fetched
 SECRET_NAME: Final = "serving.kserve.io/storageSecretName"  # noqa: S105 - an annotation's name

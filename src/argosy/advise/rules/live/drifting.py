@@ -15,8 +15,8 @@ from argosy.advise.evidence import is_immutable, refused_fields
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.live_view import Differs, LiveApp, LiveView
 from argosy.advise.rules.rule import live_rule
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application.operations import Outcome, Progress
-from argosy.model.names import ResourceKey
 from argosy.report.holds import read_hold
 
 BY_OTHERS: Final = (CauseKind.WEBHOOK, CauseKind.OTHER_CONTROLLER, CauseKind.DEFAULTING)

@@ -12,7 +12,7 @@ from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import LiveApp, LiveRow, LiveView, SettingsView
 from argosy.advise.rules.live.workloads import MODEL, is_ready
 from argosy.advise.rules.rule import live_rule
-from argosy.model.names import GroupKind
+from argosy.kube.objects.names import GroupKind
 from argosy.report.wire import mapping
 
 NOTEBOOK: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")

@@ -13,8 +13,8 @@ from argosy.advise.delays import find_budget_delay
 from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import LiveApp, LiveView, moment, span
 from argosy.advise.rules.rule import live_rule
+from argosy.kube.objects import Manifest, key_of
 from argosy.model.application.operations import Progress
-from argosy.model.manifest import Manifest, key_of
 from argosy.report.history import deployments
 from argosy.report.wire import mapping, mappings
 

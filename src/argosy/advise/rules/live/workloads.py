@@ -12,8 +12,8 @@ from typing import Any, Final
 from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import LiveApp, LiveView
 from argosy.advise.rules.rule import live_rule
-from argosy.model.manifest import Manifest, annotation, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest, annotation, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping, mappings
 
 CLAIM: Final = GroupKind("", "PersistentVolumeClaim")

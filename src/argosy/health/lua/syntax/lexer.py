@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 MOST_TEXT = 256 * 1024
 BYTE_ORDER_MARK = "\ufeff"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote, urlencode
 
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 
 TABS = (
     ("tree", "Tree"),

@@ -12,8 +12,8 @@ from typing import Any
 from argosy.desk.applications.changing import ask_refresh
 from argosy.desk.applications.requests import SyncWish, sync_operation
 from argosy.desk.applications.sync_checks import check_window
+from argosy.errors import ArgosyError, UserError
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError, UserError
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import desk_of, reader_of

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy.desk.applications.reasons import reason
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.report.wire import mapping, mappings
 
 Get = Callable[[ResourceKey], Manifest | None]

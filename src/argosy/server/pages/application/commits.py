@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from argosy.desk.applications.reader import Reader
+from argosy.errors import ArgosyError
+from argosy.kube.objects.timestamps import written
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError
-from argosy.model.times import written
 from argosy.report.history import deployments
 
 Told = tuple[str, str, str]  # subject, author, time

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from argosy.annotations import REFRESH
 from argosy.desk.applications import facts
 from argosy.desk.applications.app_row import AppRow
 from argosy.desk.applications.delays import describe_delay
 from argosy.desk.applications.desk import clock
 from argosy.desk.lookout import Lookout
-from argosy.model.annotations import REFRESH
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 
 
 def add_delay(lookout: Lookout, row: AppRow) -> AppRow:

@@ -12,8 +12,8 @@ from argosy.desk.applications.differing import Differing, differing, in_short, w
 from argosy.desk.applications.explaining import another, explained, unrendered
 from argosy.desk.applications.reader import Reader
 from argosy.desk.applications.whose import Doings
+from argosy.errors import RenderError, UnknownRef, UserError
 from argosy.model.application import Application
-from argosy.model.errors import RenderError, UnknownRef, UserError
 from argosy.pipeline.looking import Look
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked

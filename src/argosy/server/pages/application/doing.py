@@ -6,7 +6,7 @@ In: forms. Out: a way back to a page that tells what was done. Never: a change t
 from __future__ import annotations
 
 from argosy.desk.applications import changing
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.model.refreshing import HARD
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked

@@ -5,7 +5,7 @@ In: a request. Out: a page, its live parts. Never: Events of others.
 
 from __future__ import annotations
 
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked

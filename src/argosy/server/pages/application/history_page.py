@@ -14,7 +14,7 @@ from argosy.desk.applications.changing import (
 from argosy.desk.applications.differing import differing
 from argosy.desk.applications.going_back import check_sources, look_back
 from argosy.desk.applications.sync_checks import check_window
-from argosy.model.errors import ArgosyError, UserError
+from argosy.errors import ArgosyError, UserError
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked, quoted
 from argosy.server.behalf import desk_of, reader_of

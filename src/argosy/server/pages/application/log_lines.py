@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from argosy.desk.applications.acting import Log
 from argosy.desk.applications.stuck import waiting
-from argosy.model.manifest import Manifest
+from argosy.kube.objects import Manifest
 from argosy.report.wire import mapping, mappings
 
 HEAD, TAIL = 8, 15  # letters of a long name that stay: what differs is at the end

@@ -17,8 +17,8 @@ import orjson
 from argosy.desk.applications.acting import Choice, Excerpt, Log, lines, logs_of
 from argosy.desk.applications.merging import merged
 from argosy.desk.applications.reader import Reader
-from argosy.model.errors import ArgosyError, UserError
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError, UserError
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.answers import Answer, Page, Stream, Text
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of

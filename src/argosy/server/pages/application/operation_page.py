@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from argosy.desk.applications.acting import Choice, Excerpt, lines, logs_of
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.reasons import reason
-from argosy.model.errors import ArgosyError
-from argosy.model.names import ResourceKey
+from argosy.errors import ArgosyError
+from argosy.kube.objects.names import ResourceKey
 from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked

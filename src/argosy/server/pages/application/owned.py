@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from argosy.desk.applications.facts import Row, rows
 from argosy.desk.applications.reader import Unseen
+from argosy.errors import ClusterError, TransientError, UserError
+from argosy.kube.objects.names import ResourceKey
 from argosy.live.tree import Node
-from argosy.model.errors import ClusterError, TransientError, UserError
-from argosy.model.names import ResourceKey
 from argosy.pipeline.permitting import permission
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of

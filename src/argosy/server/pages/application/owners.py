@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.compare.differences import owner_of
-from argosy.model.errors import PatchError
-from argosy.model.manifest import Manifest
-from argosy.patch.ownership import managers_of
+from argosy.errors import PatchError
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.managed_fields import managers_of
 from argosy.server.pages.application.changes import value_text
 
 MOST: Final = 1000  # fields

@@ -11,9 +11,9 @@ from typing import Final, Protocol
 
 from argosy.desk.applications import facts
 from argosy.desk.applications.requests import SyncWish
+from argosy.errors import UserError
+from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application
-from argosy.model.errors import UserError
-from argosy.model.names import ResourceKey
 from argosy.server.asked import quoted
 from argosy.server.pages.application.keyed import Keyed
 from argosy.sync.options import SyncOptions

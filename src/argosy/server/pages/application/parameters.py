@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.kube.objects import dump
 from argosy.model.application import Application
-from argosy.model.manifest import dump
 from argosy.report.wire import mapping, mappings
 
 OF_PLUGIN: Final = "the plugin's environment in the Application"

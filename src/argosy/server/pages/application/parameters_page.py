@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from argosy.compare import masked
 from argosy.desk.applications.acting import Choice, chosen_objects
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, dump, key_of_source
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, dump, key_of_source
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of

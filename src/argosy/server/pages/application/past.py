@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.model.application import Application
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey, split_api_version
 from argosy.report.history import Deployment, deployments
 from argosy.report.rollbacks import gone_back
 from argosy.report.wire import mapping, mappings

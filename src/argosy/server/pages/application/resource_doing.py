@@ -8,7 +8,7 @@ from __future__ import annotations
 from argosy.desk.applications.acting import actions_in_force
 from argosy.desk.applications.acting import run_action as run
 from argosy.desk.applications.objects import delete_object
-from argosy.model.errors import UserError
+from argosy.errors import UserError
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import reader_of, writer_of

@@ -13,11 +13,11 @@ from argosy.desk.applications.acting import Choice, actions_in_force
 from argosy.desk.applications.belonging import NotIts, belonging
 from argosy.desk.applications.differing import differing
 from argosy.desk.applications.reasons import reason
+from argosy.errors import ArgosyError
+from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects.names import ResourceKey
 from argosy.live.tree import Node
-from argosy.model.errors import ArgosyError
 from argosy.model.flow import Pair
-from argosy.model.manifest import Manifest, dump
-from argosy.model.names import ResourceKey
 from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked, Refused

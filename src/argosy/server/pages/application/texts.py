@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, load_json
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest, load_json
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 

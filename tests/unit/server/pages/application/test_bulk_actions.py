@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 import pytest
 
+from argosy.annotations import REFRESH
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.model.annotations import REFRESH
-from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.answers import Page
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller

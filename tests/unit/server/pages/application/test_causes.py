@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.model.names import ResourceKey
-from argosy.runtime.cache import Cache
+from argosy.kube.controller.cache import Cache
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.pages.application.causes import told
 
 

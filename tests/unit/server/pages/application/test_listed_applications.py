@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from argosy.annotations import HOLD
 from argosy.desk.applications.listing import row_of
-from argosy.model.annotations import HOLD
+from argosy.kube.objects import Manifest
 from argosy.model.application import read_application
-from argosy.model.manifest import Manifest
 from argosy.server.pages import rendering
 from argosy.server.pages.application.header import header
 from argosy.server.pages.application.list_page import Shown

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.desk.applications.acting import Log
-from argosy.model.names import ResourceKey
+from argosy.kube.objects.names import ResourceKey
 from argosy.server.pages.application.log_lines import LogLine, labels, not_started, ordered, printed, started
 
 LONG = "staging-qwen25-05b-instruct-predictor-ppvr8pbsr-x1y2z"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from argosy.desk.applications.facts import Row
+from argosy.kube.objects.names import ResourceKey
 from argosy.live.relations import Parent
 from argosy.live.tree import Node
 from argosy.model.flow import Assessment, Health
-from argosy.model.names import ResourceKey
 from argosy.server.pages.application.nodes import (
     MOST_BESIDE,
     MOST_LEAVES,

@@ -1,0 +1,1 @@
+"""Application, AppProject and the addresses that they name, as values."""

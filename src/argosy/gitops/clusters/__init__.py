@@ -1,0 +1,1 @@
+"""The clusters that Applications are delivered to."""

@@ -1,0 +1,41 @@
+"""The token of a GitHub App, by which it asks for one of its installations.
+
+In: the App's number, its private key, a time. Out: a signed token. Never: keeps or prints the key.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime
+from typing import Final
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from argosy.errors import UserError
+
+SECONDS: Final = 300
+
+
+def app_token(app: str, private_key: str, now: datetime) -> str:
+    """A JSON Web Token (RS256), good for some minutes."""
+    try:
+        key = serialization.load_pem_private_key(private_key.encode(), password=None)
+    except (ValueError, TypeError) as error:
+        raise UserError("service.github: privateKey is no PEM of a private key; put the App's key there") from error
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise UserError("service.github: privateKey is no RSA key; put the App's key there")
+    at = int(now.timestamp())
+    head = _part({"alg": "RS256", "typ": "JWT"})
+    body = _part({"iat": at - 60, "exp": at + SECONDS, "iss": app})
+    signed = key.sign(f"{head}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256())
+    return f"{head}.{body}.{_text(signed)}"
+
+
+def _part(values: dict[str, str | int]) -> str:
+    return _text(json.dumps(values, separators=(",", ":")).encode())
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

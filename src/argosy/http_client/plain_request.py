@@ -1,0 +1,104 @@
+"""One HTTP request to an address that somebody gave, with limits.
+
+In: an address, perhaps a document to post. Out: code, answer and seconds. Never: reads more than it may; follows a
+redirect; sends a credential.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from argosy.errors import TransientError, UserError
+
+MOST_BYTES: Final = 16 << 20
+LOOPBACK: Final = "127.0.0.1"
+LOCAL: Final = ".localhost"  # rfc6761: all such names are this machine, whether or not it can look them up
+
+
+@dataclass(frozen=True)
+class Answered:
+    code: int
+    body: bytes
+    seconds: float
+
+    def document(self) -> Any:
+        """None where it is no JSON."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+
+def ask(url: str, document: Any = None, *, seconds: float = 60.0, insecure: bool = False) -> Answered:
+    """GET, or POST where there is a document. Raises UserError for no address, TransientError for no answer."""
+    parts, name, port = _split(url)
+    host = LOOPBACK if name.endswith(LOCAL) else name
+    data = None if document is None else json.dumps(document).encode()
+    headers = {"Host": parts.netloc, **({"Content-Type": "application/json"} if data is not None else {})}
+    connection = _connection(parts.scheme, host, port, seconds, insecure=insecure)
+    began = time.monotonic()
+    try:
+        connection.request("GET" if data is None else "POST", parts.path or "/", data, headers)
+        response = connection.getresponse()
+        body = response.read(MOST_BYTES + 1)
+    except UnicodeError as error:  # a host or a path that HTTP cannot spell
+        raise _no_address(url) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise TransientError(f"{url}: no answer ({_why(error)}); {_advice(error)}") from error
+    finally:
+        connection.close()
+    if len(body) > MOST_BYTES:
+        raise UserError(f"{url}: the answer has more than {MOST_BYTES >> 20} MiB; ask for less")
+    return Answered(response.status, body, time.monotonic() - began)
+
+
+def _split(url: str) -> tuple[SplitResult, str, int | None]:
+    """Return the parts of an address, its host and its port. Raises UserError."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:  # brackets or a port that no address has
+        raise _no_address(url) from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise _no_address(url)
+    return parts, host, port
+
+
+def _no_address(url: str) -> UserError:
+    return UserError(f"{url!r} is no address; write it as http://host:port/path or https://host:port/path")
+
+
+def _connection(
+    scheme: str, host: str, port: int | None, seconds: float, *, insecure: bool
+) -> http.client.HTTPConnection:
+    if scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=seconds)
+    context = ssl.create_default_context()
+    if insecure:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "trust the certificate's authority on this machine, or add --insecure"
+    return "see whether the address can be reached from here"
+
+
+def is_known(host: str) -> bool:
+    """Whether this machine can look the name up."""
+    try:
+        return bool(socket.getaddrinfo(host, None))
+    except OSError:
+        return False

@@ -1,0 +1,53 @@
+"""Killable workers that run what is not trusted.
+
+In: a function's name ("package.module:function") and JSON, or a program's command (program.py).
+Out: JSON, or what the program printed; or an error that says which limit was hit.
+Never: runs user code in the main process.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # checkers of types know this name; to import typing would take longer than all of this package
+if TYPE_CHECKING:
+    from typing import Any
+
+    from argosy.isolation.errors import ConfinedError, CrashError, NotConfinedError, OverLimit, RefusedError
+    from argosy.isolation.limits import Confinement, Limits, ProgramLimits
+    from argosy.isolation.process_pool import Crew
+    from argosy.isolation.worker_pool import Pool
+
+__all__ = [
+    "ConfinedError",
+    "Confinement",
+    "CrashError",
+    "Crew",
+    "Limits",
+    "NotConfinedError",
+    "OverLimit",
+    "Pool",
+    "ProgramLimits",
+    "RefusedError",
+]
+
+_HOMES = {
+    "Confinement": "limits",
+    "Limits": "limits",
+    "Crew": "process_pool",
+    "Pool": "worker_pool",
+    "ProgramLimits": "limits",
+    "ConfinedError": "errors",
+    "CrashError": "errors",
+    "NotConfinedError": "errors",
+    "OverLimit": "errors",
+    "RefusedError": "errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, because the fork server imports this package too and must stay small: no asyncio in there.
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -1,0 +1,211 @@
+"""A cgroup for each run, where this process may make one: the kernel then counts all memory, and all processes.
+
+In: this process's own cgroup (version 2), and limits. Out: a cgroup below it that a run enters. Never: fails where
+there is none; moves a process that is not ours; leaves a cgroup behind, also of a launcher that was killed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+
+from argosy.isolation import descendants
+
+TYPE_CHECKING = False  # as in __init__
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CONTROLLERS = {"memory", "pids"}
+_PREFIX = "argosy-run-"
+_LEAF = "argosy-processes"  # where this process goes: a cgroup that limits others must hold no process itself
+_KERNEL_MEMORY = 16 << 20  # page tables and the like, beside what a run is given
+_REMOVE_SECONDS = 1.0
+_ATTEMPTS = 5
+
+
+def find_parent(mounts: str = "/proc/self/mountinfo", membership: str = "/proc/self/cgroup") -> str:
+    """Return a cgroup below which runs can have theirs, or nothing. Removes what a killed launcher left there."""
+    own = _find_own(mounts, membership)
+    if not own:
+        return ""
+    for parent in (os.path.dirname(own), own) if os.path.basename(own) == _LEAF else (own,):
+        if _is_delegated(parent) and _enable(parent):
+            _remove_stale(parent, _REMOVE_SECONDS)
+            return parent
+    return ""
+
+
+def make(parent: str, needs: Mapping[str, int], scratch: int) -> tuple[str, int]:
+    """Make a cgroup for one run; `scratch` is the size of its tmpfs, which counts as memory. Raises OSError.
+
+    Returns its path, and a descriptor whose lock says that the run is still watched: others remove it without one.
+    Also removes what a killed launcher left.
+    """
+    _remove_stale(parent, 0)
+    for _ in range(_ATTEMPTS):
+        path = os.path.join(parent, f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}")
+        os.mkdir(path)
+        lock = _lock(path)
+        if lock is not None:
+            break
+    else:
+        raise FileNotFoundError(errno.ENOENT, "each new cgroup was removed by another process", parent)
+    try:
+        _write(path, "memory.max", str(needs["memory"] + scratch + _KERNEL_MEMORY))
+        _write(path, "pids.max", str(needs["processes"] + 2))  # the first process of a numbering, and one of ours
+        for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+            if os.path.exists(os.path.join(path, name)):  # not every kernel has them
+                _write(path, name, value)
+    except OSError:
+        os.rmdir(path)
+        os.close(lock)
+        raise
+    return path, lock
+
+
+def enter(path: str) -> None:
+    """Move this process into the cgroup; what it starts from now on is in there, too. Raises OSError."""
+    _write(path, "cgroup.procs", "0")
+
+
+def was_out_of_memory(path: str) -> bool:
+    """True if the kernel ended a process of the run because the run used too much memory.
+
+    `oom_kill` alone also counts processes that ended because the machine, or a cgroup above, was out of memory.
+    """
+    try:
+        events = dict(line.split() for line in _read(path, "memory.events").splitlines())
+        return all(int(events.get(name, "0")) > 0 for name in ("oom", "oom_kill"))
+    except (OSError, ValueError):
+        return False
+
+
+def remove(path: str, seconds: float = _REMOVE_SECONDS) -> None:
+    """End what is left in the cgroup, and remove it; that takes a moment after its last process ended."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            os.rmdir(path)
+            return
+        except FileNotFoundError:
+            return
+        except OSError as problem:
+            if problem.errno != errno.EBUSY:
+                return
+        _kill(path)
+        if time.monotonic() > end:
+            return
+        time.sleep(0.001)
+
+
+def _find_own(mounts: str, membership: str) -> str:
+    """The folder of this process's cgroup, or nothing where there is no version 2 or it is not mounted."""
+    try:
+        with open(membership) as file:
+            inside = next((line.strip()[3:] for line in file if line.startswith("0::")), "")
+        with open(mounts) as file:
+            lines = [line.split() for line in file]
+    except OSError:
+        return ""
+    for words in lines:
+        # number, parent, device, root, mount point, options, optional fields, "-", type, ...
+        if "-" in words and words[words.index("-") + 1] == "cgroup2" and inside:
+            root = words[3].rstrip("/")
+            # Names with ".." are outside this process's cgroup namespace: what is mounted there is not its own.
+            if f"{inside}/".startswith(f"{root}/") and ".." not in f"{root}{inside}".split("/"):
+                return os.path.normpath(words[4] + inside[len(root) :])
+    return ""
+
+
+def _is_delegated(path: str) -> bool:
+    try:
+        controllers = set(_read(path, "cgroup.controllers").split())
+    except OSError:
+        return False
+    writable = (path, os.path.join(path, "cgroup.procs"), os.path.join(path, "cgroup.subtree_control"))
+    return controllers >= _CONTROLLERS and all(os.access(place, os.W_OK) for place in writable)
+
+
+def _enable(path: str) -> bool:
+    """Give the cgroup's children the controllers that limit them."""
+    try:
+        if set(_read(path, "cgroup.subtree_control").split()) >= _CONTROLLERS:
+            return True
+        for _ in range(_ATTEMPTS):  # a process may be started between two steps
+            try:
+                _write(path, "cgroup.subtree_control", "+memory +pids")
+                return True
+            except OSError as problem:
+                if problem.errno != errno.EBUSY or not _make_way(path):
+                    return False
+    except OSError:
+        pass
+    return False
+
+
+def _make_way(path: str) -> bool:
+    """Move all processes of the cgroup one level down, if they are ours alone."""
+    pids = {int(word) for word in _read(path, "cgroup.procs").split()}
+    if not pids <= {os.getpid(), *descendants.of(os.getpid())}:
+        return False
+    leaf = os.path.join(path, _LEAF)
+    os.makedirs(leaf, exist_ok=True)
+    for pid in pids:
+        try:
+            _write(leaf, "cgroup.procs", str(pid))
+        except ProcessLookupError:
+            continue  # it ended meanwhile
+    return True
+
+
+def _remove_stale(parent: str, seconds: float) -> None:
+    """Remove the cgroups of launchers that were killed. Their numbers say nothing: they may be of another namespace."""
+    try:
+        names = os.listdir(parent)
+    except OSError:
+        return
+    for name in names:
+        path = os.path.join(parent, name)
+        if name.startswith(_PREFIX) and name.removeprefix(_PREFIX).partition("-")[0].isdigit():
+            lock = _lock(path)
+            if lock is not None:
+                remove(path, seconds)
+                os.close(lock)
+
+
+def _lock(path: str) -> int | None:
+    """Lock a cgroup until the descriptor is closed; None if another process has locked or removed it."""
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.isdir(path):
+            return lock
+    except OSError:
+        pass
+    os.close(lock)
+    return None
+
+
+def _kill(path: str) -> None:
+    try:
+        _write(path, "cgroup.kill", "1")
+    except OSError:
+        pass  # before Linux 5.14; the launcher ends its processes itself
+
+
+def _read(path: str, name: str) -> str:
+    with open(os.path.join(path, name)) as file:
+        return file.read()
+
+
+def _write(path: str, name: str, value: str) -> None:
+    number = os.open(os.path.join(path, name), os.O_WRONLY)
+    try:
+        os.write(number, value.encode())
+    finally:
+        os.close(number)

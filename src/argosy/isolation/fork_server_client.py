@@ -1,0 +1,215 @@
+"""The fork server as the parent sees it: start it, ask for modules and workers, hear of deaths.
+
+In: module names, limits. Out: sockets to workers. Never: blocks the event loop for longer than a process start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+import argosy
+from argosy.errors import TransientError
+from argosy.isolation import frames
+from argosy.isolation.errors import RefusedError
+from argosy.isolation.requirement import is_required
+
+_BOOT = (
+    "import sys; sys.path.append(sys.argv[2]); "
+    "from argosy.isolation.fork_server import main; main(int(sys.argv[1]))"
+)
+_START_SECONDS = 30.0
+_STATUS_SECONDS = 5.0
+_DESCRIPTORS = 8
+
+
+class Server:
+    """One fork server. `loaded` maps each module to the generation of workers that has it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._process = _spawn(theirs)
+        self._control.setblocking(False)
+        self._inbox = frames.Inbox(1 << 20)
+        self._descriptors: deque[int] = deque()
+        self._replies: deque[asyncio.Future[dict[str, Any]]] = deque()
+        self._deaths: dict[int, asyncio.Future[int | None]] = {}
+        self._hung_up = loop.create_future()
+        self._next = 0
+        self.alive = True
+        self.loaded: dict[str, int] = {}
+        self.generation = 0
+        loop.add_reader(self._control.fileno(), self._read)
+        path = [os.path.abspath(entry) for entry in sys.path]
+        self._write({"parent": os.getpid(), "path": path, "required": is_required()})
+
+    async def load(self, modules: Sequence[str]) -> None:
+        """Load modules for all workers to come; RefusedError if one cannot be loaded."""
+        reply = await self._ask({"do": "load", "modules": list(modules)})
+        if "failed" in reply:
+            raise RefusedError(f"confine: cannot load {reply['failed']}")
+        self.generation += 1
+        for module in modules:
+            self.loaded.setdefault(module, self.generation)
+
+    async def fork(self, needs: Mapping[str, float]) -> tuple[int, socket.socket]:
+        """A new worker's number and the socket to it; `needs` are memory, cpu_budget and output."""
+        self._next += 1
+        number = self._next
+        self._deaths[number] = self._loop.create_future()
+        reply = await self._ask({"do": "fork", "number": number, "needs": needs})
+        if "failed" in reply:
+            del self._deaths[number]
+            raise TransientError(f"confine: {reply['failed']}")
+        if reply["descriptor"] is None:
+            self.kill(number)
+            raise TransientError("confine: this process has too many open files")
+        return number, socket.socket(fileno=reply["descriptor"])
+
+    def lower_priority(self, number: int) -> None:
+        """Let other processes have the CPU first; this cannot be taken back."""
+        if self.alive:
+            self._write({"do": "lower", "number": number})
+
+    def kill(self, number: int) -> None:
+        """End a worker; the fork server does it, because only it knows for sure whose pid that is."""
+        self._deaths.pop(number, None)
+        if self.alive:
+            self._write({"do": "kill", "number": number})
+
+    async def status(self, number: int) -> int | None:
+        """The exit code of a worker that hung up (negative: the signal), or None if nobody knows."""
+        death = self._deaths.get(number)
+        if death is None:
+            return None
+        try:
+            async with asyncio.timeout(_STATUS_SECONDS):
+                return await asyncio.shield(death)
+        except TimeoutError:
+            return None
+
+    async def close(self) -> None:
+        """Hang up and wait for the end of the fork server, which first ends its workers."""
+        if self.alive:
+            self._control.shutdown(socket.SHUT_WR)
+            try:
+                async with asyncio.timeout(_STATUS_SECONDS):
+                    await asyncio.shield(self._hung_up)
+            except TimeoutError:
+                self._process.kill()  # its workers follow it: they die with their parent
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of everything without a loop: the fork server sees the hang-up and ends."""
+        self._end()
+        if self._control.fileno() >= 0 and not self._loop.is_closed():
+            self._loop.remove_reader(self._control.fileno())
+        self._control.close()
+        while self._descriptors:
+            os.close(self._descriptors.popleft())
+        try:
+            self._process.wait(_STATUS_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # the last resort: its workers die with it, but somebody else must reap them
+            self._process.wait()
+
+    def _end(self) -> None:
+        self.alive = False
+        if self._loop.is_closed():
+            return
+        if not self._hung_up.done():
+            self._hung_up.set_result(None)
+        for reply in self._replies:
+            if not reply.done():
+                reply.set_exception(TransientError("confine: the fork server ended"))
+        self._replies.clear()
+        for death in self._deaths.values():
+            if not death.done():
+                death.set_result(None)
+        self._deaths.clear()
+
+    async def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        if not self.alive:
+            raise TransientError("confine: the fork server ended")
+        reply: asyncio.Future[dict[str, Any]] = self._loop.create_future()
+        self._replies.append(reply)
+        self._write(order)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                return await reply
+        except TimeoutError:
+            self._process.kill()
+            raise TransientError(f"confine: the fork server gave no answer for {_START_SECONDS:g} s") from None
+        except asyncio.CancelledError:
+            if reply.done() and not reply.cancelled() and reply.exception() is None:
+                self._drop(reply.result())
+            raise
+
+    def _write(self, message: dict[str, Any]) -> None:
+        # A frame is far smaller than the socket's buffer, and at most a few for each worker are on the way.
+        try:
+            self._control.sendall(frames.pack(message))
+        except OSError:
+            self._process.kill()  # the reader sees the end and tells everybody
+
+    def _read(self) -> None:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, _DESCRIPTORS)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, descriptors = b"", []
+        self._descriptors.extend(descriptors)
+        if not data:
+            self._loop.remove_reader(self._control.fileno())
+            self._end()
+            return
+        self._inbox.feed(data)
+        for frame in self._inbox.frames():
+            self._hear(orjson.loads(frame))
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        if "ended" in message:
+            death = self._deaths.get(message["ended"])
+            if death is not None and not death.done():
+                death.set_result(message["status"])
+            return
+        if "forked" in message:  # None: the kernel could not give us one more descriptor
+            message["descriptor"] = self._descriptors.popleft() if self._descriptors else None
+        reply = self._replies.popleft()
+        if not reply.done():
+            reply.set_result(message)
+        else:
+            self._drop(message)
+
+    def _drop(self, message: dict[str, Any]) -> None:
+        """A reply that nobody waits for: who asked was cancelled meanwhile."""
+        if "forked" in message:
+            if message["descriptor"] is not None:
+                os.close(message["descriptor"])
+            self.kill(message["forked"])
+
+
+def _spawn(control: socket.socket) -> subprocess.Popen[bytes]:
+    descriptor = control.fileno()
+    home = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
+    return subprocess.Popen(
+        [sys.executable, "-I", "-X", "utf8", "-c", _BOOT, str(descriptor), home],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(descriptor,),
+        env={},
+        cwd="/",
+        start_new_session=True,  # Ctrl-C is for the parent
+    )

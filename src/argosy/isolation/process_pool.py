@@ -1,0 +1,324 @@
+"""The crew: processes of ours that do large work, so that the event loop does not wait for it.
+
+In: a function of ours (trusted, at a module's top) and its arguments. Out: what it returns; what it raises, as itself.
+Never: runs what is not trusted (see pool.py); a worker that outlives its call's deadline, or this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
+
+import argosy
+from argosy.errors import LimitError, TransientError
+from argosy.fair_share import Budget
+from argosy.isolation.errors import OUT_OF_MEMORY, TIMED_OUT
+from argosy.isolation.fair_slots import RESERVE, FairSlots, Slot
+from argosy.isolation.process_pool_worker import HEAD, LENGTH, NO_MEMORY, RAISED, READY
+from argosy.isolation.scratch_folders import sweep_scratch_folders
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+# First on the path: a worker runs the very code that its parent does, whatever else is installed.
+_BOOT = """import sys
+sys.path.insert(0, sys.argv.pop())
+from argosy.isolation.process_pool_worker import main
+main(sys.argv[1:])"""
+_START_SECONDS = 30.0
+_END_SECONDS = 2.0
+_CHUNK = 1 << 18
+SURPLUS_SECONDS = 60.0  # without work, after which a worker beyond the usual number ends
+
+
+class Answer(NamedTuple):
+    kind: bytes
+    is_worn: bool
+    cpu_seconds: float
+    body: bytes
+
+
+class Crew:
+    """Workers, started as they are needed, which keep what they have learned from call to call.
+
+    There are at most so many for one tenant, and one more for tenants that have none: see `fairness.Shares`.
+    """
+
+    def __init__(
+        self, *, workers: int = 2, seconds: float = 60.0, memory: int = 512 << 20, modules: Sequence[str] = ()
+    ) -> None:
+        """`modules` are imported by each worker as it starts."""
+        if workers < 1 or seconds <= 0 or memory <= 0:
+            raise ValueError("a crew needs at least one worker, and some time and memory")
+        self._size = workers
+        self._seconds = seconds
+        self._memory = memory
+        self._modules = modules
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._idle: list[_Worker] = []
+        self._begun: _Worker | None = None
+        self._all: set[_Worker] = set()
+        self._ending: set[asyncio.Future[int]] = set()
+        self._surplus_timer: asyncio.TimerHandle | None = None
+        self._slots = FairSlots(workers)
+
+    @property
+    def max_workers(self) -> int:
+        return self._size + RESERVE
+
+    @property
+    def max_memory(self) -> int:
+        """Bytes that all workers may hold at once; programs that they run have limits of their own."""
+        return self.max_workers * self._memory
+
+    def depths(self) -> Mapping[str, int]:
+        """How many calls wait for a worker, by tenant."""
+        return self._slots.depths()
+
+    def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
+        """Recent worker seconds and the budget of each tenant that used more than its budget."""
+        return self._slots.shares.list_over_budget()
+
+    def begin(self) -> None:
+        """Start the first worker now, and wait for nothing: by the first call it may be ready."""
+        if not self._all and not self._closed:
+            with suppress(OSError):  # the first call tries again, and tells
+                self._begun = _Worker(self._memory, self._modules)
+                self._all.add(self._begun)
+
+    async def run(
+        self, function: Callable[[*Arguments], T], *args: *Arguments, seconds: float | None = None, where: str = ""
+    ) -> T:
+        """Raises what the function does; LimitError, or TransientError where the worker died. `where` is for these."""
+        call = pickle.dumps((function, args), protocol=pickle.HIGHEST_PROTOCOL)
+        if len(call) > self._memory // 2:  # a worker could not even read it
+            raise self._too_much(where)
+        self._settle()
+        async with self._slots.hold() as slot:
+            answer, was_fresh = await self._ask(call, seconds or self._seconds, where, slot)
+            if answer.kind == NO_MEMORY and not was_fresh:  # what it remembered of earlier calls may be to blame
+                answer, _ = await self._ask(call, seconds or self._seconds, where, slot)
+        if answer.kind == NO_MEMORY:
+            raise self._too_much(where)
+        value = pickle.loads(answer.body)  # noqa: S301  from a process of ours, which runs nothing but our code
+        if answer.kind == RAISED:
+            raise value
+        result: T = value
+        return result
+
+    async def close(self) -> None:
+        """End all workers, and wait for their end. Calls on the way get a TransientError."""
+        self._closed = True
+        if self._surplus_timer is not None:
+            self._surplus_timer.cancel()
+        idle, self._idle = self._idle, []
+        workers, self._all = self._all, set()
+        for worker in workers.difference(idle):
+            worker.kill()  # whoever waits for its answer sees the end of it
+        for worker in idle:
+            worker.hang_up()
+        endings = [ending for ending in self._ending if ending.get_loop() is asyncio.get_running_loop()]
+        await asyncio.gather(*endings, *(asyncio.to_thread(worker.wait) for worker in workers))
+
+    async def _ask(self, call: bytes, seconds: float, where: str, slot: Slot) -> tuple[Answer, bool]:
+        worker = await self._worker(slot.tenant.name)
+        was_fresh, answer = worker.calls == 0, None
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await worker.ask(call)
+        except TimeoutError:
+            error = LimitError(f"it takes longer than {seconds:g} s; make it smaller, or split it", where=where)
+            error.exhausted = TIMED_OUT
+            raise error from None
+        except (OSError, EOFError):
+            raise await self._death(worker, where) from None
+        finally:
+            if answer is None or answer.is_worn or answer.kind == NO_MEMORY or self._closed:
+                self._retire(worker)
+            else:
+                self._keep(worker)
+        slot.cpu_seconds += answer.cpu_seconds
+        return answer, was_fresh
+
+    def _too_much(self, where: str) -> LimitError:
+        size = self._memory >> 20
+        error = LimitError(f"it takes more than {size} MiB of memory; make it smaller, or split it", where=where)
+        error.exhausted = OUT_OF_MEMORY
+        return error
+
+    async def _death(self, worker: _Worker, where: str) -> TransientError:
+        which = f"{where}: " if where else ""
+        if self._closed:
+            return TransientError(f"{which}the crew was closed")
+        cause = await asyncio.to_thread(worker.cause)
+        return TransientError(f"{which}a worker process ended {cause}before its work was done; try again")
+
+    async def _worker(self, tenant: str) -> _Worker:
+        if self._closed:
+            raise TransientError("the crew was closed")
+        for worker in [worker for worker in self._idle if not worker.is_running()]:
+            self._idle.remove(worker)
+            self._retire(worker)
+        worker = self._find_idle(tenant) or await self._start()
+        worker.tenant = tenant
+        return worker
+
+    def _find_idle(self, tenant: str) -> _Worker | None:
+        """Prefer the tenant's own worker, then the one that worked last: it remembers most.
+
+        A tenant over its budget, whose calls tend to end with the death of their worker, leaves others theirs.
+        """
+        own = [worker for worker in self._idle if worker.tenant == tenant]
+        if not own and self._slots.is_over_budget(tenant) and len(self._all) < self.max_workers:
+            return None
+        candidates = own or self._idle
+        if not candidates:
+            return None
+        worker = candidates[-1]
+        self._idle.remove(worker)
+        return worker
+
+    def _keep(self, worker: _Worker) -> None:
+        """Workers beyond the usual number end after a while without work."""
+        worker.idle_since = asyncio.get_running_loop().time()
+        self._idle.append(worker)
+        self._watch_surplus()
+
+    def _watch_surplus(self) -> None:
+        """Have one timer, and no more, while a worker beyond the usual number is idle."""
+        if self._surplus_timer is None and self._idle and len(self._all) > self._size and not self._closed:
+            loop = asyncio.get_running_loop()
+            due = min(worker.idle_since for worker in self._idle) + SURPLUS_SECONDS
+            self._surplus_timer = loop.call_at(due, self._end_surplus)
+
+    def _end_surplus(self) -> None:
+        self._surplus_timer = None
+        due = asyncio.get_running_loop().time() - SURPLUS_SECONDS
+        for worker in [worker for worker in self._idle if worker.idle_since <= due]:
+            if len(self._all) > self._size and not self._closed:
+                self._idle.remove(worker)
+                self._retire(worker)
+        self._watch_surplus()
+
+    async def _start(self) -> _Worker:
+        try:
+            worker, self._begun = self._begun or _Worker(self._memory, self._modules), None
+        except OSError as error:
+            raise TransientError(f"no worker process can be started: {error.strerror}; try again") from error
+        self._all.add(worker)
+        ready = False
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                ready = (await worker.answer()).kind == READY
+        except (OSError, EOFError, TimeoutError):  # the last is an OSError too; it is named because it is meant
+            cause = await asyncio.to_thread(worker.cause)
+            raise TransientError(f"a worker process did not start {cause}; try again") from None
+        finally:
+            if not ready:
+                self._retire(worker)
+        return worker
+
+    def _retire(self, worker: _Worker) -> None:
+        """Kill it now; a thread waits for its end, which takes a while where much memory is to be given back."""
+        self._all.discard(worker)
+        worker.kill()
+        worker.hang_up()
+        ending = asyncio.get_running_loop().run_in_executor(None, worker.wait)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    def _settle(self) -> None:
+        """Bind to the running loop."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            if self._loop is not None and not self._loop.is_closed():
+                raise RuntimeError("a crew belongs to one event loop; make one for each")
+            self._loop, self._slots, self._ending = loop, FairSlots(self._size), set()
+            self._surplus_timer = None
+
+
+class _Worker:
+    """One process, and the socket to it."""
+
+    def __init__(self, memory: int, modules: Sequence[str]) -> None:
+        self._channel, theirs = socket.socketpair()
+        self._channel.setblocking(False)
+        self.calls = 0
+        self.tenant, self.idle_since = "", 0.0
+        home = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
+        numbers = [str(number) for number in (theirs.fileno(), os.getpid(), memory)]
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-X", "utf8", "-c", _BOOT, *numbers, home],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,  # Ctrl-C is for this process, which then decides
+                )
+        except OSError:
+            self._channel.close()
+            raise
+        first = pickle.dumps(([os.path.abspath(entry) for entry in sys.path], tuple(modules)))
+        with suppress(OSError):  # it ended already: whoever waits for its first word is told
+            self._channel.send(LENGTH.pack(len(first)) + first)
+
+    async def ask(self, call: bytes) -> Answer:
+        self.calls += 1
+        await asyncio.get_running_loop().sock_sendall(self._channel, LENGTH.pack(len(call)) + call)
+        return await self.answer()
+
+    async def answer(self) -> Answer:
+        length, kind, is_worn, cpu_seconds = HEAD.unpack(await self._receive(HEAD.size))
+        return Answer(kind, is_worn, cpu_seconds, await self._receive(length))
+
+    async def _receive(self, length: int) -> bytes:
+        loop = asyncio.get_running_loop()
+        taken = bytearray()
+        while len(taken) < length:
+            chunk: Any = await loop.sock_recv(self._channel, min(_CHUNK, length - len(taken)))
+            if not chunk:
+                raise EOFError
+            taken += chunk
+        return bytes(taken)
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def cause(self) -> str:
+        """How it died, where that is known soon, for the middle of a sentence. Waits: not for the event loop."""
+        with suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(_END_SECONDS)
+            with suppress(ValueError):
+                return f"by {signal.Signals(-code).name} " if code < 0 else f"with code {code} "
+        return ""
+
+    def hang_up(self) -> None:
+        self._channel.close()
+
+    def kill(self) -> None:
+        """With all that it started and that did not leave its group."""
+        with suppress(ProcessLookupError, PermissionError):
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """For its end, after a word of goodbye or a kill; one that does not go by itself is made to."""
+        try:
+            code = self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        if code < 0:  # it was killed, and could not remove its folders itself
+            sweep_scratch_folders()
+        return code

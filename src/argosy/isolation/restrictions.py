@@ -1,0 +1,290 @@
+"""What a new worker gives up before it reads its first call, and a program before its first instruction.
+
+In: limits, and a Landlock ruleset. Out: a report of what is in force. Never: gives anything back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+
+from argosy.isolation import landlock, rootfs, seccomp, syscalls
+
+TYPE_CHECKING = False  # as in __init__: programs wait for the imports here
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+NOBODY = 65534
+_BITS = 8 * struct.calcsize("P")
+_OPEN_FILES, _OPEN_FILES_OF_A_PROGRAM = 64, 256
+_ADDRESSES = 4 << 30
+_WRITE_FACTOR, _WRITE_ROOM = 16, 4 << 20  # set aside for writing the answer: what orjson asks for, twice
+_PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS = 1, 4, 38, 39
+_CAPABILITIES_V3 = 0x20080522
+_JOIN_SESSION_KEYRING = 1
+_NEW_IPC, _NEW_NET = 0x08000000, 0x40000000
+_SCOPED_ABI = 6  # of Landlock: refuses abstract Unix sockets, and signals
+
+
+def die_with(parent: int) -> None:
+    """End this process as soon as its parent does, even if the parent gets SIGKILL."""
+    _prctl(_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the line above
+        os._exit(1)
+
+
+def leave_network() -> bool:
+    """Move this process to an empty network; needs root. All processes that it forks share it."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return False
+    return int(ctypes.CDLL(None).unshare(_NEW_NET | _NEW_IPC)) == 0
+
+
+def close_shared_memory() -> None:
+    """In a namespace of our own: memory that no process has mapped, and that therefore nobody would count."""
+    limits = {"shmall": "0", "shmmni": "0", "msgmni": "0", "sem": "32 64 32 8"}
+    for name, value in limits.items():
+        try:
+            with open(f"/proc/sys/kernel/{name}", "w") as setting:
+                setting.write(value)
+        except OSError:
+            pass  # an ordinary user may not, whatever the namespace
+
+
+def enter(
+    parent: int, *, needs: Mapping[str, int], rules: int | None, abi: int, offline: bool
+) -> dict[str, Any]:
+    """Confine this process for good; the report has the fields of limits.Confinement."""
+    missing: list[str] = []
+    die_first_when_memory_is_short()
+    memory = address_space() + needs["memory"]
+    os.setsid()
+    wanted: dict[str, int | tuple[int, int]] = {
+        "AS": (memory, memory + _WRITE_FACTOR * needs["output"] + _WRITE_ROOM),
+        "CPU": needs["cpu_budget"],  # seconds of the worker's whole life; a call's own is a timer in worker.py
+        "FSIZE": 0,
+        "NPROC": 0,
+        "NOFILE": _OPEN_FILES,
+    }
+    filter_for = {"sockets": seccomp.NO_SOCKETS, "shares_ipc": True, "is_worker": True}
+    return _enter(parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, own_root=False, missing=missing)
+
+
+def enter_as_program(
+    parent: int,
+    *,
+    needs: Mapping[str, int],
+    rules: int | None,
+    abi: int,
+    offline: bool,
+    own_root: bool,
+    has_ports: bool,
+    needs_unix_sockets: bool,
+    shares_ipc: bool,
+    users: int | None,
+    missing: list[str],
+) -> dict[str, Any]:
+    """The same for a process that is about to become a program; it may start others, and write to its scratch.
+
+    `users` is of room.make_users, if the program gets a namespace of users that it is not in yet. `has_ports`: it may
+    call ports of the machine's network. `shares_ipc`: it has no namespace of System V IPC of its own. `own_root`: it
+    sees a root folder of its own. `needs_unix_sockets`: it gets them even where it can reach those of others.
+    """
+    wanted: dict[str, int | tuple[int, int]] = {
+        # Programs in Go set aside far more addresses than they use; what they really write to is in DATA.
+        "AS": 4 * needs["memory"] + _ADDRESSES,
+        "DATA": needs["memory"],
+        "CPU": (needs["cpu"], needs["cpu"] + 1),  # the second is for those that take no notice of the first
+        "FSIZE": needs["scratch"],
+        "NPROC": needs["processes"] + needs["tasks"],
+        "NOFILE": _OPEN_FILES_OF_A_PROGRAM,
+    }
+    os.setpgid(0, 0)  # in the launcher's session, whose priority is that of the whole program
+    sockets = seccomp.INTERNET_SOCKETS if offline or has_ports else seccomp.NO_SOCKETS
+    if needs_unix_sockets:
+        sockets |= seccomp.UNIX_SOCKETS
+    filter_for = {"sockets": sockets, "shares_ipc": shares_ipc}
+    return _enter(
+        parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, own_root=own_root, users=users,
+        missing=missing,
+    )  # fmt: skip
+
+
+def _enter(
+    parent: int,
+    wanted: Mapping[str, int | tuple[int, int]],
+    filter_for: Mapping[str, Any],
+    *,
+    rules: int | None,
+    abi: int,
+    offline: bool,
+    own_root: bool,
+    missing: list[str],
+    users: int | None = None,
+) -> dict[str, Any]:
+    os.umask(0o077)
+    # Before the user changes (no_new_privs) and before Landlock (reads /proc).
+    _prctl(_SET_NO_NEW_PRIVS, 1)
+    rlimits = _set_rlimits({**wanted, "CORE": 0, "MEMLOCK": 0}, missing)
+    has_own_keyring = leave_keyrings()  # while root, whose quota of keys is not the one that confined users share
+    if users is not None:
+        rootfs.enter_users(users)  # after the limits, which only root of the machine may raise
+    _become_nobody(missing)
+    # After the user changed: the kernel forgets both on that occasion.
+    _prctl(_SET_DUMPABLE, 0)
+    die_with(parent)
+    version = _enter_landlock(rules, abi, missing)
+    sees_own_unix_sockets = sees_only_own_unix_sockets(own_root, offline, version)
+    sockets = filter_for["sockets"] | (seccomp.UNIX_SOCKETS if sees_own_unix_sockets else seccomp.NO_SOCKETS)
+    # Last: what is done above is refused from here on.
+    is_filtered = _enter_seccomp({**filter_for, "sockets": sockets}, missing)
+    network = _judge_network(offline, version, is_filtered and seccomp.INTERNET not in sockets)
+    unix_sockets = "own" if sees_own_unix_sockets else "open"
+    if is_filtered and seccomp.UNIX not in sockets:
+        unix_sockets = "refused"
+    if not offline:
+        refused = {"no-sockets": "every socket", "no-tcp": "only TCP", "open": "nothing"}[network]
+        missing.append(f"network: not an empty one of its own; {refused} is refused")
+    if unix_sockets == "open":
+        missing.append("Unix sockets: those of other processes can be reached")
+    return {
+        "started": True,
+        "uid": os.getuid(),
+        "gid": os.getgid(),
+        "landlock": version,
+        "network": network,
+        "unix_sockets": unix_sockets,
+        "seccomp": is_filtered,
+        "session_keyring": has_own_keyring,
+        "own_root": False,  # the launcher's to say
+        "no_new_privs": _prctl(_GET_NO_NEW_PRIVS) == 1,
+        "rlimits": rlimits,
+        "missing": missing,
+    }
+
+
+def sees_only_own_unix_sockets(own_root: bool, offline: bool, landlock_version: int) -> bool:
+    """True if no Unix socket of another process can be reached, by path or by an abstract name.
+
+    Landlock does not judge paths of sockets, so it takes a root folder. Abstract names belong to the network.
+    """
+    return own_root and (offline or landlock_version >= _SCOPED_ABI)
+
+
+def _judge_network(offline: bool, landlock_version: int, has_no_sockets: bool) -> str:
+    if offline:
+        return "none"
+    return "no-sockets" if has_no_sockets else "no-tcp" if landlock_version >= 4 else "open"
+
+
+def leave_keyrings() -> bool:
+    """Give this process an empty session keyring, so that keys of its parent and of other runs are not its own."""
+    if not seccomp.is_supported():
+        return False
+    number = syscalls.NUMBERS["keyctl"][syscalls.MACHINES[os.uname().machine][0]]
+    return int(ctypes.CDLL(None).syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)) >= 0
+
+
+def _enter_seccomp(filter_for: Mapping[str, Any], missing: list[str]) -> bool:
+    if not seccomp.is_supported():
+        missing.append(f"seccomp: no filter for {sys.platform} on {os.uname().machine}, {_BITS} bits")
+        return False
+    try:
+        seccomp.install(seccomp.build_filter(**filter_for))
+    except OSError as problem:
+        missing.append(f"seccomp: {problem}")
+        return False
+    return True
+
+
+def _prctl(option: int, value: int = 0) -> int:
+    if sys.platform != "linux":
+        return -1
+    arguments = [ctypes.c_ulong(number) for number in (value, 0, 0, 0)]
+    return int(ctypes.CDLL(None).prctl(option, *arguments))
+
+
+def die_first_when_memory_is_short() -> None:
+    """Be the one whom the kernel ends when the machine runs out of memory, and not our parent."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write("1000")
+    except OSError:
+        pass
+
+
+def _set_rlimits(wanted: Mapping[str, int | tuple[int, int]], missing: list[str]) -> dict[str, int]:
+    in_force: dict[str, int] = {}
+    for name, value in wanted.items():
+        number = getattr(resource, f"RLIMIT_{name}", None)
+        soft, hard = value if isinstance(value, tuple) else (value, value)
+        try:
+            if number is None:
+                raise OSError("not known to this system")
+            resource.setrlimit(number, (soft, hard))
+            in_force[name.lower()] = soft
+        except (OSError, ValueError) as problem:
+            missing.append(f"rlimit {name.lower()}: {problem}")
+    return in_force
+
+
+def count_tasks() -> int:
+    """How many processes and threads there are of the user that a program will run as.
+
+    Where rlimit nproc counts all that the user has, it must be above this, and is only as good as this stays true.
+    """
+    user, count = NOBODY if os.geteuid() == 0 else os.getuid(), 0
+    for name in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ()):
+        try:
+            if os.stat(f"/proc/{name}").st_uid == user:
+                count += len(os.listdir(f"/proc/{name}/task"))
+        except OSError:
+            continue  # it ended meanwhile
+    return count
+
+
+def address_space() -> int:
+    """What this process has mapped already: libraries and the allocator's pools, which a call must not pay for."""
+    try:
+        with open("/proc/self/statm", "rb") as sizes:
+            return int(sizes.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 512 << 20
+
+
+def _become_nobody(missing: list[str]) -> None:
+    if os.geteuid() != 0:
+        return
+    try:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    except OSError as problem:
+        missing.append(f"user: still root ({problem}), so rlimit nproc does not bind")
+        _drop_capabilities()
+
+
+def _drop_capabilities() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).capset(struct.pack("=Ii", _CAPABILITIES_V3, 0), struct.pack("=6I", 0, 0, 0, 0, 0, 0))
+
+
+def _enter_landlock(rules: int | None, abi: int, missing: list[str]) -> int:
+    if rules is None:
+        missing.append("landlock: the kernel has none")
+        return 0
+    try:
+        landlock.enter(rules)
+    except OSError as problem:
+        missing.append(f"landlock: {problem}")
+        return 0
+    if abi < 4:
+        missing.append(f"landlock: ABI {abi} cannot refuse TCP")
+    if abi < _SCOPED_ABI:
+        missing.append(f"landlock: ABI {abi} cannot refuse signals to processes of the same user")
+    return abi

@@ -1,0 +1,1 @@
+"""Kubernetes without GitOps: objects, patches, schemas, clients and the controller runtime."""

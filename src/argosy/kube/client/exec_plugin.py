@@ -1,0 +1,158 @@
+"""Runs a kubeconfig's exec plugin. In: ExecPlugin. Out: ExecCredential's status as a value.
+
+Never: a shell; the plugin's output in a message (it holds the token); waits for what a plugin has left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import signal
+import sys
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from argosy.errors import TransientError, UserError
+from argosy.kube.client.connection import Connection, ExecPlugin
+
+SECONDS_TO_ANSWER = 60.0
+
+
+class Credential(NamedTuple):
+    token: str = ""
+    cert: bytes = b""
+    key: bytes = b""
+    expires: float | None = None  # seconds since the epoch; None: only a 401 ends it
+
+
+async def run_plugin(plugin: ExecPlugin, connection: Connection) -> Credential:
+    interactive = _is_interactive(plugin)
+    env = {**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": _info(plugin, connection, interactive)}
+    process = await _started(plugin, env, interactive)
+    stdout = stderr = None
+    try:
+        async with asyncio.timeout(SECONDS_TO_ANSWER):
+            stdout, stderr = await process.communicate()
+    except TimeoutError as error:
+        raise TransientError(
+            f"exec plugin {plugin.command}: no answer in {SECONDS_TO_ANSWER:g} s; run it by hand to see why"
+        ) from error
+    finally:
+        if stdout is None:
+            await _end(process, interactive)
+    if process.returncode:
+        last = (stderr or b"").decode(errors="replace").strip().rpartition("\n")[2][:200]
+        raise UserError(
+            f"failed with exit code {process.returncode}" + (f": {last}" if last else ""), where=_where(plugin)
+        )
+    return read_credential(stdout, plugin)
+
+
+def read_credential(text: bytes, plugin: ExecPlugin) -> Credential:
+    try:
+        answer = orjson.loads(text)
+        version, kind, status = answer.get("apiVersion"), answer.get("kind"), answer.get("status") or {}
+    except (orjson.JSONDecodeError, AttributeError) as error:
+        raise UserError("did not print an ExecCredential in JSON", where=_where(plugin)) from error
+    if kind != "ExecCredential" or version != plugin.api_version:
+        raise UserError(
+            f"printed {kind} of {version}, asked for ExecCredential of {plugin.api_version}", where=_where(plugin)
+        )
+    token, cert, key = (status.get(name) or "" for name in ("token", "clientCertificateData", "clientKeyData"))
+    if not token and not (cert and key):
+        raise UserError("printed neither a token nor a certificate with its key", where=_where(plugin))
+    return Credential(token, cert.encode(), key.encode(), _expiry(status.get("expirationTimestamp"), plugin))
+
+
+def _is_interactive(plugin: ExecPlugin) -> bool:
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    if plugin.interactive_mode == "Always" and not terminal:
+        raise UserError("needs a terminal, and there is none (interactiveMode: Always)", where=_where(plugin))
+    return terminal and plugin.interactive_mode != "Never"
+
+
+def _info(plugin: ExecPlugin, connection: Connection, interactive: bool) -> str:
+    spec: dict[str, Any] = {"interactive": interactive}
+    if plugin.provide_cluster_info:
+        cluster = {
+            "server": connection.server,
+            "tls-server-name": connection.tls_server_name,
+            "insecure-skip-tls-verify": connection.insecure,
+            "certificate-authority-data": base64.b64encode(_authority(connection)).decode(),
+            "proxy-url": connection.proxy_url,
+            "disable-compression": not connection.compressed,
+            "config": plugin.cluster_config,
+        }
+        spec["cluster"] = {name: value for name, value in cluster.items() if value}
+    return orjson.dumps({"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}).decode()
+
+
+def _authority(connection: Connection) -> bytes:
+    if connection.ca_data or not connection.ca_file:
+        return connection.ca_data
+    with open(connection.ca_file, "rb") as file:
+        return file.read()
+
+
+async def _started(plugin: ExecPlugin, env: dict[str, str], interactive: bool) -> asyncio.subprocess.Process:
+    """Wholly, also when nobody wants it any more: one that is half started could not be ended with its children."""
+    starting = asyncio.ensure_future(_start(plugin, env, interactive))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(UserError):
+            await _end(await starting, interactive)
+        raise
+
+
+async def _start(plugin: ExecPlugin, env: dict[str, str], interactive: bool) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            plugin.command,
+            *plugin.args,
+            env=env,
+            stdin=None if interactive else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            # Somebody at a terminal must see what the plugin asks of them.
+            stderr=None if interactive else asyncio.subprocess.PIPE,
+            # So that its own children can be ended with it; at a terminal they could not ask anything then.
+            start_new_session=not interactive,
+        )
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        hint = f"\n{plugin.install_hint}" if plugin.install_hint else ""
+        raise UserError(
+            ("the program is not installed, or not in PATH" if missing else f"cannot be run: {error.strerror}") + hint,
+            where=_where(plugin),
+        ) from error
+
+
+async def _end(process: asyncio.subprocess.Process, interactive: bool) -> None:
+    """A plugin may be a script that waits for another program, which has its output open as well."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if interactive:
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+    # Who went out of reach may hold the output open: the process counts as ended only when nobody listens to that.
+    for number in (1, 2):
+        if pipe := process._transport.get_pipe_transport(number):  # type: ignore[attr-defined]
+            pipe.close()
+    await process.wait()
+
+
+def _expiry(stamp: str | None, plugin: ExecPlugin) -> float | None:
+    if not stamp:
+        return None
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError as error:
+        raise UserError("printed an expirationTimestamp that is no time", where=_where(plugin)) from error
+
+
+def _where(plugin: ExecPlugin) -> str:
+    return f"exec plugin {plugin.command}"

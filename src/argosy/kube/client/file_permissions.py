@@ -1,0 +1,139 @@
+"""Permissions of files that hold a key or a token.
+
+In: a path. Out: nothing, or a UserError with the command that helps. Never: changes a file: a key that others could
+read may have been read, and its owner must know.
+
+Volumes of containers have the owner and the mode that Docker or the kubelet gives them, and no chmod inside helps:
+those are accepted with one warning.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import stat
+from pathlib import Path
+
+from argosy.errors import UserError
+from argosy.kube.client.mounted_files import is_container_mount
+from argosy.kube.client.private_groups import is_group_of_process, is_private_group
+
+log = logging.getLogger(__name__)
+
+OTHERS, GROUP = 0o077, 0o070
+GROUP_READ = 0o040
+GROUP_WRITE, OTHERS_WRITE = 0o020, 0o002
+MOUNTED_DATA = "..data"  # k8s: what the kubelet names the folder of a mounted Secret's files
+_warned: set[Path] = set()
+
+
+def check_private(file: Path, *, follow_links: bool = False) -> None:
+    """Refuse a key that others may read or replace. A file that does not exist is not refused.
+
+    A file of a mounted Secret has the mode that the volume says (0644, or 0440 with an fsGroup), and is accepted. A key
+    of root's may be readable by a group, such as `ssl-cert`, for a user who is not root, as PostgreSQL has it.
+    `follow_links` is for keys that argosy did not make: those of Let's Encrypt are links to another folder.
+    """
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", where=str(file)) from error
+    is_mounted = is_mounted_secret(file)
+    if follow_links and not is_mounted:
+        file = file.resolve()
+    elif not is_mounted:
+        _check_link(file)
+    if not stat.S_ISREG(found.st_mode):
+        raise UserError("is not a file; a key or a token is one", where=str(file))
+    if problem := _file_problem(file, found, is_mounted):
+        _refuse_or_warn(file, found, problem)
+    check_private_folder(file.parent)
+
+
+def is_mounted_secret(file: Path) -> bool:
+    """True for `tls.key -> ..data/tls.key`, where `..data` is a link of the kubelet's."""
+    data = file.parent / MOUNTED_DATA
+    return file.is_symlink() and data.is_symlink() and file.resolve().is_relative_to(data.resolve())
+
+
+def check_private_folder(folder: Path) -> None:
+    """Refuse a folder where others may replace a key. A folder that does not exist is not refused."""
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return
+    if problem := _folder_problem(folder, found):
+        _refuse_or_warn(folder, found, problem)
+
+
+def _check_link(file: Path) -> None:
+    if file.is_symlink() and not file.resolve().is_relative_to(file.parent.resolve()):
+        message = f"is a link to {file.resolve()}, which is in another folder; put the file itself there"
+        raise UserError(message, where=str(file))
+
+
+def _file_problem(file: Path, found: os.stat_result, is_mounted: bool) -> str:
+    user, quoted = os.geteuid(), shlex.quote(str(file))
+    if not _is_owner_trusted(file, found):
+        return f"belongs to another user (uid {found.st_uid}); type: sudo chown {user} {quoted}"
+    allowed = GROUP_READ if found.st_uid == 0 and user != 0 else 0
+    if _has_volume_group(file, found):
+        allowed = GROUP
+    if found.st_mode & OTHERS & ~allowed and not is_mounted:
+        return (
+            f"can be read or written by others (mode {stat.S_IMODE(found.st_mode):04o}), "
+            f"so that it may not be secret any more; type: chmod 600 {quoted}"
+        )
+    return ""
+
+
+def _has_volume_group(file: Path, found: os.stat_result) -> bool:
+    """True if the group's permissions are those that the kubelet gives to every file of a volume with an fsGroup.
+
+    It makes files 0660 and sets the setgid bit of folders, each time that a Pod starts.
+    """
+    folder = file.parent.stat()
+    if not folder.st_mode & stat.S_ISGID or folder.st_gid != found.st_gid:
+        return False
+    return is_group_of_process(found.st_gid) and is_private_group(found.st_gid, found.st_uid)
+
+
+def _folder_problem(folder: Path, found: os.stat_result) -> str:
+    """Who may write to a folder replaces any file in it, unless it is sticky, as /tmp is."""
+    if not _is_owner_trusted(folder, found):
+        message = f"belongs to another user (uid {found.st_uid}), who can replace the keys in it"
+        return message + "; use a folder of your own"
+    writers = found.st_mode & (GROUP_WRITE | OTHERS_WRITE)
+    if not writers or found.st_mode & stat.S_ISVTX:
+        return ""
+    if writers == GROUP_WRITE and is_private_group(found.st_gid, found.st_uid):
+        return ""
+    message = f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o}), who can replace the keys in it; "
+    if os.geteuid() in (0, found.st_uid):
+        return message + f"type: chmod go-w {shlex.quote(str(folder))}"
+    return message + "use a folder of your own"
+
+
+def _is_owner_trusted(path: Path, found: os.stat_result) -> bool:
+    """True for this user and root. Root may use the files of any user, such as a bind mount of somebody's folder."""
+    user = os.geteuid()
+    if user == 0 and found.st_uid != 0:
+        _warn(path, f"belongs to uid {found.st_uid}, who can read and replace the keys in it")
+    return user == 0 or found.st_uid in (0, user)
+
+
+def _refuse_or_warn(path: Path, found: os.stat_result, problem: str) -> None:
+    if not is_container_mount(path):
+        raise UserError(problem, where=str(path))
+    mode = stat.S_IMODE(found.st_mode)
+    _warn(path, f"is a volume with uid {found.st_uid} and mode {mode:04o}: let no other container or user reach it")
+
+
+def _warn(path: Path, message: str) -> None:
+    """Once for each path, because keys are checked again and again."""
+    if path not in _warned:
+        _warned.add(path)
+        log.warning("%s: %s", path, message)

@@ -1,0 +1,362 @@
+"""KubeCluster: any Kubernetes API server as a `Cluster`, over HTTP.
+
+In: a Connection. Out: the verbs of `Cluster`. Never: retries a write; knows what a manifest means.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from argosy.errors import ClusterError, Forbidden, cluster_error
+from argosy.kube.client import Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.discovery import Discovery, collection_path
+from argosy.kube.client.list_pages import Pages, log_unprintable, name_in_budget
+from argosy.kube.client.read_budget import UNLIMITED, ReadBudget
+from argosy.kube.client.response_checks import check_written, estimate_memory, has_printable_name, read_event
+from argosy.kube.client.status_errors import Unavailable, not_served, plain_status
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey, join_api_version, split_api_version
+
+if TYPE_CHECKING:
+    from argosy.kube.client.reachability import Contact
+    from argosy.kube.client.transport import Wire
+
+APPLY = "application/apply-patch+yaml"
+METADATA = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io,application/json"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+WATCH_SECONDS = 300  # k8s: client-go asks for 5 to 10 minutes, so that watches do not all end at once
+
+Headers = tuple[tuple[str, str], ...]
+
+
+async def connect(connection: Connection) -> KubeCluster:
+    """Raises UserError where credentials cannot be had; does not ask the server anything yet."""
+    from argosy.kube.client.transport import Wire  # slow to import: see there
+
+    wire = Wire(connection)
+    try:
+        await wire.prepare()
+    except BaseException:
+        await wire.close()
+        raise
+    cluster = KubeCluster(wire, _Documents(wire).discovery, (), ReadBudget(connection.max_memory, wire.host))
+    return cluster.acting_as(connection.acting_as) if connection.acting_as else cluster
+
+
+class _Documents:
+    """Discovery documents by path, asked for again only if the server says that they changed."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._known: dict[str, tuple[str, Any]] = {}
+        self.discovery = Discovery(self._fetch, wire.host)
+
+    async def _fetch(self, path: str, accept: str) -> Any:
+        etag, known = self._known.get(path, ("", None))
+        headers: Headers = (("Accept", accept), *((("If-None-Match", etag),) if etag else ()))
+        answer = await self._wire.call("GET", path, headers=headers)
+        if answer.status == 304:
+            return known
+        document = self._wire.decoded(answer)
+        if etag := answer.headers.get("ETag", ""):
+            self._known[path] = (etag, document)
+        return document
+
+
+class KubeCluster:
+    """Close it, or use it as an async context manager. What `acting_as` gives shares the connection."""
+
+    def __init__(self, wire: Wire, discovery: Discovery, headers: Headers = (), budget: ReadBudget = UNLIMITED) -> None:
+        self._wire = wire
+        self._discovery = discovery
+        self._headers = headers
+        self._budget = budget
+
+    async def __aenter__(self) -> KubeCluster:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+    def tell_contact(self, contact: Contact) -> None:
+        """From now on it hears whether the server answers."""
+        self._wire.contact = contact
+
+    # -- reading
+
+    async def version(self) -> str:
+        """What the server calls itself: `v1.32.13`."""
+        found = self._wire.decoded(await self._wire.call("GET", "/version"))
+        return str(found.get("gitVersion") or "") if isinstance(found, dict) else ""
+
+    async def kinds(self) -> Catalog:
+        return (await self._discovery.refresh()).catalog
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        path = await self._path(key)
+        try:
+            manifest = await self._wire.json("GET", path, headers=self._headers, key=key)
+        except ClusterError as error:
+            if error.code == 404 and (error.details or {}).get("name") == key.name:
+                return None
+            self._notice(error)
+            raise
+        return check_written(manifest, key, self._wire.host)
+
+    async def list(
+        self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Listing:
+        path, info = await self._collection(kind, namespace)
+        api_version = join_api_version(kind.group, info.version)
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        pages = Pages(self._wire, self._budget, kind, namespace, info)
+        headers = self._headers + ((("Accept", METADATA.format("List")),) if metadata_only else ())
+        try:
+            items, version = await pages.fetch(path, selectors, headers)
+        except ClusterError as error:
+            self._notice(error)
+            raise
+        for item in items:  # k8s: items of a list do not say what they are, or say that they are metadata
+            item["apiVersion"], item["kind"] = api_version, kind.kind
+        return Listing(items, version)
+
+    async def table(
+        self, kind: GroupKind, *, namespace: str = "", name: str = "", labels: str = "", fields: str = ""
+    ) -> Manifest:
+        """As the server would have people read them: columns and rows, each row with its whole object."""
+        path, _ = await self._collection(kind, namespace)
+        asked = _query({"labelSelector": labels, "fieldSelector": fields, "includeObject": "Object"})
+        path = f"{path}/{quote(name, safe='')}" if name else path
+        found: Manifest = await self._wire.json("GET", path + asked, headers=(*self._headers, ("Accept", TABLE)))
+        return found
+
+    async def watch(
+        self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
+    ) -> AsyncIterator[WatchEvent]:
+        path, info = await self._collection(kind, namespace)
+        api_version = join_api_version(kind.group, info.version)
+        seconds = WATCH_SECONDS + random.randrange(WATCH_SECONDS)  # noqa: S311 - spreads load
+        query = _query({"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": since,
+                        "labelSelector": labels, "timeoutSeconds": str(seconds)})
+        headers = self._headers + ((("Accept", METADATA.format("")),) if metadata_only else ())
+        has_logged = False
+        try:
+            async with self._wire.stream(path + query, headers=headers, seconds=seconds + 15) as lines:
+                async for line in lines:
+                    event = read_event(line, kind, namespace, self._wire.host, is_namespaced=info.namespaced)
+                    if event is None:
+                        return  # cut off within a line: the same as cut off
+                    event_type, manifest = event
+                    if event_type == "ERROR":
+                        raise cluster_error(plain_status(manifest, 500))
+                    if event_type != "BOOKMARK" and not has_printable_name(manifest):
+                        if not has_logged:
+                            log_unprintable(self._wire.host, kind, [manifest["metadata"]["name"]])
+                        has_logged = True
+                        continue
+                    if event_type in ("ADDED", "MODIFIED"):
+                        collection = _collection_name(path, labels)
+                        self._budget.add_event(collection, name_in_budget(manifest), estimate_memory(line))
+                    elif event_type == "DELETED":
+                        self._budget.remove_object(_collection_name(path, labels), name_in_budget(manifest))
+                    manifest["apiVersion"], manifest["kind"] = api_version, kind.kind
+                    yield WatchEvent(event_type, manifest)  # type: ignore[arg-type]
+        except ClusterError as error:
+            self._notice(error)
+            raise
+
+    async def logs(
+        self,
+        key: ResourceKey,
+        *,
+        container: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        since: int | None = None,
+        previous: bool = False,
+    ) -> AsyncIterator[str]:
+        query = _query({"container": container, "follow": "true" if follow else "",
+                        "tailLines": "" if tail is None else str(tail),
+                        "sinceSeconds": "" if since is None else str(since),
+                        "previous": "true" if previous else ""})
+        path = await self._path(key, subresource="log")
+        async with self._wire.stream(path + query, headers=self._headers, key=key) as lines:
+            async for line in lines:
+                yield line.decode(errors="replace")
+
+    # -- writing
+
+    async def create(
+        self,
+        manifest: Manifest,
+        *,
+        subresource_of: ResourceKey | None = None,
+        dry_run: bool = False,
+        manager: str = "",
+    ) -> Manifest:
+        key = _key(manifest)
+        asked = {"fieldManager": manager}
+        if subresource_of is not None:
+            path = await self._path(subresource_of, subresource=await self._posted_to(subresource_of, key))
+            return await self._write("POST", path, manifest, key, dry_run=dry_run, query=asked)
+        path = await self._path(key._replace(name=""), manifest["apiVersion"], to_create=True)
+        answer = await self._write("POST", path, manifest, key, dry_run=dry_run, query=asked)
+        return check_written(answer, key, self._wire.host)
+
+    async def apply(
+        self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
+    ) -> Manifest:
+        key = _key(manifest)
+        path = await self._path(key, manifest["apiVersion"])
+        asked = {"fieldManager": manager, "force": "true" if force else "false"}
+        answer = await self._write("PATCH", path, manifest, key, dry_run=dry_run, media_type=APPLY, query=asked)
+        return check_written(answer, key, self._wire.host)
+
+    async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
+        key = _key(manifest)
+        path = await self._path(key, manifest["apiVersion"])
+        answer = await self._write("PUT", path, manifest, key, dry_run=dry_run, query={"fieldManager": manager})
+        return check_written(answer, key, self._wire.host)
+
+    async def patch(
+        self,
+        key: ResourceKey,
+        patch: Any,
+        *,
+        kind_of_patch: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+        manager: str = "",
+        api_version: str = "",
+        dry_run: bool = False,
+    ) -> Manifest:
+        path = await self._path(key, api_version, subresource=subresource)
+        answer = await self._write("PATCH", path, patch, key, dry_run=dry_run, media_type=kind_of_patch.value,
+                                   query={"fieldManager": manager})
+        return answer if subresource == "scale" else check_written(answer, key, self._wire.host)
+
+    async def delete(
+        self,
+        key: ResourceKey,
+        *,
+        propagation: Propagation = Propagation.BACKGROUND,
+        uid: str | None = None,
+        version: str | None = None,
+        grace: int | None = None,
+    ) -> None:
+        options: Manifest = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation.value}
+        preconditions = {"uid": uid, "resourceVersion": version}
+        if uid is not None or version is not None:
+            options["preconditions"] = {name: value for name, value in preconditions.items() if value is not None}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        await self._write("DELETE", await self._path(key), options, key)
+
+    def acting_as(self, user: User) -> KubeCluster:
+        """k8s: an empty Impersonate-User is no impersonation at all, so nobody must never get that far."""
+        discovery = self._discovery
+        if not user.name:
+            return _Nobody(self._wire, discovery)
+        return KubeCluster(self._wire, discovery, impersonation(user), self._budget)
+
+    # -- paths and pages
+
+    def _notice(self, error: ClusterError) -> None:
+        if error.code == 404:  # the kind itself is not served any more
+            self._discovery.forget()
+
+    async def _write(
+        self, method: str, path: str, content: Any, key: ResourceKey, *, dry_run: bool = False,
+        media_type: str = "application/json", query: dict[str, str] | None = None,
+    ) -> Manifest:
+        asked = {**(query or {}), "dryRun": "All" if dry_run else ""}
+        headers = (*self._headers, ("Content-Type", media_type))
+        answer = await self._wire.json(method, path + _query(asked), content, headers=headers, key=key)
+        if not isinstance(answer, dict):
+            raise Unavailable(f"{self._wire.host}: answered JSON that is no object; is this an API server?")
+        return answer
+
+    async def _collection(self, kind: GroupKind, namespace: str) -> tuple[str, KindInfo]:
+        info = await self._info(kind)
+        return collection_path(kind, info, info.version, _segment(namespace, None)), info
+
+    async def _path(
+        self, key: ResourceKey, api_version: str = "", *, subresource: str = "", to_create: bool = False
+    ) -> str:
+        info = await self._info(key.group_kind, api_version, key)
+        if info.namespaced and not key.namespace:
+            when = "during creation" if to_create else "when a resource name is provided"
+            raise ClusterError(f"an empty namespace may not be set {when}", code=400, reason="BadRequest", key=key)
+        if not key.name and not to_create:
+            raise ClusterError("resource name may not be empty", code=400, reason="BadRequest", key=key)
+        version = split_api_version(api_version)[1] or info.version
+        path = collection_path(key.group_kind, info, version, _segment(key.namespace, key))
+        return "/".join([path, *(_segment(part, key) for part in (key.name, subresource) if part)])
+
+    async def _info(self, kind: GroupKind, api_version: str = "", key: ResourceKey | None = None) -> KindInfo:
+        version = split_api_version(api_version)[1]
+        _, info = await self._discovery.find(kind, version)
+        if info is None or (version and version not in info.versions):
+            raise not_served(str(kind), api_version, key)
+        return info
+
+    async def _posted_to(self, parent: ResourceKey, posted: ResourceKey) -> str:
+        served, _ = await self._discovery.find(parent.group_kind)
+        name = served.subresources.get((parent.group_kind, posted.group_kind))
+        if name is None:
+            raise not_served(f"{posted.group_kind} of {parent.group_kind}", key=parent)
+        return name
+
+
+class _Nobody(KubeCluster):
+    """Every question is refused before it is asked."""
+
+    async def _info(self, kind: GroupKind, api_version: str = "", key: ResourceKey | None = None) -> KindInfo:
+        raise Forbidden("nobody asks: a user's name must not be empty", reason="Forbidden", key=key)
+
+    async def kinds(self) -> Catalog:
+        raise Forbidden("nobody asks: a user's name must not be empty", reason="Forbidden")
+
+
+def _collection_name(path: str, labels: str) -> str:
+    """Tells one list, with the watch that follows it, from another."""
+    return f"{path}?{labels}"
+
+
+def _segment(text: str, key: ResourceKey | None) -> str:
+    """Part of a path. A proxy would take `..` for a way to somewhere else."""
+    if text in (".", ".."):
+        raise ClusterError(f"a name may not be {text!r}", code=400, reason="BadRequest", key=key)
+    return quote(text, safe="")
+
+
+def impersonation(user: User) -> Headers:
+    extra = ((f"Impersonate-Extra-{quote(name, safe='')}", value)
+             for name, values in (user.extra or {}).items() for value in values)
+    return (
+        ("Impersonate-User", user.name),
+        *(("Impersonate-Group", group) for group in user.groups),
+        *((("Impersonate-Uid", user.uid),) if user.uid else ()),
+        *extra,
+    )
+
+
+def _key(manifest: Manifest) -> ResourceKey:
+    """Unlike `key_of`: reviews have no name, and generateName has none yet."""
+    try:
+        group, _ = split_api_version(manifest["apiVersion"])
+        metadata = manifest.get("metadata") or {}
+        return ResourceKey(group, manifest["kind"], metadata.get("namespace") or "", metadata.get("name") or "")
+    except (KeyError, AttributeError, TypeError) as error:
+        raise ClusterError("Object 'Kind' or 'apiVersion' is missing", code=400, reason="BadRequest") from error
+
+
+def _query(parameters: dict[str, str]) -> str:
+    given = {name: value for name, value in parameters.items() if value}
+    return f"?{urlencode(given)}" if given else ""

@@ -1,0 +1,93 @@
+"""One list of a kind, page by page.
+
+In: the path of a collection. Out: its items and the version to watch from. Never: an endless list; items of another
+namespace than was asked for; more memory than the cluster's budget.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import orjson
+
+from argosy.errors import Gone
+from argosy.kube.client import KindInfo
+from argosy.kube.client.read_budget import ListSize, ObjectName, ReadBudget
+from argosy.kube.client.response_checks import Page, TooLarge, estimate_memory, read_page
+from argosy.kube.client.status_errors import Unavailable, plain_text
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
+
+if TYPE_CHECKING:
+    from argosy.kube.client.transport import Wire
+
+log = logging.getLogger(__name__)
+PAGE_SIZE: Final = 500  # k8s: kubectl's and client-go's page
+SMALL_PAGE_SIZE: Final = 20  # where 500 objects are too large for one answer: 1.5 MB each is what etcd takes
+MAX_PAGES: Final = 20_000
+MAX_EMPTY_PAGES: Final = 10  # one after another; a server fills its pages
+
+Headers = tuple[tuple[str, str], ...]
+
+
+def name_in_budget(manifest: Manifest) -> ObjectName:
+    return manifest["metadata"].get("namespace") or "", manifest["metadata"]["name"]
+
+
+def log_unprintable(host: str, kind: GroupKind, names: list[str]) -> None:
+    """Log once for a list or a watch that objects were left out of it."""
+    example = plain_text(repr(names[0]))[:100]
+    log.warning(
+        "objects left out, their names cannot be printed: cluster=%s kind=%s count=%d example=%s",
+        host, kind, len(names), example,
+    )  # fmt: skip
+
+
+class Pages:
+    """Fetches one list; `namespace` is empty for all of them."""
+
+    def __init__(self, wire: Wire, budget: ReadBudget, kind: GroupKind, namespace: str, info: KindInfo) -> None:
+        self._wire, self._budget = wire, budget
+        self._kind, self._namespace, self._is_namespaced = kind, namespace, info.namespaced
+
+    async def fetch(self, path: str, selectors: dict[str, str], headers: Headers) -> tuple[list[Manifest], str]:
+        name = f"{path}?{selectors.get('labelSelector', '')}"
+        try:
+            return await self._fetch_all(name, path, {**selectors, "limit": str(PAGE_SIZE)}, headers)
+        except Gone:
+            # The page's revision was compacted under us: one large answer cannot be.
+            return await self._fetch_all(name, path, selectors, headers)
+        except TooLarge:
+            return await self._fetch_all(name, path, {**selectors, "limit": str(SMALL_PAGE_SIZE)}, headers)
+
+    async def _fetch_all(
+        self, name: str, path: str, query: dict[str, str], headers: Headers
+    ) -> tuple[list[Manifest], str]:
+        items: list[Manifest] = []
+        unprintable: list[str] = []
+        token, seen, empty = "", set[str](), 0
+        with self._budget.listing(name) as size:
+            while True:
+                page = await self._fetch_page(path, {**query, "continue": token}, headers, size)
+                items += page.items
+                unprintable += page.unprintable
+                token, empty = page.next, 0 if page.items or page.unprintable else empty + 1
+                if not token:
+                    if unprintable:
+                        log_unprintable(self._wire.host, self._kind, unprintable)
+                    return items, page.version
+                if token in seen or len(seen) >= MAX_PAGES or empty >= MAX_EMPTY_PAGES:
+                    raise Unavailable(f"{self._wire.host}{path}: answers the same page again and again")
+                seen.add(token)
+
+    async def _fetch_page(self, path: str, query: dict[str, str], headers: Headers, size: ListSize) -> Page:
+        asked = urlencode({name: value for name, value in query.items() if value})
+        answer = await self._wire.call("GET", f"{path}?{asked}" if asked else path, headers=headers)
+        size.add(estimate_memory(answer.content))
+        value = self._wire.decoded(answer)
+        page = read_page(value, self._kind, self._namespace, self._wire.host, is_namespaced=self._is_namespaced)
+        if self._budget.is_limited:
+            size.add_objects({name_in_budget(item): estimate_memory(orjson.dumps(item)) for item in page.items})
+        return page

@@ -1,0 +1,88 @@
+"""A cluster of which only some namespaces may be seen, as if these were all of it.
+
+In: a cluster, namespaces. Out: lists and watches of all of them together. Never: asks for a kind in all namespaces; for
+kinds that are in none, unless these may be seen too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+from argosy.kube.client import Catalog, ClusterReader, Listing, WatchEvent
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+
+_SEEN: Final = frozenset({"list", "watch"})
+AHEAD: Final = 100  # events that wait to be taken
+
+
+class Narrowed:
+    """Implements `ClusterReader`."""
+
+    def __init__(self, cluster: ClusterReader, namespaces: Sequence[str], *, has_cluster_kinds: bool) -> None:
+        self._cluster, self._namespaces, self._has_cluster_kinds = cluster, tuple(namespaces), has_cluster_kinds
+        self._versions: dict[GroupKind, dict[str, str]] = {}  # up to where each namespace was told
+
+    async def kinds(self) -> Catalog:
+        found = await self._cluster.kinds()
+        if self._has_cluster_kinds:
+            return found
+        return {
+            kind: info if info.namespaced else info._replace(verbs=tuple(set(info.verbs) - _SEEN))
+            for kind, info in found.items()
+        }
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        return await self._cluster.get(key)
+
+    async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
+        asked = selectors.pop("namespace", "")
+        if asked or not await self._is_namespaced(kind):
+            return await self._cluster.list(kind, namespace=asked, **selectors)
+        listings = [await self._cluster.list(kind, namespace=each, **selectors) for each in self._namespaces]
+        self._versions[kind] = {each: found.version for each, found in zip(self._namespaces, listings, strict=True)}
+        return Listing([item for found in listings for item in found.items], listings[-1].version)
+
+    async def _is_namespaced(self, kind: GroupKind) -> bool:
+        info = (await self._cluster.kinds()).get(kind)
+        return info is None or info.namespaced
+
+    async def watch(self, kind: GroupKind, *, since: str, **selectors: Any) -> AsyncIterator[WatchEvent]:
+        """`since` is that of one namespace, and the others may have got less far: where each got is known here."""
+        asked = selectors.pop("namespace", "")
+        if asked or not await self._is_namespaced(kind):
+            async for event in self._cluster.watch(kind, since=since, namespace=asked, **selectors):
+                yield event
+            return
+        async for event in self._together(kind, since, selectors):
+            yield event
+
+    async def _together(self, kind: GroupKind, since: str, selectors: dict[str, Any]) -> AsyncIterator[WatchEvent]:
+        told: asyncio.Queue[tuple[str, WatchEvent | BaseException | None]] = asyncio.Queue(AHEAD)
+        versions = self._versions.setdefault(kind, {})
+
+        async def follow(namespace: str) -> None:
+            start = versions.get(namespace) or since
+            try:
+                async for event in self._cluster.watch(kind, since=start, namespace=namespace, **selectors):
+                    await told.put((namespace, event))
+                await told.put((namespace, None))
+            except Exception as error:  # told to whoever watches
+                await told.put((namespace, error))
+
+        tasks = [asyncio.create_task(follow(each)) for each in self._namespaces]
+        try:
+            while True:
+                namespace, event = await told.get()
+                if event is None:
+                    return  # who watches begins again where each was
+                if isinstance(event, BaseException):
+                    raise event
+                versions[namespace] = event.manifest["metadata"].get("resourceVersion") or versions.get(namespace, "")
+                yield event
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,102 @@
+"""Bounds the memory that the lists and watches of one cluster take.
+
+In: how much each page, each object and each event takes. Out: Unavailable once all together take more than the limit,
+Gone where a new list would tell how much is really there. Never: knows what the objects are; counts an object twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from argosy.errors import Gone
+from argosy.kube.client.status_errors import Unavailable
+
+LIST_SHARE: Final = 0.9  # of the limit; the rest is for events, else each would lead to a new list
+
+ObjectName = tuple[str, str]  # namespace and name
+
+
+class ReadBudget:
+    def __init__(self, limit: int, host: str = "") -> None:
+        """`limit` is in bytes of memory; 0: none."""
+        self._limit, self._host = limit, host
+        self._collections: dict[str, ListSize] = {}
+        self.total = 0  # bytes of all that is held or being listed
+
+    @property
+    def is_limited(self) -> bool:
+        return bool(self._limit)
+
+    @contextmanager
+    def listing(self, collection: str) -> Iterator[ListSize]:
+        """What is listed takes the place of what the collection held before. A list that fails changes nothing."""
+        size = ListSize(self, collection)
+        try:
+            yield size
+        except BaseException:
+            self.total -= size.total
+            raise
+        if self._limit:
+            self.total -= self.size_of(collection)
+            self._collections[collection] = size
+
+    def size_of(self, collection: str) -> int:
+        held = self._collections.get(collection)
+        return held.total if held else 0
+
+    def add_event(self, collection: str, name: ObjectName, size: int) -> None:
+        """Count an object that was added or modified: it takes the place of the same object as last known."""
+        if not self._limit:
+            return
+        held = self._collections.setdefault(collection, ListSize(self, collection))
+        self.total += held.replace(name, size)
+        if self.total > self._limit:
+            raise Gone(f"{self._host}: its events take more memory than there is for this cluster", reason="Expired")
+
+    def remove_object(self, collection: str, name: ObjectName) -> None:
+        """Count an object that was deleted."""
+        if held := self._collections.get(collection):
+            self.total += held.replace(name, 0)
+
+    def add_page(self, size: int, collection: str) -> None:
+        if not self._limit:
+            return
+        self.total += size
+        if self.total - self.size_of(collection) > self._limit * LIST_SHARE:
+            raise Unavailable(
+                f"{self._host}: its objects take more than {self._limit / 2**30:.3g} GiB of memory; exclude kinds by "
+                "resource.exclusions, or raise cluster.maxMemory in argosy-cm"
+            )
+
+
+class ListSize:
+    """The size of one list, while its pages come in and while it is watched."""
+
+    def __init__(self, budget: ReadBudget, collection: str) -> None:
+        self._budget, self._collection = budget, collection
+        self._objects: dict[int, int] = {}  # last known size, by the hash of the name: names would take more memory
+        self.total = 0
+
+    def add(self, size: int) -> None:
+        """Count a page. Raises Unavailable."""
+        if self._budget.is_limited:
+            self.total += size
+            self._budget.add_page(size, self._collection)
+
+    def add_objects(self, sizes: Mapping[ObjectName, int]) -> None:
+        """Remember how much of the pages so far each object takes."""
+        self._objects.update((hash(name), size) for name, size in sizes.items())
+
+    def replace(self, name: ObjectName, size: int) -> int:
+        """Give an object another size, 0 if it is gone; returns by how much all grows."""
+        key = hash(name)
+        growth = size - self._objects.pop(key, 0)
+        if size:
+            self._objects[key] = size
+        self.total += growth
+        return growth
+
+
+UNLIMITED: Final = ReadBudget(0)

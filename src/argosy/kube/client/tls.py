@@ -1,0 +1,89 @@
+"""A Connection's trust and certificate → an SSLContext.
+
+Never: leaves key material on disk. OpenSSL takes client certificates from files only, so data is written to a file
+in memory, which is gone when the process ends, however that happens. Where the system has no such files, it is written
+to a private folder (0700, files 0600) that is gone before the function returns; there a kill may leave it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+from argosy.errors import UserError
+from argosy.kube.client.connection import Connection
+
+
+def ssl_context(connection: Connection, *, cert: bytes = b"", key: bytes = b"") -> ssl.SSLContext:
+    """`cert` and `key` are those of an exec plugin, and go before the connection's own."""
+    context = _trusting(connection)
+    if connection.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    # k8s: many clusters' own authorities lack extensions that strict checking asks for and Go does not.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    cert_from: bytes | str = cert or connection.cert_data or connection.cert_file
+    key_from: bytes | str = key or connection.key_data or connection.key_file
+    if cert_from:
+        _present(context, cert_from, key_from, connection.name)
+    return context
+
+
+def _trusting(connection: Connection) -> ssl.SSLContext:
+    try:
+        if connection.ca_data:
+            return ssl.create_default_context(cadata=connection.ca_data.decode())
+        return ssl.create_default_context(cafile=connection.ca_file or None)
+    except (OSError, ValueError) as error:  # an SSLError is an OSError; a UnicodeDecodeError is a ValueError
+        raise UserError(
+            f"its certificate authority cannot be read: {connection.ca_file or 'the data is not PEM'}",
+            where=connection.name,
+        ) from error
+
+
+def _present(context: ssl.SSLContext, cert: bytes | str, key: bytes | str, where: str) -> None:
+    with contextlib.ExitStack() as files:
+        cert_file = _as_file(cert, files)
+        key_file = _as_file(key, files) if key else None
+        try:
+            context.load_cert_chain(cert_file, key_file, password=_no_password)
+        except (OSError, ValueError) as error:
+            raise UserError("its client certificate or key cannot be used: check both, they must fit",
+                            where=where) from error
+
+
+def _no_password() -> str:
+    """Without this, OpenSSL would ask at the terminal and hang."""
+    raise ValueError("the key is encrypted")
+
+
+def _as_file(source: bytes | str, files: contextlib.ExitStack) -> str:
+    """Return the path of a file with the data, which lasts as long as `files` is open."""
+    if isinstance(source, str):
+        return source
+    return _write_to_memory(source, files) or _write_to_folder(source, files)
+
+
+def _write_to_memory(data: bytes, files: contextlib.ExitStack) -> str | None:
+    """Return None where the system has no files in memory, or does not let this process open one by its path."""
+    if not hasattr(os, "memfd_create"):
+        return None
+    try:
+        handle = os.memfd_create("argosy-tls", os.MFD_CLOEXEC)
+    except OSError:
+        return None
+    files.callback(os.close, handle)
+    with open(handle, "wb", closefd=False) as file:
+        file.write(data)
+    path = f"/proc/self/fd/{handle}"
+    return path if os.access(path, os.R_OK) else None
+
+
+def _write_to_folder(data: bytes, files: contextlib.ExitStack) -> str:
+    path = Path(files.enter_context(tempfile.TemporaryDirectory(prefix="argosy-"))) / "data"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+    return str(path)

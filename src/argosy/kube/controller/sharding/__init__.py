@@ -1,0 +1,1 @@
+"""Sharding: which of several controller processes works on which key."""

@@ -1,0 +1,288 @@
+"""The YAML writer. In: plain JSON data. Out: the text that `kubectl -o yaml` prints for it. Never: data lost for looks.
+
+Block style, keys in Go's natural order, lists not indented, lines folded at spaces after column 80.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from argosy.errors import ManifestError
+from argosy.kube.objects.text_cache import LONGEST, remembered
+from argosy.kube.objects.yaml_scalars import (
+    INT64_MIN,
+    UINT64_MAX,
+    UNPRINTABLE,
+    ScalarError,
+    go_float,
+    json_value,
+    looks_typed,
+)
+
+_WIDTH: Final = 80
+_SIMPLE_KEY: Final = 128
+_ANYWHERE: Final = -(10**6)
+"""A column from which no line is folded."""
+# k8s: Go's writer escapes all characters beyond U+FFFF, tabs and carriage returns too.
+# The line separators U+2028 and U+2029 are escaped as well: unescaped, other readers fold them into spaces.
+_SPECIAL = re.compile(rf"[{UNPRINTABLE}\t\u2028\u2029]")
+_ESCAPED = re.compile(rf"[{UNPRINTABLE}\t\u2028\u2029\n\"\\]")
+_SAFE = re.compile(r"[A-Za-z_/$(\\](?:[!\"$-9;-~]|[ :](?=[!\"$-9;-~]))*")
+"""Most strings of real manifests: nothing in them needs a closer look, but for words such as `yes`."""
+_INDICATOR_FIRST: Final = frozenset("#,[]{}&*!|>'\"%@`")
+_NOT_PLAIN = re.compile(r"\A[?:-](?:[ \t]|\Z)|\A---|\A\.\.\.|:(?:[ \t]|\Z)|[ \t]#|\A | \Z")
+_NOT_BLOCK = re.compile(r" \Z| \n")
+_NAMED_ESCAPES: Final = {
+    "\0": "\\0", "\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r",
+    "\x1b": "\\e", '"': '\\"', "\\": "\\\\", "\x85": "\\N", "\u2028": "\\L", "\u2029": "\\P",
+}  # fmt: skip
+_SPACES = re.compile("( +)")
+
+
+def dump(value: Any) -> str:
+    """One document. Strings that would be read as something else are quoted as Go quotes them."""
+    out: list[str] = []
+    _node(value, -2, out)
+    out.append("\n")
+    return "".join(out)
+
+
+def dump_all(values: Iterable[Any]) -> str:
+    """Documents with `---` between them."""
+    return "---\n".join(map(dump, values))
+
+
+def one_line(value: Any) -> str:
+    """A single value as `dump` writes it, but for breaks in it: a text of many lines becomes a quoted one."""
+    if type(value) is str and "\n" in value:
+        return _double(value, 0, _ANYWHERE)
+    return _scalar(value, 0, _ANYWHERE)
+
+
+def _node(value: Any, indent: int, out: list[str]) -> None:
+    """A value after `- ` or `: `, or the root: what nests starts on the same line."""
+    kind = type(value)
+    if kind is str:
+        out.append(_known.get(value) or _string(value, max(indent, 0) + 2, indent + 2))
+    elif kind is dict and value:
+        _mapping(value, indent + 2, True, out)
+    elif (kind is list or kind is tuple) and value:
+        _sequence(value, indent + 2, True, out)
+    else:
+        out.append(_scalar(value, max(indent, 0) + 2, indent + 2))
+
+
+def _mapping(mapping: dict[str, Any], indent: int, same_line: bool, out: list[str]) -> None:
+    newline = "\n" + " " * indent
+    append = out.append
+    for key in _ordered(mapping):
+        if not same_line:
+            append(newline)
+        same_line = False
+        value = mapping[key]
+        text = _key(key)
+        if text is None:
+            append("? ")
+            append(_string(key, indent + 2, indent + 2))
+            append(newline + ": ")
+            _node(value, indent, out)
+            continue
+        append(text)
+        kind = type(value)
+        if kind is str:
+            append(": ")
+            append(_known.get(value) or _string(value, indent + 2, indent + len(text) + 2))
+        elif kind is dict and value:
+            append(":")
+            _mapping(value, indent + 2, False, out)
+        elif (kind is list or kind is tuple) and value:
+            append(":")
+            _sequence(value, indent, False, out)
+        else:
+            append(": ")
+            append(_scalar(value, indent + 2, indent + len(text) + 2))
+
+
+def _sequence(items: Sequence[Any], indent: int, same_line: bool, out: list[str]) -> None:
+    newline = "\n" + " " * indent + "- "
+    for item in items:
+        out.append("- " if same_line else newline)
+        same_line = False
+        _node(item, indent, out)
+
+
+def _scalar(value: Any, indent: int, column: int) -> str:
+    kind = type(value)
+    if kind is str:
+        return _string(value, indent, column)
+    if value is None:
+        return "null"
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int:
+        return str(value) if INT64_MIN <= value <= UINT64_MAX else _float(_as_float(value))
+    if kind is float:
+        return _float(value)
+    if kind is dict:
+        return "{}"
+    if kind is list or kind is tuple:
+        return "[]"
+    raise TypeError(f"a manifest holds plain JSON data, not {kind.__name__}")
+
+
+def _as_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ManifestError(f"a number of {value.bit_length()} bits has no JSON form: use a smaller one") from None
+
+
+def _float(value: float) -> str:
+    try:
+        number = json_value(value)
+    except ScalarError as error:
+        raise ManifestError(str(error)) from None
+    return str(number) if type(number) is int else go_float(number)
+
+
+_known: dict[str, str] = {}
+"""Short strings without blanks as they are written; emptied when full."""
+
+
+def _string(text: str, indent: int, column: int) -> str:
+    if " " in text or "\n" in text or len(text) > 40:
+        return _styled(text, indent, column)
+    if len(_known) >= 8192:
+        _known.clear()
+    return _known.setdefault(text, _styled(text, indent, column))
+
+
+def _styled(text: str, indent: int, column: int) -> str:
+    if _SAFE.fullmatch(text) and not looks_typed(text):
+        return _fold(text, indent, column)
+    if _SPECIAL.search(text):
+        return _double(text, indent, column)
+    if "\n" in text:
+        return _double(text, indent, column) if _NOT_BLOCK.search(text) else _literal(text, indent)
+    if looks_typed(text):
+        return _double(text, indent, column)
+    if text[0] in _INDICATOR_FIRST or _NOT_PLAIN.search(text):
+        return "'" + _fold(text.replace("'", "''"), indent, column + 1) + "'"
+    return _fold(text, indent, column)
+
+
+def _fold(text: str, indent: int, column: int) -> str:
+    """Single spaces after the last column become line breaks; those at the ends and in runs stay."""
+    if column + len(text) <= _WIDTH + 1 or " " not in text:
+        return text
+    pieces = _SPACES.split(text)
+    last = len(pieces) - 2
+    for index, piece in enumerate(pieces):
+        edge = (index == 1 and not pieces[0]) or (index == last and not pieces[-1])
+        if index % 2 and len(piece) == 1 and column > _WIDTH and not edge:
+            pieces[index] = "\n" + " " * indent
+            column = indent
+        else:
+            column += len(piece)
+    return "".join(pieces)
+
+
+def _double(text: str, indent: int, column: int) -> str:
+    pieces = _SPACES.split(_ESCAPED.sub(_escape, text))
+    column += 1
+    last = len(pieces) - 2
+    for index, piece in enumerate(pieces):
+        edge = (index == 1 and not pieces[0]) or (index == last and not pieces[-1] and len(piece) == 1)
+        if index % 2 and column > _WIDTH and not edge:
+            rest = "\\" + piece[1:] if len(piece) > 1 else ""
+            pieces[index] = "\n" + " " * indent + rest
+            column = indent + len(rest)
+        else:
+            column += len(piece)
+    return '"' + "".join(pieces) + '"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if named := _NAMED_ESCAPES.get(character):
+        return named
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        raise ManifestError(f"a string holds the lone surrogate U+{code:04X}: replace it by a valid character")
+    return f"\\x{code:02X}" if code <= 0xFF else f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+
+
+def _literal(text: str, indent: int) -> str:
+    hint = "2" if text[0] in " \n" else ""
+    if not text.endswith("\n"):
+        chomp = "-"
+    else:
+        chomp = "+" if text == "\n" or text.endswith("\n\n") else ""
+        text = text[:-1]
+    pad = "\n" + " " * indent
+    body = "".join(pad + line if line else "\n" for line in text.split("\n"))
+    return f"|{hint}{chomp}{body}"
+
+
+@remembered(4096)
+def _key(key: str) -> str | None:
+    """A key on one line, or None if it needs the `? ` form."""
+    if not isinstance(key, str):
+        raise TypeError(f"a manifest's keys are strings, not {type(key).__name__}")
+    if "\n" in key or len(key) > _SIMPLE_KEY or len(key.encode("utf-8", "replace")) > _SIMPLE_KEY:
+        return None
+    if key == "<<":
+        return '"<<"'  # Go prints it bare, and would then read a merge.
+    return _string(key, 0, _ANYWHERE)
+
+
+def _ordered(mapping: dict[str, Any]) -> Iterable[str]:
+    if len(mapping) < 2:
+        return mapping
+    if len(mapping) > 64 or sum(map(len, mapping)) > LONGEST:
+        return _natural(tuple(mapping))
+    return _natural_known(tuple(mapping))
+
+
+def _natural(keys: tuple[str, ...]) -> tuple[str, ...]:
+    if "".join(keys).isalpha():
+        return tuple(sorted(keys))
+    return tuple(sorted(keys, key=functools.cmp_to_key(_compare)))
+
+
+_natural_known = functools.lru_cache(maxsize=2048)(_natural)
+
+
+def _compare(left: str, right: str) -> int:
+    """k8s: letters after everything else, runs of digits by their number: a2 < a10, a-b < ab."""
+    for at, (a, b) in enumerate(zip(left, right)):
+        if a == b:
+            continue
+        if a.isalpha() and b.isalpha():
+            return -1 if a < b else 1
+        if a.isalpha() or b.isalpha():
+            return -1 if b.isalpha() else 1
+        seed = 0
+        if a == "0" or b == "0":
+            before = re.search(r"\d*\Z", left[:at])
+            seed = 1 if before and before[0].strip("0") else 0
+        left_number, left_end = _digits(left, at, seed)
+        right_number, right_end = _digits(right, at, seed)
+        if left_number != right_number:
+            return -1 if left_number < right_number else 1
+        if left_end != right_end:
+            return -1 if left_end < right_end else 1
+        return -1 if a < b else 1
+    return len(left) - len(right)
+
+
+def _digits(text: str, start: int, number: int) -> tuple[int, int]:
+    """The number that starts there; it overflows as a Go int64 does."""
+    end = start
+    while end < len(text) and text[end].isdecimal():
+        number = (number * 10 + ord(text[end]) - 48 + 2**63) % 2**64 - 2**63
+        end += 1
+    return number, end

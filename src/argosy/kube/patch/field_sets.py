@@ -1,0 +1,216 @@
+"""Sets of field paths, as managedFields keep them.
+
+In: FieldsV1, or trees that the walkers of this room build. Out: new sets. Never: changes a set, or a tree it was given.
+
+A tree is FieldsV1 itself: a map from path element to subtree. An empty subtree is a member without children; `.` in a
+subtree says that it is a member though it has children. So reading and writing cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from argosy.errors import PatchError
+from argosy.kube.patch.path_elements import SELF, canonical, rank, readable
+
+Tree = dict[str, Any]
+LEAF: Final[Tree] = {}
+
+
+class FieldSet:
+    """An immutable set of paths; a path is a sequence of path elements. FieldsV1 is checked when first looked into."""
+
+    __slots__ = ("_raw", "_tree")
+
+    def __init__(self, tree: Tree | None = None) -> None:
+        self._tree: Tree | None = tree if tree is not None else LEAF
+        self._raw: Any = None
+
+    @classmethod
+    def parse(cls, fields_v1: Any) -> FieldSet:
+        lazy = cls()
+        lazy._raw, lazy._tree = fields_v1, None
+        return lazy
+
+    @classmethod
+    def of(cls, *paths: Sequence[str]) -> FieldSet:
+        tree: Tree = {}
+        for path in paths:
+            branch: Tree = LEAF
+            for element in reversed(path):
+                branch = {element: branch}
+            tree = union(tree, branch)
+        return cls(tree)
+
+    @property
+    def tree(self) -> Tree:
+        if self._tree is None:
+            self._tree = parse_tree(self._raw)
+        return self._tree
+
+    def format(self) -> Tree:
+        """FieldsV1, sorted as the server sorts."""
+        return self._raw if self._tree is None else self._tree
+
+    def paths(self) -> Iterator[tuple[str, ...]]:
+        """Every member; siblings before what is below them."""
+        return _paths(self.tree, ())
+
+    def without(self, other: FieldSet) -> FieldSet:
+        """Also without everything below the members of `other`."""
+        return FieldSet(without(self.tree, other.tree))
+
+    def __or__(self, other: FieldSet) -> FieldSet:
+        return FieldSet(union(self.tree, other.tree))
+
+    def __sub__(self, other: FieldSet) -> FieldSet:
+        return FieldSet(difference(self.tree, other.tree))
+
+    def __and__(self, other: FieldSet) -> FieldSet:
+        return FieldSet(intersection(self.tree, other.tree))
+
+    def __contains__(self, path: Sequence[str]) -> bool:
+        node: Tree | None = self.tree
+        for element in path:
+            node = node.get(element) if node else None
+        return bool(path) and node is not None and is_member(node)
+
+    def __bool__(self) -> bool:
+        return bool(self.tree)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.paths())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FieldSet) and (self is other or self.tree == other.tree)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.paths()))
+
+    def __repr__(self) -> str:
+        return f"FieldSet({', '.join(path_text(path) for path in self.paths())})"
+
+
+def path_text(path: Sequence[str]) -> str:
+    """`.spec.containers[name="c"].image`"""
+    return "".join(map(readable, path))
+
+
+def is_member(node: Tree) -> bool:
+    return not node or SELF in node
+
+
+def in_order(node: Tree) -> Tree:
+    """Sorted as the server sorts. Only keys, values and indices need more than the order of their text."""
+    if len(node) < 2:
+        return node
+    names = sorted(node)
+    if names[-1] >= "g":
+        names.sort(key=rank)
+    return {name: node[name] for name in names}
+
+
+def parse_tree(raw: Any) -> Tree:
+    """FieldsV1 of anybody's hand as a canonical tree."""
+    if raw is None:
+        return LEAF
+    tree = _parse_node(raw)
+    return {key: node for key, node in tree.items() if key != SELF}
+
+
+def _parse_node(raw: Any) -> Tree:
+    if not isinstance(raw, Mapping):
+        raise PatchError(f"fields must be a map, not {type(raw).__name__}")
+    node: Tree = {}
+    for name, child in raw.items():
+        if name == SELF:
+            node[SELF] = LEAF
+        elif (element := canonical(name)) is not None:
+            node[element] = _parse_node(child) if child else LEAF
+    return LEAF if len(node) == 1 and SELF in node else in_order(node)
+
+
+def _paths(tree: Tree, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for element, node in tree.items():
+        if element != SELF and is_member(node):
+            yield (*prefix, element)
+    for element, node in tree.items():
+        if node:
+            yield from _paths(node, (*prefix, element))
+
+
+def _settled(node: Tree) -> Tree | None:
+    """A node in canonical form; None if nothing is left of it."""
+    if not node:
+        return None
+    return LEAF if len(node) == 1 and SELF in node else node
+
+
+def union(left: Tree, right: Tree) -> Tree:
+    if left is right or not right:
+        return left
+    if not left:
+        return right
+    both = dict(left)
+    for element, node in right.items():
+        mine = left.get(element)
+        if mine is None:
+            both[element] = node
+        elif mine is not node:
+            both[element] = _union_nodes(mine, node)
+    return in_order(both) if len(both) > len(left) else both
+
+
+def _union_nodes(left: Tree, right: Tree) -> Tree:
+    if left and right:
+        return union(left, right)
+    rest = left or right
+    return rest if is_member(rest) else {SELF: LEAF, **rest}
+
+
+def difference(left: Tree, right: Tree) -> Tree:
+    """Members of `left` that are no members of `right`; a parent and its children are different members."""
+    if not right:
+        return left
+    rest: Tree = {}
+    for element, node in left.items():
+        other = right.get(element)
+        kept = node if other is None else _difference_nodes(node, other)
+        if kept is not None:
+            rest[element] = kept
+    return rest
+
+
+def _difference_nodes(left: Tree, right: Tree) -> Tree | None:
+    if not left:
+        return None if is_member(right) else left
+    return _settled(difference(left, right or {SELF: LEAF}))
+
+
+def intersection(left: Tree, right: Tree) -> Tree:
+    both: Tree = {}
+    for element, node in left.items():
+        other = right.get(element)
+        if other is not None and (shared := _intersection_nodes(node, other)) is not None:
+            both[element] = shared
+    return both
+
+
+def _intersection_nodes(left: Tree, right: Tree) -> Tree | None:
+    if not left or not right:
+        return LEAF if is_member(left) and is_member(right) else None
+    return _settled(intersection(left, right))
+
+
+def without(tree: Tree, excluded: Tree) -> Tree:
+    rest: Tree = {}
+    for element, node in tree.items():
+        other = excluded.get(element)
+        if other is None:
+            rest[element] = node
+        elif element != SELF and not is_member(other):
+            kept = _settled(without(node, other)) if node else node
+            if kept is not None:
+                rest[element] = kept
+    return rest

@@ -1,0 +1,63 @@
+"""The annotation in which `kubectl apply` keeps what it applied last, and how server-side apply heeds it.
+
+In: manifests. Out: fields that may be taken over; a manifest with the annotation brought up to date.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from argosy.kube.objects import Manifest
+from argosy.kube.patch.field_comparison import compare, owned
+from argosy.kube.patch.field_sets import FieldSet
+from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.typed_validation import faults
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+MAX_ANNOTATIONS: Final = 256 * 1024
+
+
+def _annotations(manifest: Manifest) -> dict[str, Any]:
+    metadata = manifest.get("metadata")
+    return (metadata.get("annotations") if isinstance(metadata, dict) else None) or {}
+
+
+def allowed_conflicts(live: Manifest, api_version: str, shape: Shape) -> FieldSet | None:
+    """The fields that live has as they were last applied from the client's side; None if that cannot be known."""
+    text = _annotations(live).get(LAST_APPLIED)
+    if not text or not isinstance(text, str):
+        return None
+    try:
+        last = orjson.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(last, dict) or last.get("apiVersion") != api_version or faults(last, shape):
+        return None
+    changed, removed = compare(last, live, shape)
+    return FieldSet(owned(last, shape)) - FieldSet(changed) - FieldSet(removed)
+
+
+def refreshed(merged: Manifest, config: Manifest) -> Manifest:
+    """k8s: where the annotation exists, kubectl's server-side apply keeps it true, or drops it if it grew too large."""
+    annotations = _annotations(merged)
+    if not annotations.get(LAST_APPLIED):
+        return merged
+    updated = annotations | {LAST_APPLIED: encoded(config)}
+    if sum(len(name) + len(str(value).encode()) for name, value in updated.items()) > MAX_ANNOTATIONS:
+        del updated[LAST_APPLIED]
+    return merged | {"metadata": merged["metadata"] | {"annotations": updated}}
+
+
+def encoded(config: Manifest) -> str:
+    """What the annotation says of a manifest: itself, without the annotation, as Go writes JSON."""
+    metadata = dict(config.get("metadata") or {})
+    if isinstance(metadata.get("annotations"), dict):
+        metadata["annotations"] = {
+            name: value for name, value in metadata["annotations"].items() if name != LAST_APPLIED
+        }
+    text = orjson.dumps(config | {"metadata": metadata}, option=orjson.OPT_SORT_KEYS).decode()
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text + "\n"

@@ -1,0 +1,161 @@
+"""One step of a field path as FieldsV1 spells it: `f:name`, `k:{"name":"c"}`, `v:"x"`, `i:0`, and `.` for itself.
+
+In: names, keys and values. Out: canonical text, its place in the server's order, and how people read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+
+from argosy.errors import PatchError
+from argosy.kube.objects.text_cache import remembered
+from argosy.kube.patch.go_format import quote, show, show_float
+from argosy.kube.patch.merge_schema import Shape
+
+SELF: Final = "."
+_ABSENT: Final = object()
+
+
+class ElementError(ValueError):
+    """A list element that cannot be told from its siblings."""
+
+
+def element_of(item: Any, shape: Shape) -> str:
+    """How a `map` or `set` list names this item of it."""
+    if shape.list_type == "map":
+        if not isinstance(item, dict):
+            which = "a null element" if item is None else "non-map elements"
+            raise ElementError(f"associative list with keys may not have {which}")
+        return keyed([(name, _key_value(item, name, shape)) for name in shape.map_keys])
+    if isinstance(item, dict):
+        raise ElementError("associative list without keys has an element that's a map type")
+    if isinstance(item, list):
+        raise ElementError("not supported: associative list with lists as elements")
+    if item is None:
+        raise ElementError("associative list without keys has an element that's an explicit null")
+    return f"v:{_json(item)}"
+
+
+def _key_value(item: dict[str, Any], name: str, shape: Shape) -> Any:
+    value = item.get(name, _ABSENT)
+    if value is _ABSENT:
+        value = shape.key_default(name)
+        if value is None:
+            raise ElementError(
+                f"associative list with keys has an element that omits key field {quote(name)} "
+                "(and doesn't have default value)"
+            )
+    return value
+
+
+def keyed(pairs: Sequence[tuple[str, Any]]) -> str:
+    if len(pairs) == 1:
+        [(name, value)] = pairs
+        return f"k:{{{_text(name)}:{_json(value)}}}"
+    pairs = sorted(pairs, key=lambda pair: pair[0])
+    return "k:{" + ",".join(f"{_text(name)}:{_json(value)}" for name, value in pairs) + "}"
+
+
+def _json(value: Any) -> str:
+    """As Go's encoder, which is careful with HTML."""
+    if type(value) is str:
+        return _text(value)
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return show_float(value)
+    return _escaped(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())
+
+
+@remembered(4096)
+def _text(text: str) -> str:
+    return _escaped(orjson.dumps(text).decode())
+
+
+def _escaped(text: str) -> str:
+    for character in "<>&\u2028\u2029":
+        if character in text:
+            text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@remembered(4096)
+def canonical(element: str) -> str | None:
+    """The canonical spelling; None for kinds of elements that a later Kubernetes may know. PatchError if malformed."""
+    if len(element) < 2:
+        raise PatchError("key must be 2 characters long:")
+    if element[1] != ":":
+        raise PatchError(f"missing colon: {element}")
+    if element[0] not in "fkvi":
+        return None
+    value = _value(element)
+    match element[0]:
+        case "k" if not isinstance(value, dict):
+            raise PatchError(f"not a key: {element}")
+        case "k":
+            return keyed(list(value.items()))
+        case "v":
+            return f"v:{_json(value)}"
+        case "i":
+            return f"i:{value}"
+    return element
+
+
+def _value(element: str) -> Any:
+    if element[0] == "f":
+        return element[2:]
+    try:
+        return int(element[2:]) if element[0] == "i" else orjson.loads(element[2:])
+    except ValueError as error:
+        raise PatchError(f"not a path element: {element}") from error
+
+
+@remembered(4096)
+def readable(element: str) -> str:
+    """`.spec`, `[name="c"]`, `[="x"]`, `[0]`."""
+    value = _value(element)
+    match element[0]:
+        case "f":
+            return f".{value}"
+        case "k":
+            return "[" + ",".join(f"{name}={_shown(value[name])}" for name in sorted(value)) + "]"
+        case "v":
+            return f"[={_shown(value)}]"
+    return f"[{value}]"
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else quote(value) if isinstance(value, str) else show(value)
+
+
+@remembered(4096)
+def rank(element: str) -> tuple[Any, ...]:
+    """Sorts as the server does: itself, fields, keys, values, indices; numbers by size."""
+    if element == SELF:
+        return (0,)
+    value = _value(element)
+    match element[0]:
+        case "f":
+            return 1, value
+        case "k":
+            return 2, tuple((name, _value_rank(value[name])) for name in sorted(value))
+        case "v":
+            return 3, _value_rank(value)
+    return 4, value
+
+
+def _value_rank(value: Any) -> tuple[int, Any]:
+    match value:
+        case bool():
+            return 2, value
+        case int() | float():
+            return 0, value
+        case str():
+            return 1, value
+    return 3, _json(value)

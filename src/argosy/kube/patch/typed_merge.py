@@ -1,0 +1,139 @@
+"""Merging an applied configuration into a live document, and taking fields out of one.
+
+In: documents, their shape, trees of field paths. Out: new documents that share what did not change. Never: mutates one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from argosy.kube.patch.field_comparison import EMPTIED, field_shape, is_granular_map, is_keyed_list
+from argosy.kube.patch.field_sets import Tree, is_member
+from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.patch.path_elements import ElementError, element_of
+
+_ABSENT: Final = object()
+
+
+def merge(live: Any, applied: Any, shape: Shape | None) -> Any:
+    """Live with every leaf that `applied` names set to its value. An empty or null container takes nothing away."""
+    if is_granular_map(shape) and (isinstance(applied, dict) or applied is None):
+        return _merge_maps(live, applied, shape) if isinstance(live, dict) and live else applied
+    if shape is not None and is_keyed_list(shape) and (isinstance(applied, list) or applied is None):
+        if not isinstance(live, list) or not live:
+            return applied
+        return _merge_lists(live, applied, shape) if applied else live
+    return applied
+
+
+def _merge_maps(live: dict[str, Any], applied: dict[str, Any] | None, shape: Shape | None) -> dict[str, Any]:
+    if not applied:
+        return live
+    merged = dict(live)
+    for name, value in applied.items():
+        if isinstance(value, dict | list) and name in live:
+            merged[name] = merge(live[name], value, field_shape(shape, name))
+        elif value is None and isinstance(live.get(name), dict | list):
+            merged[name] = merge(live[name], None, field_shape(shape, name))
+        else:
+            merged[name] = value
+    return merged
+
+
+def _elements(values: Sequence[Any], shape: Shape) -> list[str]:
+    found: list[str] = []
+    for value in values:
+        try:
+            found.append(element_of(value, shape))
+        except ElementError:
+            found.append("")
+    return found
+
+
+def _merge_lists(live: Sequence[Any], applied: Sequence[Any], shape: Shape) -> list[Any]:
+    """k8s: items of both come in the order of `applied`; live ones keep their place among those that both know."""
+    left, right = _elements(live, shape), _elements(applied, shape)
+    mine = _first_of(left, live)
+    theirs = dict(zip(right, applied))
+    shared = iter([element for element in right if element in mine])
+    following = next(shared, None)
+    merged: list[Any] = []
+    done: set[str] = set()
+    items = shape.items()
+    i = j = 0
+    while i < len(left) or j < len(right):
+        if i < len(left) and j < len(right):
+            if left[i] == right[j]:
+                done.add(left[i])
+                merged.append(merge(mine[left[i]], theirs[left[i]], items))
+                i, j = i + 1, j + 1
+                following = next(shared, None)
+                continue
+            if left[i] in theirs and following is not None and following != left[i]:
+                i += 1
+                continue
+        if i < len(left):
+            if left[i] not in theirs:
+                merged.append(live[i])
+                i += 1
+                continue
+            if left[i] in done:
+                i += 1
+        if j < len(right):
+            done.add(right[j])
+            known = mine.get(right[j], _ABSENT)
+            merged.append(applied[j] if known is _ABSENT else merge(known, applied[j], items))
+            if following == right[j]:
+                following = next(shared, None)
+            j += 1
+    return merged
+
+
+def _first_of(elements: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    """Items by element; those that repeat a key are not merged with, so they count as null (k8s)."""
+    found: dict[str, Any] = {}
+    for element, value in zip(elements, values):
+        found[element] = None if element in found else value
+    return found
+
+
+def remove(document: Any, tree: Tree, shape: Shape | None) -> Any:
+    """The document without the tree's members; a container that this leaves empty is EMPTIED."""
+    if isinstance(document, dict) and is_granular_map(shape):
+        return _remove_from_map(document, tree, shape) or EMPTIED
+    if isinstance(document, list) and shape is not None and is_keyed_list(shape):
+        return _remove_from_list(document, tree, shape) or EMPTIED
+    return document if not isinstance(document, dict | list) else EMPTIED
+
+
+def swept(document: Any) -> Any:
+    """The document without its EMPTIED parts."""
+    if isinstance(document, dict):
+        return {name: swept(value) for name, value in document.items() if value is not EMPTIED}
+    if isinstance(document, list):
+        return [swept(value) for value in document if value is not EMPTIED]
+    return document
+
+
+def _remove_from_map(document: dict[str, Any], tree: Tree, shape: Shape | None) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, value in document.items():
+        node = tree.get("f:" + name)
+        if node is None:
+            kept[name] = value
+        elif not is_member(node):
+            kept[name] = remove(value, node, field_shape(shape, name))
+    return kept
+
+
+def _remove_from_list(values: Sequence[Any], tree: Tree, shape: Shape) -> list[Any]:
+    kept: list[Any] = []
+    items = shape.items()
+    for value, element in zip(values, _elements(values, shape)):
+        node = tree.get(element)
+        if node is None:
+            kept.append(value)
+        elif not is_member(node):
+            kept.append(remove(value, node, items))
+    return kept

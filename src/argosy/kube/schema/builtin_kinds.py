@@ -1,0 +1,156 @@
+"""What a Kubernetes 1.32 server serves by itself, in the order in which its discovery shows it.
+
+In: nothing. Out: BUILT_IN, one Resource for each kind in each served version. Never: knows custom kinds.
+"""
+
+from __future__ import annotations
+
+from argosy.kube.objects.names import split_api_version
+from argosy.kube.schema.resources import ALL_VERBS, Resource, Subresource
+
+# A line without indent is a group version; the others: plural, kind, N(amespaced) or C(luster), then what is not usual:
+# `-x` short name, `+x` category, `=a,b` verbs, `/x` subresource.
+# k8s: the order of groups decides whose short name wins; a group's first version is the preferred one.
+_TABLE = """
+v1
+  bindings Binding N =create
+  componentstatuses ComponentStatus C -cs =get,list
+  configmaps ConfigMap N -cm
+  endpoints Endpoints N -ep
+  events Event N -ev
+  limitranges LimitRange N -limits
+  namespaces Namespace C -ns =create,delete,get,list,patch,update,watch /finalize /status
+  nodes Node C -no /proxy /status
+  persistentvolumeclaims PersistentVolumeClaim N -pvc /status
+  persistentvolumes PersistentVolume C -pv /status
+  pods Pod N -po +all /attach /binding /ephemeralcontainers /eviction /exec /log /portforward /proxy /status
+  podtemplates PodTemplate N
+  replicationcontrollers ReplicationController N -rc +all /scale /status
+  resourcequotas ResourceQuota N -quota /status
+  secrets Secret N
+  serviceaccounts ServiceAccount N -sa /token
+  services Service N -svc +all /proxy /status
+apiregistration.k8s.io/v1
+  apiservices APIService C +api-extensions /status
+apps/v1
+  controllerrevisions ControllerRevision N
+  daemonsets DaemonSet N -ds +all /status
+  deployments Deployment N -deploy +all /scale /status
+  replicasets ReplicaSet N -rs +all /scale /status
+  statefulsets StatefulSet N -sts +all /scale /status
+events.k8s.io/v1
+  events Event N -ev
+authentication.k8s.io/v1
+  selfsubjectreviews SelfSubjectReview C =create
+  tokenreviews TokenReview C =create
+authorization.k8s.io/v1
+  localsubjectaccessreviews LocalSubjectAccessReview N =create
+  selfsubjectaccessreviews SelfSubjectAccessReview C =create
+  selfsubjectrulesreviews SelfSubjectRulesReview C =create
+  subjectaccessreviews SubjectAccessReview C =create
+autoscaling/v2
+  horizontalpodautoscalers HorizontalPodAutoscaler N -hpa +all /status
+autoscaling/v1
+  horizontalpodautoscalers HorizontalPodAutoscaler N -hpa +all /status
+batch/v1
+  cronjobs CronJob N -cj +all /status
+  jobs Job N +all /status
+certificates.k8s.io/v1
+  certificatesigningrequests CertificateSigningRequest C -csr /approval /status
+networking.k8s.io/v1
+  ingressclasses IngressClass C
+  ingresses Ingress N -ing /status
+  networkpolicies NetworkPolicy N -netpol
+policy/v1
+  poddisruptionbudgets PodDisruptionBudget N -pdb /status
+rbac.authorization.k8s.io/v1
+  clusterrolebindings ClusterRoleBinding C
+  clusterroles ClusterRole C
+  rolebindings RoleBinding N
+  roles Role N
+storage.k8s.io/v1
+  csidrivers CSIDriver C
+  csinodes CSINode C
+  csistoragecapacities CSIStorageCapacity N
+  storageclasses StorageClass C -sc
+  volumeattachments VolumeAttachment C /status
+admissionregistration.k8s.io/v1
+  mutatingwebhookconfigurations MutatingWebhookConfiguration C +api-extensions
+  validatingadmissionpolicies ValidatingAdmissionPolicy C +api-extensions /status
+  validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding C +api-extensions
+  validatingwebhookconfigurations ValidatingWebhookConfiguration C +api-extensions
+apiextensions.k8s.io/v1
+  customresourcedefinitions CustomResourceDefinition C -crd -crds +api-extensions /status
+scheduling.k8s.io/v1
+  priorityclasses PriorityClass C -pc
+coordination.k8s.io/v1
+  leases Lease N
+node.k8s.io/v1
+  runtimeclasses RuntimeClass C
+discovery.k8s.io/v1
+  endpointslices EndpointSlice N
+flowcontrol.apiserver.k8s.io/v1
+  flowschemas FlowSchema C /status
+  prioritylevelconfigurations PriorityLevelConfiguration C /status
+"""
+
+_CONNECT = ("create", "get")
+_PROXY = ("create", "delete", "get", "patch", "update")
+_PART = ("get", "patch", "update")
+_SUBRESOURCES = {
+    each.name: each
+    for each in (
+        Subresource("approval", _PART),
+        Subresource("attach", _CONNECT, kind="PodAttachOptions"),
+        Subresource("binding", ("create",), kind="Binding"),
+        Subresource("ephemeralcontainers", _PART),
+        Subresource("eviction", ("create",), "policy", "v1", "Eviction"),
+        Subresource("exec", _CONNECT, kind="PodExecOptions"),
+        Subresource("finalize", ("update",)),
+        Subresource("log", ("get",)),
+        Subresource("portforward", _CONNECT, kind="PodPortForwardOptions"),
+        Subresource("scale", _PART, "autoscaling", "v1", "Scale"),
+        Subresource("status", _PART),
+        Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),
+    )
+}
+
+
+def _subresource(name: str, kind: str) -> Subresource:
+    return Subresource("proxy", _PROXY, kind=f"{kind}ProxyOptions") if name == "proxy" else _SUBRESOURCES[name]
+
+
+def _resource(api_version: str, line: str) -> Resource:
+    plural, kind, scope, *extras = line.split()
+    group, version = split_api_version(api_version)
+    marked: dict[str, list[str]] = {}
+    for extra in extras:
+        marked.setdefault(extra[0], []).append(extra[1:])
+    verbs = marked.get("=")
+    return Resource(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural,
+        singular=kind.lower(),
+        namespaced=scope == "N",
+        verbs=tuple(verbs[0].split(",")) if verbs else ALL_VERBS,
+        short_names=tuple(marked.get("-", ())),
+        categories=tuple(marked.get("+", ())),
+        subresources=tuple(_subresource(name, kind) for name in marked.get("/", ())),
+        list_kind=f"{kind}List",
+    )
+
+
+def _read(table: str) -> tuple[Resource, ...]:
+    found = []
+    api_version = ""
+    for line in table.strip().splitlines():
+        if line.startswith(" "):
+            found.append(_resource(api_version, line))
+        else:
+            api_version = line
+    return tuple(found)
+
+
+BUILT_IN: tuple[Resource, ...] = _read(_TABLE)

@@ -1,0 +1,261 @@
+"""Functions that Kubernetes adds to CEL: quantities, URLs, addresses, lists, text.
+
+In: plain values; what CEL has no type for (a quantity, a URL) travels as a map with a mark. Out: plain values.
+Never: I/O. A function that this file lacks makes its rule be skipped, by name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from argosy.errors import UserError
+from argosy.kube.schema import quantity as quantities
+
+_QUANTITY = "@quantity"
+
+
+def _quantity(text: str) -> dict[str, str]:
+    try:
+        return {_QUANTITY: format(quantities.parse(text).normalize(), "f")}
+    except (UserError, ValueError, ArithmeticError) as error:
+        raise ValueError(f"quantities must match the regular expression of Kubernetes: {text}") from error
+
+
+def _is_quantity(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and bool(_quantity(text))
+    except ValueError:
+        return False
+
+
+def _decimal(value: Any) -> Decimal:
+    if isinstance(value, dict) and _QUANTITY in value:
+        return Decimal(value[_QUANTITY])
+    return Decimal(value)
+
+
+def _amount(value: Decimal) -> dict[str, str]:
+    return {_QUANTITY: format(value.normalize(), "f")}
+
+
+def _compare(left: Any, right: Any) -> int:
+    difference = _decimal(left) - _decimal(right)
+    return (difference > 0) - (difference < 0)
+
+
+def _as_integer(value: Any) -> int:
+    number = _decimal(value)
+    if number != number.to_integral_value():
+        raise ValueError("cannot convert value to integer")
+    return int(number)
+
+
+def _url(text: str) -> dict[str, Any]:
+    if not _is_url(text):
+        raise ValueError(f"URL parse error during conversion from string: {text}")
+    parts = urlsplit(text)
+    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname or ""
+    return {
+        "@url": text,
+        "scheme": parts.scheme,
+        "host": f"{host}:{parts.port}" if parts.port is not None else host,
+        "hostname": parts.hostname or "",
+        "port": str(parts.port) if parts.port is not None else "",
+        "path": parts.path,
+        "query": parse_qs(parts.query),
+    }
+
+
+def _is_url(text: Any) -> bool:
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018  a bad port is only noticed when asked for
+    except (ValueError, AttributeError, TypeError):
+        return False
+    return bool(parts.scheme and (parts.netloc or parts.path)) or str(text).startswith("/")
+
+
+def _address(text: str) -> dict[str, Any]:
+    address = ipaddress.ip_address(text)
+    return {"@ip": str(address), "version": address.version}
+
+
+def _network(text: str) -> dict[str, Any]:
+    network = ipaddress.ip_network(text, strict=False)
+    return {"@cidr": text, "network": str(network), "prefix": network.prefixlen}
+
+
+def _accepts(read: Callable[[str], Any]) -> Callable[[Any], bool]:
+    def check(text: Any) -> bool:
+        try:
+            read(text)
+        except (ValueError, TypeError):
+            return False
+        return True
+
+    return check
+
+
+def _contains_ip(network: dict[str, Any], address: Any) -> bool:
+    text = address["@ip"] if isinstance(address, dict) else address
+    return ipaddress.ip_address(text) in ipaddress.ip_network(network["network"])
+
+
+def _contains_cidr(network: dict[str, Any], other: Any) -> bool:
+    inner = ipaddress.ip_network(other["network"] if isinstance(other, dict) else other, strict=False)
+    outer = ipaddress.ip_network(network["network"])
+    return inner.version == outer.version and inner.subnet_of(outer)  # type: ignore[arg-type]
+
+
+def _format(template: str, values: list[Any]) -> str:
+    """`'%s is %d'.format([…])`."""
+    rest = iter(values)
+    pieces = iter(template.split("%"))
+    out = next(pieces)
+    for piece in pieces:
+        if not piece:
+            out += "%" + next(pieces, "")
+            continue
+        precision, verb, tail = _verb(piece)
+        out += _shown(next(rest), verb, precision) + tail
+    return out
+
+
+def _verb(piece: str) -> tuple[int, str, str]:
+    digits = ""
+    if piece.startswith("."):
+        digits = "".join(character for character in piece[1:4] if character.isdigit())
+        piece = piece[1 + len(digits) :]
+    return int(digits or 6), piece[:1], piece[1:]
+
+
+def _shown(value: Any, verb: str, precision: int) -> str:
+    match verb:
+        case "d":
+            return str(int(value))
+        case "f":
+            return f"{value:.{precision}f}"
+        case "e":
+            return f"{value:.{precision}e}"
+        case "b":
+            return format(int(value), "b")
+        case "o":
+            return format(int(value), "o")
+        case "x" | "X":
+            return value.encode().hex() if isinstance(value, str) else format(int(value), verb)
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+        case dict():
+            return "{" + ", ".join(f"{_text(key)}:{_text(value[key])}" for key in sorted(value)) + "}"
+        case list():
+            return "[" + ", ".join(map(_text, value)) + "]"
+        case float() if value.is_integer():
+            return str(int(value))
+    return str(value)
+
+
+def _substring(text: str, first: int, last: int | None = None) -> str:
+    end = len(text) if last is None else last
+    if not 0 <= first <= end <= len(text):
+        raise ValueError(f"index out of range: {first}")
+    return text[first:end]
+
+
+def _replace(text: str, old: str, new: str, most: int = -1) -> str:
+    return text.replace(old, new, most)
+
+
+def _split(text: str, separator: str, most: int = -1) -> list[str]:
+    if most == 0:
+        return []
+    parts = list(text) if not separator else text.split(separator, most - 1 if most > 0 else -1)
+    return parts
+
+
+def _index_of(values: Any, wanted: Any, start: int = 0) -> int:
+    if isinstance(values, str):
+        return values.find(wanted, start)
+    return next((index for index, each in enumerate(values) if index >= start and each == wanted), -1)
+
+
+def _last_index_of(values: Any, wanted: Any) -> int:
+    if isinstance(values, str):
+        return values.rfind(wanted)
+    return next((index for index in range(len(values) - 1, -1, -1) if values[index] == wanted), -1)
+
+
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise ValueError(f"index out of range: {index}")
+    return text[index : index + 1]
+
+
+def _lower(text: str) -> str:
+    return "".join(character.lower() if character.isascii() else character for character in text)
+
+
+def _upper(text: str) -> str:
+    return "".join(character.upper() if character.isascii() else character for character in text)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "quantity": _quantity,
+    "isQuantity": _is_quantity,
+    "isGreaterThan": lambda left, right: _compare(left, right) > 0,
+    "isLessThan": lambda left, right: _compare(left, right) < 0,
+    "compareTo": _compare,
+    "add": lambda left, right: _amount(_decimal(left) + _decimal(right)),
+    "sub": lambda left, right: _amount(_decimal(left) - _decimal(right)),
+    "sign": lambda value: _compare(value, 0),
+    "isInteger": lambda value: _decimal(value) == _decimal(value).to_integral_value(),
+    "asInteger": _as_integer,
+    "asApproximateFloat": lambda value: float(_decimal(value)),
+    "url": _url,
+    "isURL": _is_url,
+    "getScheme": lambda url: url["scheme"],
+    "getHost": lambda url: url["host"],
+    "getHostname": lambda url: url["hostname"],
+    "getPort": lambda url: url["port"],
+    "getEscapedPath": lambda url: url["path"],
+    "getQuery": lambda url: url["query"],
+    "ip": lambda value: _address(
+        value.partition("/")[0] if isinstance(value, str) else value["@cidr"].partition("/")[0]
+    ),
+    "isIP": _accepts(ipaddress.ip_address),
+    "isCIDR": lambda text: isinstance(text, str) and "/" in text and _accepts(_network)(text),
+    "cidr": _network,
+    "family": lambda address: address["version"],
+    "containsIP": _contains_ip,
+    "containsCIDR": _contains_cidr,
+    "prefixLength": lambda network: network["prefix"],
+    "isSorted": lambda values: all(left <= right for left, right in pairwise(values)),
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "indexOf": _index_of,
+    "lastIndexOf": _last_index_of,
+    "format": _format,
+    "lowerAscii": _lower,
+    "upperAscii": _upper,
+    "trim": lambda text: text.strip(),
+    "split": _split,
+    "join": lambda values, separator="": separator.join(values),
+    "replace": _replace,
+    "substring": _substring,
+    "charAt": _char_at,
+    "reverse": lambda value: value[::-1],
+    "abs": lambda value: math.fabs(value) if isinstance(value, float) else abs(value),
+}

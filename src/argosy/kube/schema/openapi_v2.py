@@ -1,0 +1,41 @@
+"""The OpenAPI v2 document of a server, in protobuf, with the names of its kinds and nothing of their fields.
+
+In: the resources that are served. Out: bytes. Never: describes a field; that is what OpenAPI v3 is for.
+# k8s: kubectl checks a file of `kind: List` against this document alone, and refuses the file where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import orjson
+
+from argosy.kube.schema.openapi_schemas import schema_name
+from argosy.kube.schema.protobuf_encoding import bytes_field
+from argosy.kube.schema.resources import Resource
+
+MEDIA = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+ACCEPTED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+
+# Field numbers of gnostic's openapi.v2 messages.
+_DOCUMENT_SWAGGER, _DOCUMENT_INFO, _DOCUMENT_PATHS, _DOCUMENT_DEFINITIONS = 1, 2, 8, 9
+_SCHEMA_TYPE, _SCHEMA_EXTENSION = 22, 31
+
+
+def document(resources: Iterable[Resource]) -> bytes:
+    """Every kind as an object that may hold anything: kubectl finds the kind, and the server checks its fields."""
+    definitions = b"".join(bytes_field(1, _definition(resource)) for resource in resources)
+    return (
+        bytes_field(_DOCUMENT_SWAGGER, b"2.0")
+        + bytes_field(_DOCUMENT_INFO, bytes_field(1, b"Kubernetes") + bytes_field(2, b"v1.32.13"))
+        + bytes_field(_DOCUMENT_PATHS, b"")
+        + bytes_field(_DOCUMENT_DEFINITIONS, definitions)
+    )
+
+
+def _definition(resource: Resource) -> bytes:
+    kinds = [{"group": resource.group, "version": resource.version, "kind": resource.kind}]
+    extension = bytes_field(1, b"x-kubernetes-group-version-kind") + bytes_field(2, bytes_field(2, orjson.dumps(kinds)))
+    schema = bytes_field(_SCHEMA_TYPE, bytes_field(1, b"object")) + bytes_field(_SCHEMA_EXTENSION, extension)
+    name = schema_name(resource.group, resource.version, resource.kind)
+    return bytes_field(1, name.encode()) + bytes_field(2, schema)

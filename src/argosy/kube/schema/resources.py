@@ -1,0 +1,55 @@
+"""What a server serves: one `Resource` for each kind in each version, built-in or custom, with its subresources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from argosy.kube.objects.names import GroupKind, join_api_version
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True)
+class Subresource:
+    """`deployments/scale` answers with another kind than `deployments`; empty means the parent's own."""
+
+    name: str
+    verbs: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One kind in one version, as discovery shows it."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    verbs: tuple[str, ...] = ALL_VERBS
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    list_kind: str = ""
+    custom: bool = False
+
+    @cached_property
+    def api_version(self) -> str:
+        return join_api_version(self.group, self.version)
+
+    @cached_property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)
+
+    @cached_property
+    def group_resource(self) -> str:
+        """As error messages name it: `configmaps`, `widgets.argosy.dev`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def subresource(self, name: str) -> Subresource | None:
+        return next((each for each in self.subresources if each.name == name), None)

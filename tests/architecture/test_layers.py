@@ -1,0 +1,481 @@
+"""Layers, pure packages, owners of libraries, names and sizes, as ARCHITECTURE.md draws them.
+
+Each rule is a function from a module to sentences. The second half of this file shows each rule a small source tree
+that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "argosy"
+PLAN = Path(__file__).parents[2] / "ARCHITECTURE.md"
+
+# From the bottom up: a package may import packages of lower layers only. The longest name that fits a module wins.
+LAYERS: tuple[frozenset[str], ...] = tuple(
+    frozenset(layer.split())
+    for layer in (
+        "annotations errors fair_share kube.objects",
+        "isolation http_client observability kube.patch kube.schema",
+        "languages kube.client",
+        "kube.controller",
+        "gitops.application gitops.clusters model",
+        "source render policy live compare sync health report apiserver",
+        "pipeline",
+        "controllers addons setup advise models",
+        "promote",
+        "desk",
+        "server",
+        "app",
+        "cli testing",
+        "__main__",
+    )
+)
+LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package in layer}
+# Packages that have not moved to their place in kube, sandbox, gitops, features and web. Nothing is added to this list.
+NOT_MOVED = {"model", "source", "render", "policy", "live", "compare", "sync", "health", "report", "apiserver"}
+NOT_MOVED |= {"pipeline", "controllers", "addons", "setup", "advise", "models", "promote", "desk", "server", "app"}
+# Circles of imports that are still there, by the first module of each. Nothing is added to this list.
+CIRCLES = frozenset(
+    {
+        "advise.finding",
+        "app.engine",
+        "cli",
+        "cli.health",
+        "render.kustomize.accumulate",
+        "server.asked",
+    }
+)
+MAY_IMPORT_BESIDE = {
+    "errors": {"kube.objects"},
+    "kube.objects": {"errors", "annotations"},
+    "gitops.application": {"model"},
+    "gitops.clusters": {"model"},
+}
+ADDONS_MAY_IMPORT = frozenset().union(*LAYERS[:5]) | {"source"}
+WIRING = {"app"}
+RUNNER = "addons.notebooks.runner"
+RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
+
+PARTS_OF_SYNC = "automatic checks gates images migration options order patching plan retry rollback states terms"
+PURE = {f"sync.{part}" for part in PARTS_OF_SYNC.split()}
+PURE |= {"annotations", "errors", "fair_share", "kube.objects", "kube.patch", "kube.schema", "languages"}
+PURE |= {"gitops.application", "model", "policy", "live", "compare", "health", "report", "render"}
+IMPURE = (
+    *("asyncio", "subprocess", "socket", "ssl", "http", "urllib.request", "aiohttp", "uvicorn"),
+    "argosy.kube.client",
+)
+
+OWNERS = {
+    "_gojsonnet": {"render.jsonnet.engine"},
+    "aiohttp": {"kube.client", "http_client"},
+    "apsw": {"apiserver.store"},
+    "bcrypt": {"desk.accounts.passwords"},
+    "cel": {"kube.schema"},
+    "re2": {"kube.schema"},
+    "cryptography": {"apiserver", "kube.client.tls", "http_client.github_app_token", "server.identity"},
+    "helm_python": {"render.helm.worker"},
+    "http.client": {"addons.notebooks.runner.reporting", "cli", "kube.client", "http_client"},
+    "httptools": {"apiserver.http.protocol"},
+    "joblib": {"addons.simulators.answering.artefact"},
+    "jq": {"languages.jq_worker"},
+    "jupyter_client": {"addons.notebooks.runner"},
+    "jwt": {"desk.accounts.tokens", "server.identity"},
+    "lupa": {"health.lua"},
+    "minijinja": {"server.pages.filters", "server.pages.rendering"},
+    "multidict": {"kube.client", "http_client"},
+    "nbclient": {"addons.notebooks.runner"},
+    "nbformat": {"addons.notebooks.runner"},
+    "orjson": {""},
+    "pytest": {"testing"},
+    "sqlite3": set(),
+    "starlette": {"server.doors.entry"},
+    "urllib.request": {"kube.client", "http_client"},
+    "uvicorn": {"apiserver.http.protocol", "apiserver.server", "app"},
+    "uvloop": {"apiserver.server", "app"},
+    "yaml": {"kube.objects", "render"},
+    "yarl": {"kube.client", "http_client"},
+}
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager"}
+FORBIDDEN_ENDINGS = ("Manager", "Handler", "Helper", "Impl", "Base")
+ALLOWED_CLASSES = {"Manager"}  # k8s: who owns a field is called so on the wire
+MAX_LINES, MAX_FUNCTION_LINES = 400, 60
+FUNCTION_BY_NAME = re.compile(r"(argosy(?:\.[a-z_]+)+):[a-z_]+")  # how confined functions are named
+MAY_IMPORT_BY_NAME = re.compile(rf"import_module|__import__|{FUNCTION_BY_NAME.pattern}")
+
+
+def find_package(name: str) -> str | None:
+    """The entry of LAYERS that a dotted name (without `argosy`) belongs to."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        if (package := ".".join(parts[:end])) in LAYER_OF:
+            return package
+    return None
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module by its dotted name within the package, such as `kube.client.http`; a package by its own name."""
+
+    name: str
+    lines: int
+    has_docstring: bool
+    imports: tuple[str, ...]  # wherever the import stands: in functions, for types only, or by name
+    classes: tuple[str, ...]
+    functions: tuple[tuple[str, int], ...]  # each with its lines
+
+    @property
+    def top(self) -> str:
+        return self.name.partition(".")[0]
+
+    @property
+    def package(self) -> str | None:
+        return find_package(self.name)
+
+    def packages_imported(self) -> Iterator[tuple[str, str]]:
+        """Other packages of LAYERS, each with the import that names it."""
+        for imported in self.imports:
+            package = find_package(imported.removeprefix("argosy.")) if imported.startswith("argosy.") else None
+            if package is not None and package != self.package:
+                yield package, imported
+
+
+def read_module(name: str, text: str, is_package: bool) -> Module:
+    """Its tree is walked once, for all rules, and not kept: the trees of all modules are large."""
+    tree = ast.parse(text)
+    imports: list[str] = []
+    classes: list[str] = []
+    functions: list[tuple[str, int]] = []
+    for node in ast.walk(tree) if MAY_IMPORT_BY_NAME.search(text) else statements(tree):
+        kind = type(node)
+        if kind is ast.Import:
+            imports += [alias.name for alias in node.names]
+        elif kind is ast.ImportFrom:
+            source = _absolute(name, is_package, node)
+            imports += [f"{source}.{alias.name}" for alias in node.names]
+        elif kind is ast.Call and _called(node) in ("import_module", "__import__") and node.args:
+            if isinstance(node.args[0], ast.Constant):
+                imports.append(str(node.args[0].value))
+        elif kind is ast.Constant and isinstance(node.value, str) and (named := FUNCTION_BY_NAME.fullmatch(node.value)):
+            imports.append(named[1])
+        elif kind is ast.ClassDef:
+            classes.append(node.name)
+        elif kind in (ast.FunctionDef, ast.AsyncFunctionDef):
+            functions.append((node.name, (node.end_lineno or node.lineno) - node.lineno + 1))
+    has_docstring = bool(ast.get_docstring(tree))
+    return Module(name, text.count("\n"), has_docstring, tuple(imports), tuple(classes), tuple(functions))
+
+
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements, and no expressions, of which there are many more."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            below = getattr(node, name, None)
+            if isinstance(below, list):
+                waiting += below
+
+
+def _absolute(name: str, is_package: bool, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    package = ["argosy", *name.split(".")]
+    kept = package[: len(package) - node.level + is_package]
+    return ".".join([*kept, node.module] if node.module else kept)
+
+
+def _called(node: ast.Call) -> str:
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def list_modules(source: Path) -> list[Module]:
+    listed = []
+    for file in sorted(source.rglob("*.py")):
+        parts = list(file.relative_to(source).with_suffix("").parts)
+        if is_package := parts[-1] == "__init__":
+            parts.pop()
+        listed.append(read_module(".".join(parts), file.read_text(), is_package))
+    return listed
+
+
+def within(name: str, package: str) -> bool:
+    """True if the dotted name is the package or inside it. Everything is inside ""."""
+    return not package or name == package or name.startswith(f"{package}.")
+
+
+# -- the rules: a module in, sentences out -------------------------------------------------------------------------
+
+
+def imports_go_down_only(module: Module) -> Iterator[str]:
+    if not module.name or any(within(package, module.name) and package != module.name for package in LAYER_OF):
+        return  # a package that only holds packages
+    if module.package is None:
+        yield f"{module.name} has no layer; give it one in ARCHITECTURE.md and here"
+        return
+    for package, imported in module.packages_imported():
+        if LAYER_OF[package] > LAYER_OF[module.package]:
+            yield f"imports {imported}, which is in a higher layer"
+        elif LAYER_OF[package] < LAYER_OF[module.package] or package in MAY_IMPORT_BESIDE.get(module.package, ()):
+            continue
+        else:
+            yield f"imports {imported}, another package of the same layer"
+
+
+def pure_packages_do_no_io(module: Module) -> Iterator[str]:
+    if any(within(module.name, package) for package in PURE):
+        for imported in module.imports:
+            for library in IMPURE:
+                if within(imported, library):
+                    yield f"imports {imported}, but its package is pure"
+
+
+def addons_use_the_public_api(module: Module) -> Iterator[str]:
+    if module.top != "addons":
+        return
+    for package, imported in module.packages_imported():
+        if package not in ADDONS_MAY_IMPORT:
+            yield f"imports {imported}, which a third-party add-on could not"
+    own = ".".join(["argosy", *module.name.split(".")[:2]])
+    for imported in module.imports:
+        if imported.startswith("argosy.addons.") and not within(imported, own):
+            yield f"imports {imported}, another add-on"
+
+
+def the_notebook_runner_can_be_shipped_alone(module: Module) -> Iterator[str]:
+    if not within(module.name, RUNNER):
+        return
+    for imported in module.imports:
+        top = imported.partition(".")[0]
+        if top not in (sys.stdlib_module_names | RUNNER_NEEDS) and not within(imported, f"argosy.{RUNNER}"):
+            yield f"imports {imported}, which a Pod does not have"
+
+
+def only_the_wiring_knows_the_embedded_cluster(module: Module) -> Iterator[str]:
+    if module.top not in WIRING:
+        for package, imported in module.packages_imported():
+            if package == "apiserver":
+                yield f"imports {imported}; only app and tests may"
+
+
+def pages_and_the_api_do_not_know_each_other(module: Module) -> Iterator[str]:
+    for here, there in (("server.api", "argosy.server.pages"), ("server.pages", "argosy.server.api")):
+        for imported in module.imports:
+            if within(module.name, here) and within(imported, there):
+                yield f"imports {imported}; code that both need is in server/looking"
+
+
+def libraries_have_one_owner(module: Module) -> Iterator[str]:
+    for imported in module.imports:
+        library = next((library for library in OWNERS if within(imported, library)), None)
+        top = imported.partition(".")[0]
+        if library is None and top not in sys.stdlib_module_names and top not in ("argosy", ""):
+            yield f"imports {imported}, a library without an owner"
+        elif library is not None and not any(within(module.name, owner) for owner in OWNERS[library]):
+            yield f"imports {imported}, which belongs to {', '.join(sorted(OWNERS[library])) or 'nobody'}"
+
+
+def names_say_what_is_inside(module: Module) -> Iterator[str]:
+    for part in module.name.split("."):
+        if bad := FORBIDDEN_NAMES & set(part.split("_")):
+            yield f"{part}: {bad.pop()!r} does not say what is inside"
+    for name in module.classes:
+        if name.endswith(FORBIDDEN_ENDINGS) and name not in ALLOWED_CLASSES:
+            yield f"class {name}: name what it is"
+
+
+def files_and_functions_are_short(module: Module) -> Iterator[str]:
+    if module.lines > MAX_LINES:
+        yield f"has {module.lines} lines, more than {MAX_LINES}: split it"
+    for name, length in module.functions:
+        if length > MAX_FUNCTION_LINES:
+            yield f"{name} has {length} lines, more than {MAX_FUNCTION_LINES}"
+
+
+def modules_say_what_they_are(module: Module) -> Iterator[str]:
+    if not module.has_docstring:
+        yield "has no docstring"
+
+
+RULES: tuple[Callable[[Module], Iterator[str]], ...] = (
+    imports_go_down_only,
+    pure_packages_do_no_io,
+    addons_use_the_public_api,
+    the_notebook_runner_can_be_shipped_alone,
+    only_the_wiring_knows_the_embedded_cluster,
+    pages_and_the_api_do_not_know_each_other,
+    libraries_have_one_owner,
+    names_say_what_is_inside,
+    files_and_functions_are_short,
+    modules_say_what_they_are,
+)
+
+
+def find_circles(modules: list[Module]) -> list[list[str]]:
+    """Groups of modules that import each other, directly or not (Tarjan's algorithm)."""
+    names = {module.name for module in modules}
+    edges = {module.name: sorted(list_imported_modules(module, names)) for module in modules}
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    circles: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        number[name] = lowest[name] = len(number)
+        stack.append(name)
+        for imported in edges[name]:
+            if imported not in number:
+                visit(imported)
+            if imported in stack:
+                lowest[name] = min(lowest[name], lowest[imported])
+        if lowest[name] == number[name]:
+            start = stack.index(name)
+            if len(stack) - start > 1:
+                circles.append(sorted(stack[start:]))
+            del stack[start:]
+
+    for name in sorted(names):
+        if name not in number:
+            visit(name)
+    return circles
+
+
+def list_imported_modules(module: Module, names: set[str]) -> set[str]:
+    imported_modules = set()
+    for imported in module.imports:
+        name = imported.removeprefix("argosy.")
+        if imported.startswith("argosy.") and (name in names or (name := name.rpartition(".")[0]) in names):
+            imported_modules.add(name)
+    return imported_modules - {module.name, ""}
+
+
+@pytest.fixture(scope="module")
+def tree() -> list[Module]:
+    return list_modules(SOURCE)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_source_tree_keeps_the_rule(tree: list[Module], rule: Callable[[Module], Iterator[str]]) -> None:
+    assert len(tree) > 50, "the source tree was not found"
+    broken = [f"{module.name or '__init__'}: {sentence}" for module in tree for sentence in rule(module)]
+    assert not broken, "\n" + "\n".join(broken)
+
+
+def test_modules_import_each_other_in_no_circle_but_the_known_ones(tree: list[Module]) -> None:
+    circles = find_circles(tree)
+    assert {circle[0] for circle in circles} == CIRCLES, "\n".join(" → ".join(circle) for circle in circles)
+
+
+def test_no_package_is_outside_of_the_plan_but_those_that_have_not_moved(tree: list[Module]) -> None:
+    planned = {"annotations", "errors", "fair_share", "kube", "gitops", "isolation", "languages", "http_client"}
+    planned |= {"observability", "cli", "testing", "__main__"}
+    assert {module.top for module in tree if module.name} - planned == NOT_MOVED
+
+
+def test_the_tests_that_begin_first_exist() -> None:
+    tests = Path(__file__).parents[1]
+    names = (tests / "longest.txt").read_text().split()
+    assert [name for name in names if not (tests / name).is_file()] == []
+
+
+def test_the_plan_draws_the_layers_that_are_kept() -> None:
+    drawn = re.findall(r"^\d+ +([a-z_. |]+)", PLAN.read_text(), re.MULTILINE)
+    assert [frozenset(layer.replace("|", " ").split()) for layer in reversed(drawn)] == list(LAYERS)
+
+
+def test_the_plan_names_every_package_and_every_part_of_the_embedded_cluster(tree: list[Module]) -> None:
+    plan = PLAN.read_text()
+    packages = {package for package in LAYER_OF if package != "__main__"}
+    parts = {module.name.split(".")[1] for module in tree if module.name.startswith("apiserver.")}
+    assert {name for name in packages | parts if f"`{name}`" not in plan and f"`{name}/`" not in plan} == set()
+
+
+# -- the rules themselves: each is shown a tree that breaks it, and one that does not ------------------------------
+
+
+def apply_rule(tmp_path: Path, rule: Callable[[Module], Iterator[str]], files: dict[str, str]) -> list[str]:
+    for name, text in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return [sentence for module in list_modules(tmp_path) for sentence in rule(module)]
+
+
+TYPES_ONLY = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from argosy.kube.controller import Cache\n"
+BY_NAME = "import importlib\nimportlib.import_module('argosy.kube.controller')"
+LONG_FUNCTION = "def f():\n" + "    pass\n" * 60
+
+BROKEN = [
+    (imports_go_down_only, "kube/objects/names.py", "from argosy.kube.patch import json_pointer", "higher"),
+    (imports_go_down_only, "kube/objects/names.py", "def f():\n    import argosy.kube.controller.work_queue", "higher"),
+    (imports_go_down_only, "kube/objects/names.py", TYPES_ONLY, "higher"),
+    (imports_go_down_only, "kube/objects/names.py", BY_NAME, "higher"),
+    (imports_go_down_only, "kube/objects/names.py", "CALL = 'argosy.kube.schema.cel:evaluate'", "higher"),
+    (imports_go_down_only, "kube/objects/deep.py", "from ..patch import json_pointer", "higher"),
+    (imports_go_down_only, "kube/objects/__init__.py", "from .. import patch", "higher"),
+    (imports_go_down_only, "kube/schema/builtin_types.py", "from argosy.kube import patch", "same layer"),
+    (imports_go_down_only, "kube/patch/strategic_merge.py", "from argosy.kube.client import Cluster", "higher"),
+    (imports_go_down_only, "render/tools.py", "from argosy.apiserver.store import Store", "same layer"),
+    (imports_go_down_only, "kube/client/http.py", "from argosy.languages import globs", "same layer"),
+    (imports_go_down_only, "attic/boxes.py", "", "no layer"),
+    (pure_packages_do_no_io, "kube/patch/strategic_merge.py", "import asyncio", "pure"),
+    (pure_packages_do_no_io, "compare/diff.py", "from argosy.kube.client import Cluster", "pure"),
+    (pure_packages_do_no_io, "sync/plan.py", "from http import client", "pure"),
+    (pure_packages_do_no_io, "kube/objects/names.py", "import urllib.request", "pure"),
+    (addons_use_the_public_api, "addons/notebooks/run.py", "from argosy.compare import diff", "third-party"),
+    (addons_use_the_public_api, "addons/notebooks/run.py", "from argosy.addons.simulators import x", "another"),
+    (the_notebook_runner_can_be_shipped_alone, "addons/notebooks/runner/a.py", "import argosy.errors", "a Pod"),
+    (only_the_wiring_knows_the_embedded_cluster, "cli/sandbox.py", "import argosy.apiserver.plane", "only app"),
+    (pages_and_the_api_do_not_know_each_other, "server/api/a.py", "from argosy.server.pages.b import c", "looking"),
+    (pages_and_the_api_do_not_know_each_other, "server/pages/a.py", "import argosy.server.api.paging", "looking"),
+    (libraries_have_one_owner, "kube/controller/informer.py", "import aiohttp", "belongs to http_client, kube.client"),
+    (libraries_have_one_owner, "kube/schema/x.py", "from yaml import CParser", "belongs to kube.objects, render"),
+    (libraries_have_one_owner, "apiserver/store/database.py", "import sqlite3", "belongs to nobody"),
+    (libraries_have_one_owner, "apiserver/http/app.py", "import tornado", "without an owner"),
+    (names_say_what_is_inside, "kube/patch/json_utils.py", "", "json_utils"),
+    (names_say_what_is_inside, "common/__init__.py", "", "common"),
+    (names_say_what_is_inside, "kube/controller/work_queue.py", "class QueueManager: ...", "QueueManager"),
+    (files_and_functions_are_short, "kube/patch/a.py", "pass\n" * 401, "401 lines"),
+    (files_and_functions_are_short, "kube/patch/a.py", LONG_FUNCTION, "61 lines"),
+    (modules_say_what_they_are, "kube/patch/a.py", "x = 1", "no docstring"),
+]
+
+
+@pytest.mark.parametrize(("rule", "file", "text", "words"), BROKEN)
+def test_a_tree_that_breaks_a_rule_is_noticed(
+    tmp_path: Path, rule: Callable[[Module], Iterator[str]], file: str, text: str, words: str
+) -> None:
+    (sentence,) = apply_rule(tmp_path, rule, {file: text})
+    assert words in sentence
+
+
+SOUND = [
+    ("kube/client/http.py", '"""HTTP."""\nimport aiohttp\nimport argosy.kube.patch.json_pointer'),
+    ("languages/jq.py", '"""jq."""\nfrom argosy.isolation import Pool'),
+    ("app/sandbox.py", '"""Sandbox."""\nimport uvloop\nfrom argosy.apiserver.plane import Plane'),
+    ("addons/notebooks/run.py", '"""Run."""\nimport argosy.addons.notebooks.cells\nimport argosy.kube.controller'),
+    ("apiserver/store/database.py", '"""Disk."""\nimport apsw\nimport orjson\nfrom argosy.apiserver import refusals'),
+    ("kube/objects/reader.py", '"""Reader."""\nimport yaml\nfrom . import limits\nfrom .names import ResourceKey'),
+    ("kube/patch/a.py", '"""Sixty lines."""\ndef f():\n' + "    pass\n" * 59),
+]
+
+
+@pytest.mark.parametrize(("file", "text"), SOUND)
+def test_a_sound_tree_is_left_alone(tmp_path: Path, file: str, text: str) -> None:
+    assert [sentence for rule in RULES for sentence in apply_rule(tmp_path, rule, {file: text})] == []
+
+
+def test_a_circle_of_imports_is_found(tmp_path: Path) -> None:
+    files = {"a.py": "import argosy.b", "b.py": "def f():\n    from argosy.c import d", "c.py": "import argosy.a"}
+    files["d.py"] = "import argosy.a"
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert find_circles(list_modules(tmp_path)) == [["a", "b", "c"]]

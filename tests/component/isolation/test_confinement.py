@@ -1,0 +1,177 @@
+"""What a worker cannot reach: files, the network, other processes, the parent's secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from argosy.isolation import ConfinedError, Confinement, Limits, Pool, landlock, seccomp
+from support.deadlines import HANG_SECONDS
+from support.file_pools import FilePool
+from support.paths import TESTS
+
+HOSTILE = "support.hostile_functions"
+POOL = FilePool(workers=1, preload=[HOSTILE], limits=Limits(wall=HANG_SECONDS))
+close_pool = POOL.fixture()
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give its workers another user and network")
+needs_landlock = pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
+needs_landlock_tcp = pytest.mark.skipif(landlock.abi() < 4, reason="this kernel's Landlock cannot refuse TCP")
+needs_filter = pytest.mark.skipif(not seccomp.is_supported(), reason="the filter is not built for this system")
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines more than by rlimits")
+
+
+def ask(function, payload=None):
+    return POOL.run(lambda pool: pool.run(f"{HOSTILE}:{function}", payload))
+
+
+def report() -> Confinement:
+    async def scene(pool):
+        assert await pool.start() == pool.report()
+        return pool.report()
+
+    return POOL.run(scene)
+
+
+def test_the_report_says_what_is_in_force():
+    found = report()
+    assert found.started
+    assert found.uid == (65534 if os.geteuid() == 0 else os.getuid())
+    assert found.landlock == landlock.abi()
+    assert found.rlimits["fsize"] == found.rlimits["core"] == found.rlimits["nproc"] == 0
+
+
+def test_before_the_first_worker_the_report_claims_nothing():
+    assert Pool().report() == Confinement()
+    assert not Pool().report().started and Pool().report().missing
+
+
+@needs_linux
+def test_no_new_privileges_can_be_had():
+    assert report().no_new_privs
+
+
+@needs_root
+def test_a_worker_of_root_is_nobody_without_groups():
+    found = ask("identity")
+    assert (found["uid"], found["groups"]) == (65534, [])
+
+
+@needs_landlock
+def test_a_file_that_everybody_may_read_cannot_be_read():
+    with pytest.raises(ConfinedError, match=r"PermissionError.*/etc/passwd"):
+        ask("read", "/etc/passwd")
+
+
+@needs_landlock
+def test_the_parents_environment_cannot_be_read_from_proc():
+    with pytest.raises(ConfinedError, match="PermissionError"):
+        ask("read", f"/proc/{os.getpid()}/environ")
+
+
+def test_a_key_file_that_only_its_owner_may_read_cannot_be_read(tmp_path):
+    if os.geteuid() != 0 and landlock.abi() == 0:
+        pytest.skip("without Landlock and without root, a worker has its parent's files")
+    key = tmp_path / "secret.key"
+    key.write_text("secret")
+    key.chmod(0o600)
+    with pytest.raises(ConfinedError, match="PermissionError"):
+        ask("read", str(key))
+
+
+@needs_landlock
+def test_the_place_where_a_preloaded_package_lies_opens_nothing_beside_it():
+    with pytest.raises(ConfinedError, match="PermissionError"):
+        ask("read", str(TESTS / "conftest.py"))
+
+
+@needs_landlock
+def test_a_preloaded_module_that_is_one_file_opens_only_that_file(monkeypatch):
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        module, beside = Path(name, "lone_hostile_module.py"), Path(name, "beside.txt")
+        module.write_text("def read(path):\n    return open(path).read()\n")
+        beside.write_text("secret")
+        monkeypatch.syspath_prepend(name)
+
+        async def scene():
+            pool = Pool(workers=1, preload=["lone_hostile_module"])
+            try:
+                assert "def read" in await pool.run("lone_hostile_module:read", str(module))
+                with pytest.raises(ConfinedError, match="PermissionError"):
+                    await pool.run("lone_hostile_module:read", str(beside))
+            finally:
+                await pool.close()
+
+        asyncio.run(scene())
+
+
+@needs_landlock
+def test_nothing_can_be_written_anywhere(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(ConfinedError, match="PermissionError"):
+        ask("write", str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+
+
+@needs_linux
+def test_a_file_in_memory_cannot_grow():
+    with pytest.raises(ConfinedError, match="File too large"):
+        ask("fill_memory_file")
+
+
+@needs_landlock
+def test_no_program_can_be_started():
+    # Landlock refuses; rlimit nproc does before that if another process of the worker's user is there.
+    with pytest.raises(ConfinedError, match=r"PermissionError|BlockingIOError"):
+        ask("execute", sys.executable)
+
+
+def test_a_worker_cannot_fork():
+    with pytest.raises(ConfinedError, match="BlockingIOError"):
+        ask("fork")
+
+
+@needs_linux
+def test_a_worker_cannot_start_a_thread():
+    with pytest.raises(ConfinedError, match="can't start new thread"):
+        ask("thread")
+
+
+@needs_landlock_tcp
+def test_a_tcp_connection_is_refused_before_it_leaves():
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(ConfinedError, match="PermissionError"):
+        ask("connect", list(server.getsockname()))
+
+
+@needs_filter
+def test_no_datagram_can_be_sent():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        with pytest.raises(ConfinedError, match="PermissionError"):
+            ask("send_datagram", list(receiver.getsockname()))
+
+
+def test_the_environment_is_empty():
+    assert ask("environment") == {}
+
+
+def test_a_worker_stands_in_the_root_and_holds_only_the_socket_to_its_parent():
+    anew = Limits(wall=HANG_SECONDS, memory=100 << 20)  # others than those of the other tests: a new worker
+    found = POOL.run(lambda pool: pool.run(f"{HOSTILE}:places", None, limits=anew))
+    assert found["cwd"] == "/"
+    assert found["stdin"] == ""
+    assert len(found["descriptors"]) == 1
+
+
+def test_the_parent_cannot_be_killed():
+    if os.geteuid() != 0 and landlock.abi() < 6:
+        pytest.skip("without root and Landlock ABI 6, a worker may signal processes of its user")
+    with pytest.raises(ConfinedError, match="PermissionError"):
+        ask("kill", os.getpid())

@@ -1,0 +1,82 @@
+"""Keys of the kernel's keyrings stay with the process that added them: a run has an empty session keyring."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from argosy.isolation import seccomp
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.program import python_places, run
+from support.deadlines import HANG_SECONDS
+
+pytestmark = pytest.mark.skipif(not seccomp.is_supported(), reason="keyrings are of Linux, on known architectures")
+
+# Adds a key to its session keyring, then looks for it: itself, and as a run does after it left the keyrings.
+TWO_RUNS = """
+import ctypes, json, os, sys
+from argosy.isolation import jail, syscalls
+libc = ctypes.CDLL(None, use_errno=True)
+column = syscalls.MACHINES[os.uname().machine][0]
+NEW, SESSION, SEARCH = 1, ctypes.c_long(-3), 10
+
+def call(name, *arguments):
+    return libc.syscall(ctypes.c_long(syscalls.NUMBERS[name][column]), *arguments)
+
+def look():
+    return call("keyctl", ctypes.c_long(SEARCH), SESSION, b"user", b"argosy-canary", ctypes.c_long(0)) >= 0
+
+def in_a_run():
+    read, write = os.pipe()
+    if os.fork() == 0:
+        left = jail.leave_keyrings() if sys.argv[1] == "leave" else True
+        os.write(write, json.dumps([left, look()]).encode())
+        os._exit(0)
+    os.wait()
+    return json.loads(os.read(read, 100))
+
+call("keyctl", ctypes.c_long(NEW), None)
+added = call("add_key", b"user", b"argosy-canary", b"sparrow", ctypes.c_long(7), SESSION) >= 0
+print(json.dumps({"added": added, "here": look(), "run": in_a_run()}))
+"""
+ADD = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+number = {"x86_64": 248, "aarch64": 217}[os.uname().machine]
+for keyring in (-1, -2, -3, -4, -5):  # of the thread, process, session, user, and the user's sessions
+    if libc.syscall(number, b"user", b"argosy-canary", b"sparrow", ctypes.c_long(7), ctypes.c_long(keyring)) >= 0:
+        print("added to", keyring)
+"""
+
+
+def find_key(how: str) -> dict:
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_RUNS, how], capture_output=True, check=True, timeout=HANG_SECONDS,
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    if not found["added"]:
+        pytest.skip("this kernel has no keyrings, or refuses them to this user")
+    assert found["here"]
+    return found
+
+
+def test_a_key_of_the_session_is_not_found_in_a_run():
+    assert find_key("stay")["run"] == [True, True]  # without a keyring of its own it would be
+    assert find_key("leave")["run"] == [True, False]
+
+
+def test_a_program_has_a_session_keyring_of_its_own_and_can_add_no_key_anywhere():
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        command = (sys.executable, "-I", "-c", ADD)
+        done = run(command, folder=Path(name), readable=python_places(), limits=ProgramLimits(wall=HANG_SECONDS))
+    assert (done.code, done.stdout) == (0, b""), done.stderr
+    find_key("stay")
+    assert done.confinement.session_keyring

@@ -1,0 +1,39 @@
+"""A launcher that is killed while it starts a program: the program never begins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from argosy.isolation import launcher
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces of processes")
+FIRST = """
+import os, sys
+from argosy.isolation import launcher
+launcher.jail.die_with = lambda parent: None  # it was killed before this
+launcher._become_program = lambda order, report: os._exit(0 if open(sys.argv[2], "w") else 1)
+launcher._be_first({}, int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_program_begins_only_if_its_launcher_still_lives(tmp_path, is_alive):
+    """The first process of a numbering cannot see its parent, but whether its report still has a reader."""
+    started = tmp_path / "started"
+    ours, theirs = os.pipe()
+    if not is_alive:
+        os.close(ours)
+    source = Path(launcher.__file__).parents[2]
+    subprocess.run(
+        [sys.executable, "-c", FIRST, str(theirs), str(started)], pass_fds=[theirs], env={"PYTHONPATH": str(source)},
+        check=False,
+    )  # fmt: skip
+    assert started.exists() == is_alive
+    os.close(theirs)
+    if is_alive:
+        os.close(ours)

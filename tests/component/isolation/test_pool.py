@@ -1,0 +1,412 @@
+"""Many callers, few workers: batches, queues, cancelling, replacing, and no process or descriptor left over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import uvloop
+
+import argosy
+from argosy.errors import TransientError
+from argosy.fair_share import Tenant, on_behalf_of
+from argosy.isolation import CrashError, Limits, OverLimit, Pool
+from argosy.isolation.worker_connection import Batch
+from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
+from support.file_pools import FilePool
+from support.loop_clock import LoopClock
+from support.own_process import run_in_own_process
+from support.paths import TESTS
+from support.processes import children, cpu_ticks, descriptors, is_running
+from support.proof_scale import is_full
+
+HOSTILE = "support.hostile_functions"
+PATH = [str(TESTS), str(Path(argosy.__file__).parents[1])]
+LOOPING = Limits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
+POOL = FilePool(workers=2, preload=[HOSTILE])
+close_pool = POOL.fixture()
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here to count processes in")
+
+
+def play(scene, *, workers=2, runner=asyncio.run):
+    """Run a scene with a pool of its own."""
+
+    async def whole():
+        pool = Pool(workers=workers, preload=[HOSTILE])
+        try:
+            return await scene(pool)
+        finally:
+            await pool.close()
+
+    return runner(whole())
+
+
+async def looping(pool, pid):
+    """A call that this idle worker has surely begun, and that never ends by itself."""
+    idle = cpu_ticks(pid)
+    call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=LOOPING))
+    await wait_until_async(lambda: cpu_ticks(pid) > idle + 1, "the worker uses CPU")
+    return call
+
+
+def test_a_batch_gives_every_payload_its_own_answer_in_order():
+    async def scene(pool):
+        assert await pool.run_batch(f"{HOSTILE}:twice", range(3000)) == [number * 2 for number in range(3000)]
+        assert await pool.run_batch(f"{HOSTILE}:twice", []) == []
+
+    POOL.run(scene)
+
+
+def test_one_poisoned_payload_of_a_batch_gets_its_error_and_the_others_their_answers():
+    async def scene(pool):
+        payloads = [1, "loop", 2, "leave", "memory", 3, "fail", "x" * 2000, 4]
+        limits = Limits(wall=HANG_SECONDS, cpu=0.4, memory=64 << 20, input=1000)  # memory is full long before
+        answers = await pool.run_batch(f"{HOSTILE}:twice", payloads, limits=limits)
+        assert [answer for answer in answers if isinstance(answer, int)] == [2, 4, 6, 8]
+        assert [getattr(answers[i], "limit", None) for i in (1, 4, 7)] == ["cpu", "memory", "input"]
+        assert type(answers[3]) is CrashError
+        assert str(answers[6]) == "ValueError: None"
+
+    POOL.run(scene)
+
+
+def test_a_batch_of_nothing_but_refused_payloads_is_answered():
+    async def scene(pool):
+        answers = await pool.run_batch(f"{HOSTILE}:echo", ["x" * 2000] * 3, limits=Limits(input=1000))
+        assert [answer.limit for answer in answers] == ["input"] * 3
+        assert await pool.run(f"{HOSTILE}:echo", 1) == 1
+
+    POOL.run(scene)
+
+
+def test_a_batch_may_be_larger_than_any_buffer():
+    async def scene(pool):
+        payloads = [str(number) * 100_000 for number in range(10)] * 3
+        assert await pool.run_batch(f"{HOSTILE}:echo", payloads, limits=Limits(wall=HANG_SECONDS)) == payloads
+
+    POOL.run(scene)
+
+
+def test_the_wall_limit_is_for_each_payload_not_for_the_batch(monkeypatch):
+    async def scene(pool):
+        clock, note = LoopClock(), Batch.answer
+
+        def answer(batch, value):
+            """Each answer takes almost as long as it may."""
+            note(batch, value)
+            clock.leap(0.6 * HANG_SECONDS)
+
+        monkeypatch.setattr(Batch, "answer", answer)
+        assert await pool.run_batch(f"{HOSTILE}:sleep", [0.05] * 4, limits=LOOPING) == [0.05] * 4
+
+    play(scene, workers=1)
+
+
+@pytest.mark.tier("all")
+def test_a_batch_that_uses_more_cpu_than_a_workers_life_is_finished_by_others():
+    async def scene(pool):
+        # With 0.1 s a call, a worker is killed after 2 s of CPU, and must be replaced before.
+        answers = await pool.run_batch(f"{HOSTILE}:burn", [0.05] * 60, limits=Limits(wall=HANG_SECONDS, cpu=0.1))
+        assert answers == [0.05] * 60
+
+    play(scene)
+
+
+def test_twenty_callers_share_two_workers_and_each_gets_its_own_answer():
+    async def scene(pool):
+        async def caller(number):
+            for turn in range(20):
+                assert await pool.run(f"{HOSTILE}:echo", [number, turn]) == [number, turn]
+            return (await pool.run(f"{HOSTILE}:identity", None))["pid"]
+
+        pids = await asyncio.gather(*(caller(number) for number in range(20)))
+        assert len(set(pids)) <= 2
+
+    play(scene)
+
+
+@pytest.mark.tier("all")
+def test_calls_with_other_limits_never_make_the_pool_larger():
+    async def scene(pool):
+        server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
+
+        async def caller(number):
+            await pool.run(f"{HOSTILE}:echo", 1, limits=Limits(memory=(100 + number) << 20))
+
+        for _ in range(3):
+            await asyncio.gather(*(caller(number) for number in range(6)))
+            # One that was told to end may take its time on a busy machine.
+            await wait_until_async(lambda: len([pid for pid in children(server) if is_running(pid)]) <= 2)
+
+    play(scene)
+
+
+def test_a_slow_call_does_not_hold_up_the_callers_of_the_other_worker():
+    async def scene(pool):
+        slow = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 50, limits=Limits(wall=HANG_SECONDS)))
+        for number in range(20):
+            assert await pool.run(f"{HOSTILE}:echo", number) == number
+        assert not slow.done()
+        slow.cancel()
+        await asyncio.gather(slow, return_exceptions=True)
+
+    POOL.run(scene)
+
+
+@needs_proc
+def test_a_tenant_whose_calls_hold_all_workers_does_not_keep_another_waiting():
+    async def scene(pool):
+        with on_behalf_of(Tenant("hostile")):
+            stuck = [asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 600, limits=LOOPING)) for _ in range(6)]
+        await wait_until_async(lambda: pool.depths() == {"hostile": 4})
+        with on_behalf_of(Tenant("team")):
+            assert await asyncio.gather(*(pool.run(f"{HOSTILE}:echo", each) for each in range(10))) == list(range(10))
+        assert pool.depths() == {"hostile": 4} and not any(call.done() for call in stuck)
+        for call in stuck:
+            call.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
+
+    play(scene)
+
+
+def test_a_batch_whose_calls_are_ended_lets_others_have_the_worker_in_between():
+    order = []
+
+    async def scene(pool):
+        async def batch(name, payloads, function="loop"):
+            with on_behalf_of(Tenant(name)):
+                await pool.run_batch(f"{HOSTILE}:{function}", payloads, limits=Limits(cpu=0.2))
+            order.append(name)
+
+        hostile = asyncio.create_task(batch("team", [None] * 20))
+        await wait_until_async(lambda: pool._slots.running == 1)
+        await batch("team", [1], "echo")
+        assert order == ["team"] and not hostile.done()
+        hostile.cancel()
+        await asyncio.gather(hostile, return_exceptions=True)
+
+    play(scene, workers=1)
+
+
+def test_cancelling_a_call_kills_its_worker_and_frees_its_place():
+    async def scene(pool):
+        pid = (await pool.run(f"{HOSTILE}:identity", None, limits=LOOPING))["pid"]
+        call = await looping(pool, pid)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert (await pool.run(f"{HOSTILE}:identity", None, limits=LOOPING))["pid"] != pid
+        await wait_until_async(lambda: not is_running(pid))
+
+    play(scene, workers=1)
+
+
+def cancel_calls_at_any_moment():
+    async def scene(pool):
+        server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
+        before = descriptors()
+        for number in range(60 if is_full() else 20):
+            # Limits other than the last one's: a new worker each time.
+            limits = Limits(wall=HANG_SECONDS, memory=(64 + number) << 20)
+            call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=limits))
+            await asyncio.sleep(number / 10_000 * (1 if is_full() else 3))
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+        assert await pool.run(f"{HOSTILE}:echo", 1) == 1
+        await wait_until_async(lambda: len(children(server)) <= 2)
+        await wait_until_async(lambda: descriptors() <= before + 1, "as few descriptors as before")
+
+    play(scene)
+
+
+@needs_proc
+@pytest.mark.tier("test", "prove")
+def test_cancelling_at_any_moment_leaks_neither_process_nor_descriptor():
+    run_in_own_process(cancel_calls_at_any_moment)
+
+
+def test_an_answer_that_came_in_time_counts_even_if_the_loop_was_busy():
+    async def scene(pool):
+        await pool.run(f"{HOSTILE}:echo", 1)
+        call = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 0.02, limits=Limits(wall=0.2)))
+        await asyncio.sleep(0)
+        (worker,) = pool._all
+        assert worker._batch, "the worker has its call"
+        # The loop does nothing until the answer is there, and then until the limit has passed.
+        assert select.select([worker._channel], [], [], HANG_SECONDS)[0]
+        time.sleep(0.3)
+        assert await call == 0.02
+
+    play(scene)
+
+
+def test_a_worker_is_used_again_but_not_for_ever():
+    async def scene(pool):
+        first = (await pool.run(f"{HOSTILE}:identity", None))["pid"]
+        assert (await pool.run(f"{HOSTILE}:identity", None))["pid"] == first
+        await pool.run_batch(f"{HOSTILE}:echo", range(1000))
+        assert (await pool.run(f"{HOSTILE}:identity", None))["pid"] != first
+
+    play(scene, workers=1)
+
+
+@needs_proc
+def test_when_the_fork_server_is_killed_the_call_is_transient_and_the_next_one_works():
+    async def scene(pool):
+        found = await pool.run(f"{HOSTILE}:identity", None, limits=LOOPING)
+        call = await looping(pool, found["pid"])
+        os.kill(found["ppid"], signal.SIGKILL)
+        with pytest.raises(TransientError):
+            await call
+        assert (await pool.run(f"{HOSTILE}:identity", None))["ppid"] != found["ppid"]
+        await wait_until_async(lambda: not is_running(found["pid"]))
+
+    play(scene)
+
+
+def test_an_idle_worker_that_was_killed_is_replaced_unnoticed():
+    async def scene(pool):
+        pid = (await pool.run(f"{HOSTILE}:identity", None))["pid"]
+        os.kill(pid, signal.SIGKILL)
+        assert (await pool.run(f"{HOSTILE}:identity", None))["pid"] != pid
+
+    play(scene, workers=1)
+
+
+def test_close_ends_a_call_that_is_on_its_way():
+    async def scene(pool):
+        call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=Limits(wall=HANG_SECONDS)))
+        waiting = asyncio.create_task(pool.run(f"{HOSTILE}:echo", None))
+        await wait_until_async(lambda: any(worker._batch for worker in pool._all), "a worker has the first call")
+        await pool.close()
+        for task in (call, waiting):
+            with pytest.raises(TransientError, match="the pool was closed"):
+                await task
+
+    play(scene, workers=1)
+
+
+def test_a_pool_follows_when_its_event_loop_was_closed_and_refuses_two_at_once():
+    pool = Pool(preload=[HOSTILE])
+
+    async def use():
+        return (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
+
+    with asyncio.Runner() as first:
+        server = first.run(use())
+        with asyncio.Runner() as second, pytest.raises(RuntimeError, match="belongs to one event loop"):
+            second.run(use())
+
+    async def use_and_close():
+        try:
+            return await use()
+        finally:
+            await pool.close()
+
+    assert asyncio.run(use_and_close()) != server
+    assert not is_running(server)
+
+
+@pytest.mark.tier("all")
+def test_the_pool_works_on_uvloop():
+    async def scene(pool):
+        limits = Limits(wall=HANG_SECONDS, cpu=0.2)
+        answers = await pool.run_batch(f"{HOSTILE}:twice", [1, "leave", "loop", 2], limits=limits)
+        assert (answers[0], answers[3]) == (2, 4)
+        assert isinstance(answers[1], CrashError) and isinstance(answers[2], OverLimit)
+
+    play(scene, runner=uvloop.run)
+
+
+def kill_five_hundred_calls():
+    async def scene(pool):
+        server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
+        before = descriptors()
+        short = Limits(wall=0.01)
+        for start in range(0, 500, 10):
+            late = [pool.run(f"{HOSTILE}:loop", None, limits=short) for _ in range(2)]
+            floods = [pool.run(f"{HOSTILE}:raw_flood", None) for _ in range(8)]
+            ends = await asyncio.gather(*late, *floods, return_exceptions=True)
+            assert {type(end) for end in ends} == {OverLimit}, start
+        await wait_until_async(lambda: children(server) == [])
+        await wait_until_async(lambda: descriptors() <= before, "as few descriptors as before")
+        return server
+
+    before = descriptors()
+    server = play(scene)
+    wait_until(lambda: not Path(f"/proc/{server}").exists(), "the fork server has ended")
+    wait_until(lambda: descriptors() <= before, "as few descriptors as before")
+
+
+@needs_proc
+@pytest.mark.tier("all")
+def test_five_hundred_killed_calls_leave_no_process_and_no_descriptor():
+    run_in_own_process(kill_five_hundred_calls)
+
+
+PARENT = """
+import asyncio, sys
+sys.path[:0] = {path!r}
+from argosy.isolation import Limits, Pool
+
+async def main():
+    pool = Pool(workers=2, preload=["support.hostile_functions"])
+    found = [await pool.run("support.hostile_functions:identity", None)]
+    looping = [pool.run("support.hostile_functions:loop", None, limits=Limits(wall=9999, cpu=60)) for _ in range(2)]
+    calls = [asyncio.create_task(call) for call in looping]
+    print(found[0]["ppid"], flush=True)
+    await asyncio.gather(*calls)
+
+asyncio.run(main())
+"""
+
+
+ROOT_FOR_GOOD = """
+import asyncio, json, sys
+sys.path[:0] = {path!r}
+from argosy.isolation import Pool
+
+async def main():
+    pool = Pool(workers=1, preload=["support.hostile_functions"])
+    pids = await pool.run("support.hostile_functions:fork", None)
+    print(json.dumps([pool.report().uid, pool.report().missing, pids]))
+    await pool.close()
+
+asyncio.run(main())
+"""
+
+
+@needs_proc
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_where_root_cannot_change_its_user_the_report_says_so_and_forked_processes_are_still_killed():
+    powers = "-setuid,-setgid,-sys_admin"
+    command = ["setpriv", "--bounding-set", powers, sys.executable, "-c", ROOT_FOR_GOOD.format(path=PATH)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=HANG_SECONDS)
+    uid, missing, pids = json.loads(done.stdout)
+    assert uid == 0 and any(sentence.startswith("user: still root") for sentence in missing)
+    assert len(pids) == 20
+    wait_until(lambda: not any(is_running(pid) for pid in pids))
+
+
+def running_children(pid: int) -> list[int]:
+    """Without those that have ended: an idle worker makes way for one with other limits."""
+    return [child for child in children(pid) if is_running(child)]
+
+
+@needs_proc
+def test_a_parent_that_gets_sigkill_leaves_no_process():
+    command = [sys.executable, "-c", PARENT.format(path=PATH)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        server = int(parent.stdout.readline())
+        family = [server, *wait_until(lambda: (found := running_children(server))[1:] and found, "two workers")]
+        parent.kill()
+    wait_until(lambda: not any(is_running(pid) for pid in family))

@@ -1,0 +1,113 @@
+"""Confined work that takes long lets other processes have the CPU first."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from argosy.fair_share import Tenant, on_behalf_of
+from argosy.isolation import Limits, Pool, frames, worker_connection
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.long_running import start
+from argosy.isolation.program import python_places
+from argosy.isolation.worker_connection import Batch, Ending, Worker
+from support.deadlines import HANG_SECONDS, wait_until_async
+from support.file_pools import FilePool
+from support.loop_clock import LoopClock, turns
+from support.open_folders import everyone
+from support.unprivileged_user import run_as
+
+HOSTILE = "support.hostile_functions"
+PATIENT = Limits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
+OWN, LOWER = os.getpriority(os.PRIO_PROCESS, 0), min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
+POOL = FilePool(workers=2, preload=[HOSTILE])
+close_pool = POOL.fixture()
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines more than by rlimits")
+
+# Two threads, as the kernel keeps a priority for each.
+WAIT_FOR_LOWER_PRIORITY = """
+import os, threading, time
+before = os.getpriority(os.PRIO_PROCESS, 0)
+def wait():
+    while os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before:
+        time.sleep(0.01)
+other = threading.Thread(target=wait)
+other.start()
+wait()
+other.join()
+print(os.getpriority(os.PRIO_PROCESS, 0), end="")
+"""
+SAY_PRIORITY_LATE = "import os, time; time.sleep(1.2); print(os.getpriority(os.PRIO_PROCESS, 0), end='')"
+
+
+@everyone
+def test_a_program_that_takes_long_goes_on_at_a_lower_priority(who: str, folder: Path) -> None:
+    command = (sys.executable, "-I", "-c", WAIT_FOR_LOWER_PRIORITY)
+    limits = ProgramLimits(wall=HANG_SECONDS)
+    assert run_as(who, command, folder=folder, readable=python_places(), limits=limits).stdout == b"%d" % LOWER
+
+
+def test_a_call_that_takes_long_goes_on_at_a_lower_priority_and_the_next_has_its_own_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene(pool: Pool) -> None:
+        assert await pool.run(f"{HOSTILE}:wait_for_lower_priority", None, limits=PATIENT) == LOWER
+        monkeypatch.setattr(worker_connection, "LONG_SECONDS", HANG_SECONDS)  # a busy machine may take long, too
+        assert await pool.run(f"{HOSTILE}:own_priority", None, limits=PATIENT) == OWN
+
+    POOL.run(scene)
+
+
+async def test_a_resident_keeps_its_priority(folder: Path) -> None:
+    """It is looked at twice a second, and has said its priority after that."""
+    argv = (sys.executable, "-I", "-S", "-c", SAY_PRIORITY_LATE)
+    limits = ProgramLimits(wall=HANG_SECONDS)
+    resident = await start(argv, folder=folder, readable=python_places(), limits=limits)
+    await wait_until_async(lambda: not resident.is_running, "it has ended")
+    assert resident.said() == str(OWN)
+    await resident.end()
+
+
+async def test_only_a_call_that_takes_long_counts_not_a_batch_of_quick_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_connection, "LONG_SECONDS", HANG_SECONDS)
+    (ours, theirs), clock, noticed = socket.socketpair(), LoopClock(), list[str]()
+    worker = Worker(1, ours, generation=1, cpu=HANG_SECONDS)
+    batch = Batch("any:function", [1, 2, 3, 4], Limits(wall=100 * HANG_SECONDS))
+    with theirs:
+        conversation_ends = asyncio.create_task(worker.converse(batch, lambda: noticed.append("long")))
+        for serial in range(3):  # together they take longer than one call may
+            await turns()
+            clock.leap(0.6 * HANG_SECONDS)
+            await turns()
+            theirs.send(frames.pack_answer(frames.DONE, serial, b"null"))
+            await wait_until_async(lambda serial=serial: batch.first == serial + 1, "the answer has been read")
+        assert noticed == [] and worker.has_priority
+        clock.leap(HANG_SECONDS)
+        await wait_until_async(lambda: noticed == ["long"], "the long call is noticed")
+        assert not worker.has_priority
+        theirs.send(frames.pack_answer(frames.DONE, 3, b"null"))
+        assert await conversation_ends is Ending.COMPLETE
+        assert noticed == ["long"]
+        worker.close()
+
+
+async def test_a_tenant_leaves_others_their_workers_while_there_is_room_for_one_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_connection, "LONG_SECONDS", HANG_SECONDS)
+    pool = Pool(workers=2, preload=[HOSTILE])
+    try:
+        workers: dict[str, set[int]] = {}
+        for name in ("shop", "bank", "shop", "bank"):
+            with on_behalf_of(Tenant(name)):
+                facts = await pool.run(f"{HOSTILE}:identity", None)
+                workers.setdefault(name, set()).add(facts["pid"])
+        assert len(workers["shop"]) == len(workers["bank"]) == 1
+        assert workers["shop"] != workers["bank"]
+    finally:
+        await pool.close()

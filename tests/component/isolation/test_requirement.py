@@ -1,0 +1,117 @@
+"""Where confinement is required, nothing runs without it; elsewhere the protections that exist are used."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from argosy.isolation import landlock, seccomp
+from argosy.isolation.requirement import BEST_EFFORT, POD_VARIABLE, REQUIRED, VARIABLE, read_mode
+from support import weaker_kernel
+from support.deadlines import HANG_SECONDS
+
+needs_both = pytest.mark.skipif(
+    not seccomp.is_supported() or landlock.abi() < 4, reason="needs a kernel with Landlock for TCP, and the filter"
+)
+TRY = """
+import asyncio, dataclasses, json, os, sys, tempfile
+from pathlib import Path
+from argosy.isolation import ConfinedError, Pool, RefusedError
+from argosy.isolation import ProgramLimits
+from argosy.isolation.program import run
+from argosy.isolation.long_running import start
+
+def program():
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        try:
+            done = run(("echo", "ran"), folder=Path(name))
+            return {"said": done.stdout.decode(), **dataclasses.asdict(done.confinement)}
+        except RefusedError as problem:
+            return {"refused": str(problem)}
+
+async def worker():
+    pool = Pool(workers=1)
+    try:
+        answer = await pool.run("argosy.kube.objects.names:split_api_version", "apps/v1")
+        return {"said": answer, **dataclasses.asdict(pool.report())}
+    except RefusedError as problem:
+        return {"refused": str(problem)}
+    finally:
+        await pool.close()
+
+async def resident():
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        started = await start(("echo", "ran"), folder=Path(name), limits=ProgramLimits())
+        ended = await started.ended
+        return {"refused": ended.refused} if ended.refused else {"said": started.said()}
+
+print(json.dumps({"program": program(), "worker": asyncio.run(worker()), "resident": asyncio.run(resident())}))
+"""
+SAID = {"program": "ran\n", "worker": ["apps", "v1"]}
+FILES, NETWORK, CALLS = "confine files", "network (neither", "system calls (no seccomp filter)"
+
+
+@functools.cache
+def attempt(*lacking: str, **environment: str) -> dict:
+    done = subprocess.run(
+        [*weaker_kernel.command(*lacking), sys.executable, "-c", TRY], capture_output=True, timeout=HANG_SECONDS,
+        env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"], **environment}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("environment", "mode"),
+    [
+        ({}, BEST_EFFORT),
+        ({POD_VARIABLE: "10.0.0.1"}, REQUIRED),
+        ({POD_VARIABLE: "10.0.0.1", VARIABLE: "best-effort"}, BEST_EFFORT),
+        ({VARIABLE: "required"}, REQUIRED),
+        ({VARIABLE: " Required "}, REQUIRED),
+        ({VARIABLE: "best effort"}, REQUIRED),  # misspelt: closed rather than open
+        ({VARIABLE: ""}, BEST_EFFORT),
+    ],
+)
+def test_confinement_is_required_in_a_pod_unless_the_variable_says_otherwise(environment, mode):
+    assert read_mode(environment) == mode
+
+
+@needs_both
+@pytest.mark.parametrize("who", [*SAID, "resident"])
+@pytest.mark.parametrize(
+    ("lacking", "told"),
+    [(("landlock", "namespaces"), (FILES,)), (("seccomp",), (CALLS,)),
+     (("landlock", "namespaces", "seccomp"), (FILES, NETWORK, CALLS))],
+)  # fmt: skip
+def test_in_a_pod_nothing_runs_that_cannot_be_confined(who, lacking, told):
+    found = attempt(*lacking, **{POD_VARIABLE: "10.0.0.1"})[who]
+    assert "said" not in found
+    assert all(part in found["refused"] for part in told), found
+    assert "ARGOSY_CONFINE=best-effort" in found["refused"]
+
+
+@needs_both
+def test_elsewhere_it_runs_with_what_there_is_and_the_report_names_the_rest():
+    found = attempt("landlock", "namespaces", "seccomp")
+    assert found["resident"] == {"said": "ran\n"}
+    for who, said in SAID.items():
+        assert found[who]["said"] == said
+        assert not found[who]["seccomp"] and not found[who]["landlock"]
+        told = " ".join(found[who]["missing"])
+        assert all(part in told for part in ("landlock:", "seccomp:", "network:"))
+
+
+@needs_both
+def test_an_ordinary_pod_can_confine_without_namespaces_or_keyrings():
+    found = attempt("namespaces", "keyrings", **{POD_VARIABLE: "10.0.0.1"})
+    for who, said in SAID.items():
+        assert found[who]["said"] == said
+        assert found[who]["network"] in ("none", "no-sockets") and found[who]["landlock"] and found[who]["seccomp"]

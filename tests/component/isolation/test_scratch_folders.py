@@ -1,0 +1,290 @@
+"""Temporary folders do not outlive their processes, and those of living ones are left alone."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import argosy
+from argosy.errors import LimitError
+from argosy.isolation import scratch_folders
+from argosy.isolation.process_pool import Crew
+from argosy.isolation.program import workshop
+from argosy.isolation.scratch_folders import LOCK, PREFIXES, scratch_folder, sweep_scratch_folders
+from argosy.render.exporting import exported
+from support.crew_functions import hold_scratch_folder
+from support.deadlines import HANG_SECONDS, wait_until
+from support.file_trees import TextTree
+from support.paths import TESTS
+
+HOLD = """
+import sys
+from argosy.isolation.scratch_folders import scratch_folder
+with scratch_folder(sys.argv[1]) as folder:
+    (folder / "tree").mkdir()
+    (folder / "tree" / "file").write_text("content")
+    (folder / "tree").chmod(0o555)
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+@contextmanager
+def holder(prefix: str = "argosy-tree-") -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", HOLD, prefix], **pipes) as process:  # type: ignore[call-overload]
+        try:
+            yield process, Path(process.stdout.readline().strip())
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_kept(prefix: str) -> None:
+    with holder(prefix) as (killed, left), holder(prefix) as (_, used):
+        assert sweep_scratch_folders() == 0 and left.is_dir() and used.is_dir()
+        killed.send_signal(signal.SIGKILL)
+        killed.wait(HANG_SECONDS)
+        assert sweep_scratch_folders() == 1
+        assert not left.exists() and (used / "tree" / "file").read_text() == "content"
+
+
+def test_no_other_module_makes_temporary_folders_or_files_that_nobody_sweeps() -> None:
+    """Those below lie in a folder that is swept itself or is the user's, or are made where there are no files in
+    memory. `app edit` keeps what somebody typed."""
+    source = Path(argosy.__file__).parent
+    made = re.compile(r"\b(?:TemporaryDirectory|mkdtemp|mkstemp|NamedTemporaryFile)\(")
+    found = {str(file.relative_to(source)) for file in source.rglob("*.py") if made.search(file.read_text())}
+    assert found == {
+        "addons/notebooks/runner/kernels.py", "cli/app_patching.py", "desk/notebooks/files.py",
+        "isolation/scratch_folders.py", "kube/client/tls.py", "source/git/access.py", "source/signatures.py",
+    }  # fmt: skip
+
+
+KILLED_BEFORE_RENAME = """
+import os, signal, sys
+from pathlib import Path
+from argosy.isolation import scratch_folders
+kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[1] == "lock":
+    scratch_folders._lock = kill
+else:
+    Path.rename = kill
+with scratch_folders.scratch_folder("argosy-tree-"):
+    pass
+"""
+
+
+def age(folder: Path, hours: float) -> None:
+    moment = time.time() - hours * 3600
+    os.utime(folder, (moment, moment))
+
+
+@pytest.mark.parametrize(("step", "hours"), [("lock", 25), ("rename", 25), ("lock", -25)])
+def test_a_folder_of_a_process_that_was_killed_while_it_made_it_is_removed_after_a_day(
+    temporary: Path, step: str, hours: float
+) -> None:
+    """Also one that was made before the clock was set back."""
+    command = [sys.executable, "-c", KILLED_BEFORE_RENAME, step]
+    assert subprocess.run(command, check=False, timeout=HANG_SECONDS).returncode == -signal.SIGKILL
+    (left,) = temporary.iterdir()
+    assert left.name.startswith(".argosy-tree-") and (left / LOCK).exists() == (step == "rename")
+    for too_short in (0, 23, -23):
+        age(left, too_short)
+        assert sweep_scratch_folders() == 0 and left.is_dir()
+    age(left, hours)
+    assert sweep_scratch_folders() == 1 and list(temporary.iterdir()) == []
+
+
+def test_a_folder_that_is_being_made_is_kept_if_its_lock_is_held_or_it_is_not_ours(temporary: Path) -> None:
+    held, link, other = (temporary / name for name in (".argosy-tree-held", ".argosy-tree-link", ".argosy-other"))
+    held.mkdir()
+    other.mkdir()
+    link.symlink_to(other)
+    with (held / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for folder in (held, other):
+            age(folder, 1000)
+        os.utime(link, (1, 1), follow_symlinks=False)
+        assert sweep_scratch_folders() == 0
+    assert held.is_dir() and other.is_dir() and link.is_symlink()
+
+
+def test_a_folder_without_a_lock_and_one_behind_a_link_are_left_alone(temporary: Path) -> None:
+    (temporary / "argosy-tree-stranger").mkdir()
+    elsewhere = temporary / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / LOCK).touch()
+    (temporary / "argosy-tree-link").symlink_to(elsewhere)
+    assert sweep_scratch_folders() == 0
+    assert (temporary / "argosy-tree-stranger").is_dir() and (elsewhere / LOCK).exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to give a folder to another user")
+def test_a_folder_of_another_user_is_left_alone(temporary: Path) -> None:
+    folder = temporary / "argosy-tree-other"
+    folder.mkdir()
+    (folder / LOCK).touch()
+    os.chown(folder, 65534, 65534)
+    assert sweep_scratch_folders() == 0 and folder.is_dir()
+
+
+def test_a_folder_is_removed_at_the_end_of_its_use(temporary: Path) -> None:
+    with scratch_folder("argosy-run-") as folder:
+        assert folder.parent == temporary and sweep_scratch_folders() == 0
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS])
+def test_where_files_cannot_be_locked_a_folder_is_used_without_a_lock_and_never_swept(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        used = scratch_folder("argosy-tree-")
+        folder = used.__enter__()
+    (folder / "file").touch()
+    assert sweep_scratch_folders() == 0 and (folder / "file").exists()
+    used.__exit__(None, None, None)
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["open", "write", "rename"])
+def test_a_folder_that_cannot_be_made_is_not_left_behind(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert tempfile.gettempdir() == str(temporary)  # to look for it needs files
+    with monkeypatch.context() as patch:
+        patch.setattr(Path if name == "rename" else scratch_folders.os, name, refuse)
+        with pytest.raises(OSError, match="No space left"), scratch_folder("argosy-tree-"):
+            pass
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "boot", "is_swept"),
+    [("", "", True), ("", "another", True), ("another", "", True), ("another", "another", False)],
+    ids=["here", "before the last boot", "another container of this host", "another host"],
+)
+def test_a_folder_of_another_host_is_left_alone(temporary: Path, host: str, boot: str, is_swept: bool) -> None:
+    """A lock of another host on a shared file system need not be seen here. Containers of a host share its boot id."""
+    with holder() as (killed, left):
+        killed.send_signal(signal.SIGKILL)
+        killed.wait(HANG_SECONDS)
+    own_host, own_boot = (left / LOCK).read_text().splitlines()
+    (left / LOCK).write_text(f"{host or own_host}\n{boot or own_boot}\n")
+    assert sweep_scratch_folders() == is_swept and left.exists() != is_swept
+
+
+def test_a_removal_that_is_interrupted_is_finished_by_the_next_sweep(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), scratch_folder("argosy-tree-") as folder:
+        (folder / "tree").mkdir()
+        patch.setattr(shutil, "rmtree", interrupt)
+    assert folder.is_dir() and sweep_scratch_folders() == 1
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_program_that_may_write_to_its_tree_has_no_access_to_the_lock(temporary: Path) -> None:
+    with exported(TextTree({"a.txt": "a"}), writable=True) as root, workshop(root.parent) as (scratch, _):
+        (folder,) = temporary.glob("argosy-tree-*")
+        assert (folder / LOCK).stat().st_uid == folder.stat().st_uid == os.geteuid()
+        assert folder not in (Path(scratch), root) and not (Path(scratch) / LOCK).exists()
+        assert folder.stat().st_mode & 0o066 == 0
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.anyio
+async def test_a_render_that_times_out_leaves_no_folder(temporary: Path) -> None:
+    crew, seen, ended = Crew(workers=1), list[str](), threading.Event()
+
+    def watch() -> None:
+        while not seen and not ended.wait(0.01):
+            seen.extend(path.name for path in temporary.glob("argosy-tree-*"))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        for seconds in (1.0, 3.0, 10.0, 30.0):  # a slow machine may need longer than one of them to begin
+            with pytest.raises(LimitError):
+                await crew.run(hold_scratch_folder, seconds=seconds)
+            if seen:
+                break
+    finally:
+        ended.set()
+        watching.join()
+        await crew.close()
+    assert seen
+    assert [name for name in os.listdir(temporary) if "argosy-tree" in name] == []
+
+
+def test_the_next_worker_removes_what_a_killed_process_left(temporary: Path) -> None:
+    with holder() as (killed, left):
+        killed.send_signal(signal.SIGKILL)
+        killed.wait(HANG_SECONDS)
+    script = "import asyncio, operator\nfrom argosy.isolation.process_pool import Crew\n"
+    script += "async def work():\n    crew = Crew(workers=1)\n    await crew.run(operator.add, 1, 1)\n"
+    script += "    await crew.close()\nasyncio.run(work())"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=HANG_SECONDS)
+    assert not left.exists()
+
+
+WORK = """
+import asyncio, sys
+sys.path.insert(0, {tests!r})
+from argosy.cli.termination import closed_on_sigterm
+from argosy.isolation.process_pool import Crew
+from support.crew_functions import hold_scratch_folder
+
+async def work():
+    crew = Crew(workers=1)
+    try:
+        await crew.run(hold_scratch_folder)
+    finally:
+        await crew.close()
+
+with closed_on_sigterm():
+    asyncio.run(work())
+"""
+
+
+def test_a_command_that_gets_sigterm_leaves_no_folder_and_ends_by_the_signal(temporary: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", WORK.format(tests=str(TESTS))]) as process:
+        try:
+            wait_until(lambda: list(temporary.glob("argosy-tree-*")))
+            process.terminate()
+            assert process.wait(HANG_SECONDS) == -signal.SIGTERM
+        finally:
+            process.kill()
+    assert list(temporary.glob("*argosy-tree-*")) == []

@@ -1,0 +1,192 @@
+"""Unix sockets of other processes: a confined program without a root folder of its own cannot reach one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from argosy.isolation import landlock, seccomp
+from argosy.isolation.limits import ProgramLimits
+from argosy.isolation.program import python_places
+from argosy.isolation.requirement import find_lacking
+from argosy.isolation.restrictions import sees_only_own_unix_sockets
+from support import weaker_kernel
+from support.deadlines import HANG_SECONDS
+from support.unprivileged_user import run_as
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+everyone = pytest.mark.parametrize(
+    "who", ["self", pytest.param("ordinary", marks=only_root), pytest.param("apart", marks=only_root)]
+)
+pytestmark = pytest.mark.skipif(
+    not seccomp.is_supported() or not landlock.abi(), reason="needs the filter, and Landlock"
+)
+LIMITS = ProgramLimits(wall=HANG_SECONDS)
+ATTEMPTS = """
+import json, os, socket, sys
+path, answers = sys.argv[1], {}
+
+def attempt(name, reach):
+    try:
+        answers[name] = reach() or "reached"
+    except OSError as error:
+        answers[name] = type(error).__name__
+
+def connect(kind, suffix):
+    with socket.socket(socket.AF_UNIX, kind) as channel:
+        channel.connect(path + suffix)
+        channel.sendall(b"taken over")
+
+def connect_abstract():
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
+        channel.connect(chr(0) + path)
+
+def send_from_pair(kind):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+    with ours, theirs:
+        ours.sendto(b"taken over", path + ".datagram")
+
+def talk_in_pair(kind):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+    with ours, theirs:
+        ours.send(b"x")
+        assert theirs.recv(1) == b"x"
+
+attempt("stream", lambda: connect(socket.SOCK_STREAM, ""))
+attempt("datagram", lambda: connect(socket.SOCK_DGRAM, ".datagram"))
+attempt("abstract", connect_abstract)
+attempt("datagram of a pair", lambda: send_from_pair(socket.SOCK_DGRAM))
+attempt("raw of a pair", lambda: send_from_pair(socket.SOCK_RAW))
+attempt("pair of streams", lambda: talk_in_pair(socket.SOCK_STREAM))
+attempt("pair of packets", lambda: talk_in_pair(socket.SOCK_SEQPACKET))
+print(json.dumps(answers))
+"""
+OUTSIDE = ("stream", "datagram", "abstract", "datagram of a pair", "raw of a pair")
+PAIRS = ("pair of streams", "pair of packets")
+START_WITH_UNIX_SOCKETS = """
+import asyncio, os, tempfile
+from pathlib import Path
+from argosy.isolation import ProgramLimits
+from argosy.isolation.long_running import Surroundings, start
+
+async def main():
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        around = Surroundings(needs_unix_sockets=True)
+        started = await start(("echo", "ran"), folder=Path(name), limits=ProgramLimits(), around=around)
+        ended = await started.ended
+        print(ended.refused or started.said().strip())
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def agent() -> Iterator[str]:
+    """The path of a socket that everybody may connect to; beside it one for datagrams and an abstract one."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        path = f"{name}/agent.sock"
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagram,
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as abstract,
+        ):
+            stream.bind(path)
+            datagram.bind(f"{path}.datagram")
+            abstract.bind(f"\0{path}")
+            for file in (path, f"{path}.datagram"):
+                os.chmod(file, 0o777)
+            stream.listen(8)
+            abstract.listen(8)
+            yield path
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+def test_without_confinement_each_attempt_reaches_the_agent(agent: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", ATTEMPTS, agent], capture_output=True, check=True, timeout=HANG_SECONDS
+    )
+    assert json.loads(done.stdout) == dict.fromkeys((*OUTSIDE, *PAIRS), "reached")
+
+
+@everyone
+def test_no_unix_socket_outside_can_be_reached_and_pairs_work(who: str, agent: str, folder: Path) -> None:
+    command = (sys.executable, "-I", "-c", ATTEMPTS, agent)
+    done = run_as(who, command, folder=folder, readable=python_places(), limits=LIMITS)
+    answers = json.loads(done.stdout)
+    assert [name for name in OUTSIDE if answers[name] == "reached"] == []
+    assert [answers[name] for name in PAIRS] == ["reached", "reached"]
+
+
+@only_root
+def test_an_ordinary_pod_refuses_unix_sockets_and_lacks_nothing(folder: Path) -> None:
+    confinement = run_as("ordinary", ("true",), folder=folder, limits=LIMITS).confinement
+    assert not confinement.own_root and confinement.unix_sockets == "refused"
+    assert find_lacking(asdict(confinement)) == []
+
+
+@pytest.mark.parametrize("mode", ["required", "best-effort"])
+def test_a_program_that_must_have_unix_sockets_lacks_confinement_without_a_root_of_its_own(mode: str) -> None:
+    done = subprocess.run(
+        [*weaker_kernel.command("namespaces"), sys.executable, "-c", START_WITH_UNIX_SOCKETS],
+        capture_output=True, text=True, timeout=HANG_SECONDS, check=True,
+        env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"], "ARGOSY_CONFINE": mode},
+    )  # fmt: skip
+    if mode == "required":
+        assert "cannot confine Unix sockets (neither a root folder of its own" in done.stdout
+    else:
+        assert done.stdout == "ran\n"
+
+
+@pytest.mark.parametrize(
+    ("own_root", "offline", "landlock_version", "expected"),
+    [
+        (True, True, 0, True),
+        (True, False, 6, True),
+        (True, False, 5, False),  # abstract names of the shared network can be reached
+        (False, True, 7, False),  # paths can be reached, whatever the network
+    ],
+)
+def test_only_a_root_folder_and_a_closed_network_hide_the_sockets_of_others(
+    own_root: bool, offline: bool, landlock_version: int, expected: bool
+) -> None:
+    assert sees_only_own_unix_sockets(own_root, offline, landlock_version) is expected
+
+
+@everyone
+def test_what_programs_do_every_day_needs_no_unix_socket(who: str, folder: Path) -> None:
+    """C libraries ask a name service by a Unix socket first, and go on without it."""
+    code = (
+        "import asyncio, multiprocessing, os, pwd, socket, subprocess\n"
+        "def look_up(find, *words):\n"
+        "    try:\n        find(*words)\n"
+        "    except (KeyError, socket.gaierror):\n        pass\n"
+        "look_up(pwd.getpwnam, 'nobody'), look_up(pwd.getpwuid, 65534), look_up(socket.getaddrinfo, 'localhost', 80)\n"
+        "asyncio.run(asyncio.create_subprocess_exec('true'))\n"
+        "ours, theirs = multiprocessing.get_context('fork').Pipe()\n"
+        "ours.send('x'), theirs.recv()\n"
+        "for tool in (['git', 'init', '-q', '.'], ['git', 'status', '-s']):\n"
+        "    subprocess.run(tool, check=True, cwd=os.environ['HOME'])\n"
+        "print('done')\n"
+    )
+    done = run_as(
+        who, (sys.executable, "-I", "-c", code), folder=folder, readable=python_places(), limits=LIMITS,
+        env={"GIT_CONFIG_NOSYSTEM": "1"},
+    )  # fmt: skip
+    assert done.stdout == b"done\n", done.stderr

@@ -1,0 +1,81 @@
+"""Client certificates and keys reach OpenSSL and leave nothing on disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.tls import ssl_context
+from support.certificates import issue
+from support.deadlines import HANG_SECONDS
+
+KILLED_WHILE_LOADING = """
+import os, signal, ssl, sys
+from pathlib import Path
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.tls import ssl_context
+
+ssl.SSLContext.load_cert_chain = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+cert, key = (Path(path).read_bytes() for path in sys.argv[1:])
+ssl_context(Connection("https://h", cert_data=cert, key_data=key))
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return folder
+
+
+def connection(**changes: Any) -> Connection:
+    certificate = issue("client", is_for_clients=True)
+    data = {"cert_data": certificate.pem, "key_data": certificate.key_pem, **changes}
+    return Connection("https://h", name="h", **data)
+
+
+def test_a_process_that_is_killed_while_it_loads_a_key_leaves_no_file(temporary: Path, tmp_path: Path) -> None:
+    certificate = issue("client", is_for_clients=True)
+    (tmp_path / "cert").write_bytes(certificate.pem)
+    (tmp_path / "key").write_bytes(certificate.key_pem)
+    command = [sys.executable, "-c", KILLED_WHILE_LOADING, str(tmp_path / "cert"), str(tmp_path / "key")]
+    assert subprocess.run(command, check=False, timeout=HANG_SECONDS).returncode == -signal.SIGKILL
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("missing", ["", "function", "permission", "path"])
+def test_a_certificate_and_its_key_are_loaded_also_where_there_are_no_files_in_memory(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    def refuse(*_: object) -> int:
+        raise PermissionError("not allowed here")
+
+    made, descriptors = connection(), len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        if missing == "function":
+            patch.delattr(os, "memfd_create")
+        elif missing == "permission":
+            patch.setattr(os, "memfd_create", refuse)
+        elif missing == "path":
+            patch.setattr(os, "access", lambda *_: False)
+        assert isinstance(ssl_context(made), ssl.SSLContext)
+    assert list(temporary.iterdir()) == [] and len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_a_key_that_does_not_fit_is_an_error_and_leaves_nothing(temporary: Path) -> None:
+    made, descriptors = connection(key_data=issue("other").key_pem), len(os.listdir("/proc/self/fd"))
+    with pytest.raises(UserError, match="they must fit"):
+        ssl_context(made)
+    assert list(temporary.iterdir()) == [] and len(os.listdir("/proc/self/fd")) == descriptors

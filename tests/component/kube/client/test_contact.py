@@ -1,0 +1,115 @@
+"""An API server that stops to answer is told of once, however many ask, and once more when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from argosy.errors import ArgosyError, Forbidden
+from argosy.kube.client import transport
+from argosy.kube.client.connection import Connection
+from argosy.kube.client.http import connect
+from argosy.kube.client.reachability import GRACE, Contact, loudness
+from argosy.kube.client.status_errors import Unavailable
+from argosy.kube.controller import Cache
+from argosy.kube.controller.informer import Informer
+from argosy.kube.objects.names import GroupKind
+from support.deadlines import HANG_SECONDS
+
+pytestmark = pytest.mark.anyio
+KIND = GroupKind("", "ConfigMap")
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.INFO]
+
+
+async def test_one_call_that_was_lost_is_no_news_and_many_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    moments = iter((0.0, 10.0, 11.0, 12.5, 13.0, 20.0, 31.0))
+    contact = Contact(lambda: next(moments))
+    contact.missed("a: connection refused")
+    contact.answered()
+    assert told(caplog) == []
+    for _ in range(5):
+        contact.missed("a: connection refused")
+    contact.answered()
+    contact.answered()
+    assert told(caplog) == [
+        "the API server does not answer: a: connection refused; it is asked again until it does",
+        "the API server answers again, after 21 s",
+    ]
+
+
+async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    asked, answer = 0, b""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        with contextlib.suppress(asyncio.IncompleteReadError):  # who is cancelled in the end hangs up
+            await reader.readuntil(b"\r\n\r\n")
+            asked += 1
+            writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
+        cluster.tell_contact(Contact(grace=0.0))
+        watches = [asyncio.create_task(Informer(cluster, KIND, Cache(), namespace=f"n{at}").run()) for at in range(5)]
+        async with asyncio.timeout(HANG_SECONDS):
+            while asked < 20:
+                await asyncio.sleep(0.01)
+            (away,) = told(caplog)
+            answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            while len(told(caplog)) < 2:
+                await asyncio.sleep(0.01)
+        for task in watches:
+            task.cancel()
+        await asyncio.gather(*watches, return_exceptions=True)
+    assert away.startswith(f"the API server does not answer: 127.0.0.1:{port}: the connection broke")
+    assert told(caplog)[1].startswith("the API server answers again, after ")
+
+
+async def test_who_gives_up_waiting_has_not_been_answered(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = [0.0]
+
+    def now() -> float:
+        return time.monotonic() + ahead[0]
+
+    monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=now))
+    is_asked = asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_asked.set()
+        await reader.read()
+
+    silent = await asyncio.start_server(listen, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    async with silent, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
+        cluster.tell_contact(Contact(now))
+        question = asyncio.create_task(cluster.version())
+        await asyncio.wait_for(is_asked.wait(), HANG_SECONDS)
+        ahead[0] += max(transport.PATIENCE, GRACE)
+        question.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await question
+    assert told(caplog) == [
+        f"the API server does not answer: 127.0.0.1:{port}: did not answer in time; it is asked again until it does"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [(Unavailable("a: refused"), logging.DEBUG), (Unavailable("a: busy", code=503), logging.INFO),
+     (Forbidden("no"), logging.INFO)],
+)  # fmt: skip
+async def test_what_a_server_does_say_is_told_by_who_asked(error: ArgosyError, level: int) -> None:
+    assert loudness(error, logging.INFO) == level

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.kube.schema import openapi
+from argosy.kube.schema.builtin_kinds import BUILT_IN
+from argosy.kube.schema.resources import Resource
+from support import go_modules
+from support.deadlines import HANG_SECONDS
+
+KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
+MODULES = go_modules.folder()
+PUBLISHED = MODULES / "k8s.io/kubernetes@v1.32.13/api/openapi-spec/v3"
+WIDGET = Resource("argosy.dev", "v1", "Widget", "widgets", "widget", namespaced=True, custom=True)
+WIDGET_SCHEMA = {
+    "type": "object",
+    "description": "A widget.",
+    "required": ["spec"],
+    "properties": {
+        "spec": {
+            "type": "object",
+            "description": "What it shall be.",
+            "properties": {
+                "size": {"type": "integer", "description": "How big."},
+                "mode": {"type": "string", "enum": ["fast", "slow"]},
+            },
+        }
+    },
+}
+GROUPS = openapi.by_group_path([*BUILT_IN, WIDGET])
+SCHEMAS = {"apis/argosy.dev/v1": {"Widget": WIDGET_SCHEMA}}
+
+
+def full(path: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(openapi.full_document(GROUPS[path], SCHEMAS.get(path)))
+    return document
+
+
+def test_the_index_names_every_group_version_with_a_digest() -> None:
+    paths = openapi.index([*BUILT_IN, WIDGET], SCHEMAS)["paths"]
+    assert {"api/v1", "apis/apps/v1", "apis/argosy.dev/v1"} < set(paths)
+    assert re.fullmatch(r"/openapi/v3/api/v1\?hash=[0-9A-F]{64}", paths["api/v1"]["serverRelativeURL"])
+
+
+def test_a_digest_changes_with_a_custom_schema_and_with_nothing_else() -> None:
+    path = "apis/argosy.dev/v1"
+    before = openapi.index([*BUILT_IN, WIDGET], SCHEMAS)["paths"]
+    changed = {path: {"Widget": {**WIDGET_SCHEMA, "description": "Another."}}}
+    after = openapi.index([WIDGET, *BUILT_IN], changed)["paths"]
+    assert {each for each in before if before[each] != after[each]} == {path}
+
+
+def test_a_stub_has_one_patch_path_for_each_kind_and_no_schemas() -> None:
+    document = json.loads(openapi.stub_document(GROUPS["apis/apps/v1"]))
+    assert set(document) == {"openapi", "info", "paths"}
+    assert len(document["paths"]) == 5
+    patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
+    assert patch["parameters"] == [{"name": "fieldValidation", "in": "query"}]
+    assert "application/strategic-merge-patch+json" not in patch["requestBody"]["content"]
+    assert patch["x-kubernetes-group-version-kind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
+
+
+def test_a_stub_of_the_core_group_always_has_namespaces() -> None:
+    config_maps = [each for each in GROUPS["api/v1"] if each.kind == "ConfigMap"]
+    assert "/api/v1/namespaces/{name}" in json.loads(openapi.stub_document(config_maps))["paths"]
+    assert "/api/v1/namespaces/{name}" not in json.loads(openapi.stub_document(GROUPS["apis/apps/v1"]))["paths"]
+
+
+def test_a_stub_is_small() -> None:
+    assert len(openapi.stub_document(GROUPS["api/v1"])) < 400 * len(GROUPS["api/v1"])
+
+
+def test_every_reference_of_a_full_document_leads_somewhere() -> None:
+    for path in GROUPS:
+        document = full(path)
+        named = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)))
+        assert named <= set(document["components"]["schemas"]), path
+
+
+def test_paths_offer_only_the_verbs_that_are_served() -> None:
+    paths = full("apis/authorization.k8s.io/v1")["paths"]
+    assert set(paths["/apis/authorization.k8s.io/v1/subjectaccessreviews"]) == {"post"}
+    assert "/apis/authorization.k8s.io/v1/subjectaccessreviews/{name}" not in paths
+
+
+def test_strategic_merge_patch_is_offered_for_built_in_kinds_only() -> None:
+    strategic = "application/strategic-merge-patch+json"
+    built_in = full("apis/apps/v1")["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
+    custom = full("apis/argosy.dev/v1")["paths"]["/apis/argosy.dev/v1/namespaces/{namespace}/widgets/{name}"]["patch"]
+    assert strategic in built_in["requestBody"]["content"]
+    assert strategic not in custom["requestBody"]["content"]
+
+
+def test_a_custom_kind_gets_what_every_object_has() -> None:
+    schema = full("apis/argosy.dev/v1")["components"]["schemas"]["dev.argosy.v1.Widget"]
+    assert set(schema["properties"]) == {"apiVersion", "kind", "metadata", "spec"}
+    assert schema["x-kubernetes-group-version-kind"] == [{"group": "argosy.dev", "version": "v1", "kind": "Widget"}]
+    assert schema["properties"]["spec"] == WIDGET_SCHEMA["properties"]["spec"]  # type: ignore[index]
+
+
+def test_values_of_a_named_string_are_listed() -> None:
+    schemas = full("api/v1")["components"]["schemas"]
+    protocol = schemas["io.k8s.api.core.v1.ContainerPort"]["properties"]["protocol"]
+    assert (protocol["enum"], protocol["default"]) == (["SCTP", "TCP", "UDP"], "TCP")
+
+
+def without_values(schema: Any) -> Any:
+    """The published documents are made with enum values switched off."""
+    match schema:
+        case dict():
+            kept = {key: value for key, value in schema.items() if key != "enum" or isinstance(value, dict)}
+            return {key: without_values(value) for key, value in kept.items()}
+        case list():
+            return [without_values(value) for value in schema]
+        case str():
+            return re.sub(r"\n\nPossible enum values:.*", "", schema, flags=re.DOTALL)
+    return schema
+
+
+@pytest.mark.skipif(not PUBLISHED.exists(), reason="the Go module k8s.io/kubernetes is not in the module cache")
+def test_every_property_is_described_as_in_the_published_documents() -> None:
+    compared = 0
+    for path in openapi.by_group_path(BUILT_IN):
+        published = json.loads((PUBLISHED / f"{path.replace('/', '__')}_openapi.json").read_text())
+        theirs = published["components"]["schemas"]
+        for name, schema in full(path)["components"]["schemas"].items():
+            if name in theirs and not name.endswith("List"):
+                assert without_values(schema.get("properties")) == theirs[name].get("properties"), name
+                assert sorted(schema.get("required", [])) == sorted(theirs[name].get("required", [])), name
+                assert schema.get("description") == theirs[name].get("description"), name
+                compared += 1
+    assert compared > 600
+
+
+# What a real kubectl makes of it.
+
+
+class Server(BaseHTTPRequestHandler):
+    """Discovery and OpenAPI, nothing else."""
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path in ("/api", "/apis"):
+            wanted = [each for each in [*BUILT_IN, WIDGET] if bool(each.group) == (path == "/apis")]
+            self.answer(json.dumps(discovery(wanted)).encode(), ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+        elif path == "/openapi/v3":
+            self.answer(json.dumps(openapi.index([*BUILT_IN, WIDGET], SCHEMAS)).encode())
+        elif (name := path.removeprefix("/openapi/v3/")) in GROUPS:
+            self.answer(openapi.full_document(GROUPS[name], SCHEMAS.get(name)))
+        else:
+            self.send_error(404)
+
+    def answer(self, body: bytes, parameters: str = "") -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json" + parameters)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def discovery(resources: list[Resource]) -> dict[str, Any]:
+    items = []
+    for each in openapi.by_group_path(resources).values():
+        shown = [
+            {
+                "resource": one.plural,
+                "responseKind": {"group": one.group, "version": one.version, "kind": one.kind},
+                "scope": "Namespaced" if one.namespaced else "Cluster",
+                "singularResource": one.singular,
+                "shortNames": one.short_names,
+                "verbs": one.verbs,
+            }
+            for one in each
+        ]
+        versions = [{"version": each[0].version, "freshness": "Current", "resources": shown}]
+        items.append({"metadata": {"name": each[0].group}, "versions": versions})
+    return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def explain(url: str, home: Path, *words: str) -> str:
+    command = [str(KUBECTL), "explain", *words, f"--server={url}", f"--cache-dir={home}"]
+    environment = {"HOME": str(home), "KUBECONFIG": str(home / "none")}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, timeout=HANG_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+
+
+@needs_kubectl
+def test_kubectl_explains_a_list_of_containers(url: str, tmp_path: Path) -> None:
+    text = explain(url, tmp_path, "pod.spec.containers")
+    assert text.startswith("KIND:       Pod\nVERSION:    v1\n\nFIELD: containers <[]Container>\n")
+    assert "  name\t<string> -required-\n    Name of the container" in text
+    assert "  imagePullPolicy\t<string>\n  enum: Always, IfNotPresent, Never\n" in text
+    assert "  resources\t<ResourceRequirements>\n" in text
+
+
+@needs_kubectl
+def test_kubectl_explains_a_deployment_to_the_bottom(url: str, tmp_path: Path) -> None:
+    text = explain(url, tmp_path, "deploy", "--recursive")
+    assert text.startswith("GROUP:      apps\nKIND:       Deployment\nVERSION:    v1\n")
+    assert "  spec\t<DeploymentSpec>\n" in text
+    assert "    selector\t<LabelSelector> -required-\n      matchExpressions\t<[]LabelSelectorRequirement>\n" in text
+    assert "        maxSurge\t<IntOrString>\n" in text
+    assert "            containerPort\t<integer> -required-\n" in text
+
+
+@needs_kubectl
+def test_kubectl_explains_a_custom_kind(url: str, tmp_path: Path) -> None:
+    text = explain(url, tmp_path, "widget.spec")
+    assert text.startswith("GROUP:      argosy.dev\nKIND:       Widget\nVERSION:    v1\n\nFIELD: spec <Object>\n")
+    assert "  size\t<integer>\n    How big.\n" in text
+    assert "  mode\t<string>\n  enum: fast, slow\n" in text

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from argosy.kube.patch.merge_schema import Shape
+from argosy.kube.schema.builtin_kinds import BUILT_IN
+from argosy.kube.schema.builtin_types import Type, named, table, type_of
+from support import go_modules
+from support.paths import ROOT
+
+PUBLISHED = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema/v1.32.0-local/_definitions.json"
+MODULES = go_modules.folder()
+LIBRARIES = ("api", "apimachinery", "apiextensions-apiserver", "kube-aggregator")
+NEEDED = [MODULES / "k8s.io/kubernetes@v1.32.13", *(MODULES / f"k8s.io/{name}@v0.32.13" for name in LIBRARIES)]
+PROTO_FIELDS = ROOT.parent / "shared/data/kubeapi/proto-fields.json"
+
+
+def pod_spec() -> Type:
+    pod = type_of("", "v1", "Pod")
+    assert pod is not None
+    spec = pod.field("spec")
+    assert spec is not None
+    return spec
+
+
+def field(type_: Type, *names: str) -> Type:
+    for name in names:
+        found = (type_.items() if type_.kind == "list" else type_).field(name)
+        assert found is not None, name
+        type_ = found
+    return type_
+
+
+def test_a_type_is_a_shape() -> None:
+    shape: Shape = pod_spec()
+    assert shape.kind == "struct"
+
+
+def test_a_list_knows_how_writers_share_it() -> None:
+    ports = field(pod_spec(), "containers", "ports")
+    assert (ports.list_type, ports.map_keys, ports.merge_key) == ("map", ("containerPort", "protocol"), "containerPort")
+    assert ports.key_default("protocol") == ports.items().key_default("protocol") == "TCP"
+    assert field(pod_spec(), "containers", "args").list_type == "atomic"
+    assert field(pod_spec(), "volumes").strategies == ("merge", "retainKeys")
+    assert field(pod_spec(), "topologySpreadConstraints").key_default("topologyKey") == ""
+    assert field(pod_spec(), "imagePullSecrets").key_default("name") == ""
+
+
+def test_atomic_holds_for_a_field_and_for_a_type() -> None:
+    assert field(pod_spec(), "nodeSelector").atomic
+    assert field(pod_spec(), "containers", "env", "valueFrom", "secretKeyRef").atomic
+    assert not field(pod_spec(), "securityContext").atomic
+
+
+def test_an_embedded_struct_is_flattened_but_keeps_its_protobuf_number() -> None:
+    volume = named("io.k8s.api.core.v1.Volume")
+    assert "hostPath" in volume.fields
+    assert [(each.name, each.number, each.inline) for each in volume.declared] == [
+        ("name", 1, False),
+        ("volumeSource", 2, True),
+    ]
+
+
+def test_free_json_is_untyped() -> None:
+    revision = type_of("apps", "v1", "ControllerRevision")
+    assert revision is not None
+    assert field(revision, "data").kind == "untyped"
+
+
+def test_a_struct_is_never_dropped_though_it_may_be_omitted() -> None:
+    assert not pod_spec().fields["containers"].droppable
+    assert not named("io.k8s.api.core.v1.Container").fields["resources"].droppable
+    assert pod_spec().fields["securityContext"].droppable
+
+
+def test_named_strings_keep_their_go_name_and_their_values() -> None:
+    policy = field(pod_spec(), "containers", "imagePullPolicy")
+    assert (policy.scalar, policy.go_name, policy.enum) == (
+        "string",
+        "v1.PullPolicy",
+        ("Always", "IfNotPresent", "Never"),
+    )
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [("", "v1", "Container"), ("", "v2", "Pod"), ("example.dev", "v1", "Pod"), ("apps", "v1", "Pod")],
+)
+def test_what_is_no_built_in_kind_has_no_type(asked: tuple[str, str, str]) -> None:
+    assert type_of(*asked) is None
+
+
+def test_every_built_in_resource_and_subresource_has_a_type() -> None:
+    for resource in BUILT_IN:
+        assert type_of(resource.group, resource.version, resource.kind), resource
+        for each in resource.subresources:
+            if each.kind and not each.kind.endswith("Options"):
+                assert type_of(each.group or resource.group, each.version or resource.version, each.kind), each
+
+
+def test_options_are_known_in_every_group() -> None:
+    assert type_of("apps", "v1", "DeleteOptions") is type_of("", "v1", "DeleteOptions") is not None
+
+
+@pytest.mark.skipif(not all(map(Path.exists, NEEDED)), reason="not all of Kubernetes' Go modules are in the cache")
+def test_the_tables_are_what_the_tool_makes(tmp_path: Path) -> None:
+    tool = ROOT / "tools/make_types.py"
+    subprocess.run([sys.executable, str(tool), str(MODULES), "--into", str(tmp_path)], check=True, capture_output=True)
+    for name in ("types", "descriptions"):
+        assert json.loads(gzip.decompress((tmp_path / f"{name}.json.gz").read_bytes())) == table(name)
+
+
+def test_the_tool_names_a_module_that_is_missing(tmp_path: Path) -> None:
+    tool = ROOT / "tools/make_types.py"
+    command = [sys.executable, str(tool), str(tmp_path), "--into", str(tmp_path)]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert "k8s.io/kube-aggregator@v0.32.13" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_importing_the_module_reads_no_table() -> None:
+    script = "from argosy.kube.schema import types; print(types.table.cache_info().currsize)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"
+
+
+def said(type_: Type) -> dict[str, Any]:
+    """How writers share a field, in the published document's words; the usual is left out."""
+    facts = {
+        "list-type": type_.list_type if type_.kind == "list" and type_.list_type != "atomic" else None,
+        "list-map-keys": list(type_.map_keys),
+        "patch-merge-key": type_.merge_key,
+        "patch-strategy": ",".join(type_.strategies),
+        "map-type": "atomic" if type_.kind == "map" and type_.atomic else None,
+    }
+    return {f"x-kubernetes-{key}": value for key, value in facts.items() if value}
+
+
+def published(schema: dict[str, Any]) -> dict[str, Any]:
+    usual = {"x-kubernetes-list-type": "atomic", "x-kubernetes-map-type": "granular"}
+    return {key: value for key, value in schema.items() if key.startswith("x-kubernetes") and usual.get(key) != value}
+
+
+def test_every_struct_says_what_the_published_document_says() -> None:
+    definitions = json.loads(PUBLISHED.read_text())["$defs"]
+    compared = 0
+    for name, text in table("types").items():
+        schema = definitions.get(name)
+        if text.startswith("=") or schema is None:
+            continue
+        type_ = named(name)
+        assert set(type_.fields) == set(schema.get("properties", {})), name
+        assert type_.atomic == (schema.get("x-kubernetes-map-type") == "atomic"), name
+        assert {key for key, value in type_.fields.items() if value.required} == set(schema.get("required", [])), name
+        for key, value in type_.fields.items():
+            there = schema["properties"][key]
+            assert said(value.type) == published(there), (name, key)
+            compared += 1
+    assert compared > 1900
+
+
+@pytest.mark.skipif(not PROTO_FIELDS.exists(), reason="the list of protobuf fields is not there")
+def test_every_field_has_the_protobuf_number_of_the_published_messages() -> None:
+    messages = json.loads(PROTO_FIELDS.read_text())
+    compared = 0
+    for name, text in table("types").items():
+        message = messages.get("k8s.io" + name.removeprefix("io.k8s"))
+        if text.startswith("=") or message is None:
+            continue
+        # Some messages spell a name otherwise than JSON does (uID), and one embedded struct has no name.
+        mine = {str(each.number): each.name.lower() for each in named(name).declared if each.number}
+        theirs = {number: each[0].lower() for number, each in message.items()}
+        assert mine == {key: "-" if mine.get(key) == "-" else value for key, value in theirs.items()}, name
+        compared += len(mine)
+    assert compared > 1600

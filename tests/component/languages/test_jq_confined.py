@@ -1,0 +1,153 @@
+"""The real jq: everything of the language, for a second, in a worker that knows nothing and can be lost."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+
+from argosy.isolation import Pool
+from argosy.isolation.limits import Limits
+from argosy.languages.jq_pool import jq_limits, remove_confined
+
+pytest.importorskip("jq", reason="the real jq is not installed")
+DOCUMENT = {"spec": {"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}, "x": 1}
+TEXT = orjson.dumps(DOCUMENT)
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def pool(anyio_backend: str) -> AsyncIterator[Pool]:
+    made = Pool(workers=1)
+    yield made
+    await made.close()
+
+
+async def removed(pool: Pool, *expressions: str) -> tuple[Any, tuple[str, ...]]:
+    answers, faults = await remove_confined([(TEXT, expressions)], pool)
+    return answers.get((TEXT, expressions)), faults
+
+
+@pytest.mark.anyio
+async def test_everything_of_the_language_is_understood(pool: Pool) -> None:
+    made, faults = await removed(pool, ".spec.containers[1:]", ".. | select(. == 1)?")
+    assert made == {"spec": {"containers": [{"name": "a"}]}}
+    assert not faults
+
+
+@pytest.mark.anyio
+async def test_what_is_no_expression_is_a_fault_and_the_others_still_hold(pool: Pool) -> None:
+    made, faults = await removed(pool, ".x |", ".x")
+    assert made == {"spec": DOCUMENT["spec"]}
+    (fault,) = faults
+    assert fault.startswith("jqPathExpressions: '.x |': jq does not understand it")
+    assert fault.endswith("; correct it")
+
+
+@pytest.mark.anyio
+async def test_an_error_of_jq_leaves_the_document_as_it_is(pool: Pool) -> None:
+    assert await removed(pool, ".x[]") == (DOCUMENT, ())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "repeat(.)",
+        pytest.param("[range(1000000000)]", marks=pytest.mark.tier("all")),
+        pytest.param(".x | until(false; .)", marks=pytest.mark.tier("all")),
+    ],
+)
+async def test_what_runs_for_ever_is_ended_and_told(pool: Pool, expression: str) -> None:
+    made, (fault,) = await removed(pool, expression)
+    assert made == DOCUMENT
+    assert fault == f"jqPathExpressions: {expression!r}: it takes too much time or memory; write it simpler"
+    assert (await removed(pool, ".x"))[0] == {"spec": DOCUMENT["spec"]}, "the next question is answered"
+
+
+@pytest.mark.anyio
+async def test_an_expression_that_runs_for_ever_alone_is_told_and_the_others_still_hold(pool: Pool) -> None:
+    made, faults = await removed(pool, ".spec.containers[1:]", "repeat(.)", ".x | select(true)")
+    assert made == {"spec": {"containers": [{"name": "a"}]}}
+    assert faults == ("jqPathExpressions: 'repeat(.)': it takes too much time or memory; write it simpler",)
+
+
+@dataclass
+class Counted:
+    """A pool that keeps what it was asked."""
+
+    pool: Pool
+    asked: list[list[str]] = field(default_factory=list)
+
+    async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: Limits | None = None) -> list[Any]:
+        self.asked += [payload["expressions"] for payload in payloads]
+        return await self.pool.run_batch(function, payloads, limits=limits)
+
+
+@pytest.mark.anyio
+async def test_an_expression_that_runs_for_ever_costs_a_few_documents_and_not_all(pool: Pool) -> None:
+    """Each would hold a worker for a second, and with it the Applications that wait for one."""
+    counted = Counted(pool)
+    hostile = 'if .number > 1 then repeat(.) else .x end | select(has("x"))'
+    texts = [orjson.dumps(DOCUMENT | {"number": number}) for number in range(40)]
+    answers, faults = await remove_confined([(text, (hostile, ".x")) for text in texts], counted)
+    assert len(faults) == 1
+    assert [document.get("x") for document in answers.values()] == [None] * 40, "the plain path holds in each"
+    assert len(answers) == 40
+    assert sum(hostile in expressions for expressions in counted.asked) <= 10
+
+
+@pytest.mark.anyio
+async def test_an_expression_with_several_results_removes_nothing_as_in_argo_cd(pool: Pool) -> None:
+    assert await removed(pool, ".x), (.") == (DOCUMENT, ())
+
+
+HOSTILE = [
+    "input", "inputs", "[inputs]", "input_filename", "input_line_number", "halt", ".x | halt", "halt_error",
+    '"x" | halt_error(1)', "debug", "stderr", "now", "$__loc__", "get_search_list", "modulemeta", "builtins", "error",
+    "error(null)", "error(env)", "@sh", 'import "a" as a; .x', 'include "a"; .x',
+    '.x) | import "/etc/passwd" as $x; (.', "(((", ".[", '"open', '\\', "#", '.\x00', "nosuch", "env", "$ENV",
+    "$ENV | tostring | error", "env | keys", ".[env | keys[]]", "getpath(env | keys)", '"a"*1e9', ".[1e9]", ".[-1e9]",
+    "getpath([range(1e4) | tostring])", "limit(0; .x)", "limit(-1; .x)", "paths", "getpath(1)", "nan", "infinite",
+    "1e1000", '"\\ud800"', "..", "del(..)", "walk(.)", "tojson | fromjson", "splits(1)", "ltrimstr(1)", "strptime(1)",
+    ".x) | empty | (.", ".x) | 1 | (.",
+]  # fmt: skip
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("expression", HOSTILE)
+async def test_no_expression_ends_the_worker_or_changes_what_it_does_not_name(pool: Pool, expression: str) -> None:
+    made, faults = await removed(pool, expression)
+    assert made == DOCUMENT
+    assert len(faults) <= 1
+    assert await removed(pool, ".x") == ({"spec": DOCUMENT["spec"]}, ())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["env", "$ENV"])
+async def test_jq_sees_no_environment(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("ARGOSY_SECRET", "shown")
+    pool = Pool(workers=1)  # starts with that environment
+    try:
+        for expression in (f".x) | {{found: {name}}} | (.", f".x) | {{found: (try error({name}) catch .)}} | (."):
+            assert await removed(pool, expression) == ({"found": {}}, ())
+    finally:
+        await pool.close()
+
+
+@pytest.mark.anyio
+async def test_the_limit_of_a_call_is_the_one_that_is_set(pool: Pool) -> None:
+    expression = "select([range(3000000)] | length > 0) | .x"
+    question = (TEXT, (expression,))
+    answers, faults = await remove_confined([question], pool, limits=jq_limits(0.01))
+    assert (answers[question], len(faults)) == (DOCUMENT, 1)
+    assert "takes too much time" in faults[0]
+    answers, faults = await remove_confined([question], pool, limits=jq_limits(60.0))
+    assert (answers[question], faults) == ({"spec": DOCUMENT["spec"]}, ())

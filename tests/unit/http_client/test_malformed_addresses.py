@@ -1,0 +1,33 @@
+"""An address that is none ends in a clear error, and not in a traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.cli.model import _ways
+from argosy.errors import UserError
+from argosy.http_client.plain_request import ask
+from argosy.models.facts import ServedModel
+
+MALFORMED = [
+    "",
+    "ftp://h/x",
+    "http://",
+    "http://[",
+    "https://[::1",
+    "http://h:99999/x",
+    "http://h:x/",
+    "http://\u2100/",
+]
+
+
+@pytest.mark.parametrize("url", [*MALFORMED, f"http://{'a' * 64}.example/", "http://127.0.0.1:1/\ud800"])
+def test_an_address_that_cannot_be_asked_is_named(url: str) -> None:
+    with pytest.raises(UserError, match="is no address; write it as http://host:port/path"):
+        ask(url, seconds=1)
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://m.localhost:99999/"])
+def test_a_model_whose_status_has_a_malformed_address_can_be_shown(url: str) -> None:
+    model = ServedModel("m", "n", "True", "", url, "", "", "sklearn", "", "v2", has_revisions=False)
+    assert [way for way in _ways(model) if "--resolve" in way[1]] == []

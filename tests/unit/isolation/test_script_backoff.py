@@ -1,0 +1,70 @@
+"""jq expressions that use up their worker are left alone, by project, for longer and longer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from argosy.fair_share import Tenant, on_behalf_of
+from argosy.isolation.backoff import FIRST_SECONDS, MAX_SECONDS, ScriptBackoff
+from argosy.isolation.errors import OverLimit
+from argosy.languages.jq_pool import MAX_FAILURES, remove_confined
+
+pytestmark = pytest.mark.anyio
+LOOP = ("loop",)
+
+
+class Bench:
+    """Stands in for the pool: each document that says so uses up its worker."""
+
+    def __init__(self) -> None:
+        self.asked, self.time = 0, 0.0
+        self.backoff = ScriptBackoff(lambda: self.time)
+
+    async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: Any = None) -> list[Any]:
+        self.asked += len(payloads)
+        return [
+            OverLimit("cpu", "too long") if payload["document"]["loops"] else {"document": {}, "faults": {}}
+            for payload in payloads
+        ]
+
+    async def remove(self, count: int, loops: str = "true", project: str = "hostile") -> tuple[int, int, int]:
+        """How many documents were asked about, answered, and how many sentences told."""
+        before = self.asked
+        documents = [f'{{"loops": {loops}, "n": {number}}}'.encode() for number in range(count)]
+        with on_behalf_of(Tenant(project)):
+            answers, faults = await remove_confined([(text, LOOP) for text in documents], self, self.backoff)
+        return self.asked - before, len(answers), len(faults)
+
+
+async def test_an_expression_that_loops_costs_a_few_workers_and_not_one_for_each_object() -> None:
+    bench = Bench()
+    assert await bench.remove(100) == (MAX_FAILURES, 100, 1)
+    assert await bench.remove(100) == (0, 100, 1), "it is told, and not run"
+
+
+@pytest.mark.parametrize("count", [1, 100])
+async def test_it_is_tried_again_later_and_later(count: int) -> None:
+    bench, waits = Bench(), []
+    for _ in range(6):
+        asked, *_rest = await bench.remove(count)
+        assert asked
+        waits.append(0.0)
+        while (await bench.remove(count))[0] == 0:
+            bench.time += 10.0
+            waits[-1] += 10.0
+        bench.time += MAX_SECONDS  # the try that ended the loop began another wait
+    assert waits[0] == FIRST_SECONDS and max(waits) == MAX_SECONDS and waits == sorted(waits)
+
+
+async def test_it_goes_on_for_other_projects_and_begins_anew_once_it_works() -> None:
+    bench = Bench()
+    await bench.remove(3)
+    assert await bench.remove(100, "false", project="team") == (100, 100, 0)
+    bench.time += FIRST_SECONDS
+    assert await bench.remove(3, "false") == (3, 3, 0)
+    await bench.remove(3)
+    bench.time += FIRST_SECONDS
+    assert (await bench.remove(3))[0] == 3, "it waited as if it had failed twice in a row"

@@ -1,0 +1,105 @@
+"""Secrets of clusters in Argo CD's form, and what it takes to reach those clusters."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.gitops.clusters.cluster_secret import connection_of, values_of
+from argosy.kube.client.connection import Connection
+
+PEM = base64.b64encode(b"-----BEGIN-----").decode()
+
+
+def read(server: str = "https://far.example/", **config: Any) -> Connection:
+    return connection_of({"server": server, "name": "far", "config": json.dumps(config)})
+
+
+def test_a_token_with_an_authority_and_a_name_to_check() -> None:
+    found = read(bearerToken="t", tlsClientConfig={"caData": PEM, "serverName": "inner"}, proxyUrl="http://p:1")
+    assert (found.server, found.name, found.token) == ("https://far.example", "far", "t")
+    assert (found.ca_data, found.tls_server_name, found.proxy_url) == (b"-----BEGIN-----", "inner", "http://p:1")
+    assert not found.insecure and found.compressed
+
+
+def test_a_certificate_a_password_and_what_is_not_checked() -> None:
+    found = read(
+        username="u", password="p", disableCompression=True,
+        tlsClientConfig={"insecure": True, "certData": PEM, "keyData": PEM},
+    )  # fmt: skip
+    assert (found.username, found.password, found.cert_data, found.key_data) == ("u", "p", *[b"-----BEGIN-----"] * 2)
+    assert found.insecure and not found.compressed
+
+
+def test_a_program_is_run_if_it_is_one_of_those_that_are_allowed() -> None:
+    program = {"command": "aws", "args": ["eks", "get-token"], "env": {"AWS_PROFILE": "x"}, "installHint": "get it"}
+    plugin = read(execProviderConfig=program).exec_plugin
+    assert plugin is not None and plugin.interactive_mode == "Never" and plugin.install_hint == "get it"
+    assert (plugin.command, plugin.args, dict(plugin.env)) == ("aws", ("eks", "get-token"), {"AWS_PROFILE": "x"})
+    assert plugin.api_version == "client.authentication.k8s.io/v1beta1"
+    own = {"server": "https://far.example", "config": json.dumps({"execProviderConfig": {"command": "own"}})}
+    assert connection_of(own, {"own"}).exec_plugin is not None
+
+
+def test_aws_is_asked_by_argo_cds_own_program() -> None:
+    plugin = read(awsAuthConfig={"clusterName": "c", "roleARN": "r", "profile": "p"}, bearerToken="t").exec_plugin
+    assert plugin is not None and plugin.command == "argocd-k8s-auth"
+    assert plugin.args == ("aws", "--cluster-name", "c", "--role-arn", "r", "--profile", "p")
+
+
+def test_nothing_that_lets_in_is_sent_without_encryption() -> None:
+    found = read("http://far.example", bearerToken="t", tlsClientConfig={"certData": PEM})
+    assert (found.token, found.cert_data) == ("", b"")
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"execProviderConfig": {"command": "/tmp/x"}}, "'/tmp/x' is not run; allowed are argocd-k8s-auth"),
+        ({"execProviderConfig": {"command": "aws", "env": {"LD_PRELOAD": "/x"}}}, "env sets LD_PRELOAD"),
+        ({"execProviderConfig": {"command": "aws", "env": {"PATH": "/x"}}}, "env sets PATH"),
+        ({"execProviderConfig": {"command": "aws", "apiVersion": "v9"}}, "apiVersion 'v9' is not known"),
+        ({"tlsClientConfig": {"caData": "%%"}}, "tlsClientConfig.caData is not base64"),
+        ({"tlsClientConfig": {"caData": PEM, "insecure": True}}, "with the insecure flag is not allowed"),
+        ({"tlsClientConfig": []}, "config.tlsClientConfig must be a map"),
+        ({"tlsClientConfig": {"insecure": "yes"}}, "config.tlsClientConfig.insecure must be true or false"),
+        ({"execProviderConfig": {"command": "aws", "args": 5}}, "config.execProviderConfig.args must be a list"),
+        ({"execProviderConfig": {"command": "aws", "args": [5]}}, "args must be a list of texts"),
+        ({"execProviderConfig": {"command": "aws", "env": []}}, "config.execProviderConfig.env must be a map"),
+        ({"execProviderConfig": "aws"}, "config.execProviderConfig must be a map"),
+        ({"awsAuthConfig": {"clusterName": 1}}, "config.awsAuthConfig.clusterName must be a text, and is a number"),
+        ({"password": 1234}, "config.password must be a text, and is a number"),
+        ({"username": "hidden\n"}, "config.username has a line break"),
+        ({"proxyUrl": "http://hidden:hidden@[bad"}, "config.proxyUrl is no address"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_cluster_and_says_no_secret(config: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError) as said:
+        read(bearerToken="hidden", **config)
+    assert words in str(said.value) and "cluster far" in str(said.value) and "hidden" not in str(said.value)
+
+
+@pytest.mark.parametrize("config", ["{", "[]", "1"])
+def test_a_config_that_is_no_json_object_is_told(config: str) -> None:
+    with pytest.raises(UserError, match="write it as Argo CD does"):
+        connection_of({"server": "https://x", "config": config})
+
+
+@pytest.mark.parametrize("server", ["", "far", "https://[bad", "https://far:port", "ftp://far", "https://u:p@far"])
+def test_an_address_that_is_none_is_told(server: str) -> None:
+    with pytest.raises(UserError, match=r"^cluster far: server ") as said:
+        read(server)
+    assert "u:p" not in str(said.value)
+
+
+def test_values_that_are_no_texts_are_told_and_others_do_not_count() -> None:
+    name, other = base64.b64encode(b" far ").decode(), base64.b64encode(b"\xff").decode()
+    found = values_of({"data": {"name": name, "server": None, "logo": other}})
+    assert found == {"name": "far", "server": "", "config": ""}
+    for wrong in ("\u20ac", other):
+        with pytest.raises(UserError, match=r"^cluster far: config is not base64 of a text"):
+            values_of({"data": {"name": name, "config": wrong}})

@@ -1,0 +1,214 @@
+"""Kubeconfig files become one connection, as kubectl reads them."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.kube.client import User, connection
+from argosy.kube.client.connection import in_cluster
+from argosy.kube.client.kubeconfig import contexts, load_kubeconfig
+
+ONE = """
+apiVersion: v1
+kind: Config
+current-context: dev
+contexts:
+- {name: dev, context: {cluster: dev, user: jane, namespace: ml}}
+- {name: lost, context: {cluster: nowhere, user: jane}}
+clusters:
+- {name: dev, cluster: {server: "https://dev.example:6443/", certificate-authority: pki/ca.crt}}
+users:
+- {name: jane, user: {token: from-one, client-certificate: jane.crt, client-key: /abs/jane.key}}
+"""
+TWO = """
+current-context: prod
+contexts:
+- {name: prod, context: {cluster: prod, user: robot}}
+clusters:
+- {name: dev, cluster: {server: "https://other.example"}}
+- name: prod
+  cluster: {server: "https://prod.example", insecure-skip-tls-verify: true, tls-server-name: api.prod,
+            proxy-url: "http://proxy.example:3128", disable-compression: true}
+users:
+- {name: jane, user: {token: from-two}}
+- name: robot
+  user: {tokenFile: token, as: boss, as-groups: [admins], as-uid: "7", as-user-extra: {why: [because]}}
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / "one" / "config", tmp_path / "two" / "config"]
+    for path, text in zip(paths, (ONE, TWO)):
+        path.parent.mkdir()
+        path.write_text(text)
+    return paths
+
+
+def test_the_first_file_wins_the_current_context_and_every_entry_it_names(files: list[Path]) -> None:
+    found = load_kubeconfig(files)
+    assert (found.name, found.namespace, found.server) == ("dev", "ml", "https://dev.example:6443")
+    assert found.token == "from-one"
+    assert contexts(files) == (["dev", "lost", "prod"], "dev")
+
+
+def test_relative_paths_belong_to_the_file_that_holds_them(files: list[Path]) -> None:
+    found = load_kubeconfig(files)
+    assert found.ca_file == str(files[0].parent / "pki/ca.crt")
+    assert (found.cert_file, found.key_file) == (str(files[0].parent / "jane.crt"), "/abs/jane.key")
+    assert load_kubeconfig(files, "prod").token_file == str(files[1].parent / "token")
+
+
+def test_a_context_is_chosen_by_name_with_all_that_its_cluster_and_user_say(files: list[Path]) -> None:
+    found = load_kubeconfig(files, "prod")
+    assert found.insecure and not found.compressed
+    assert (found.tls_server_name, found.proxy_url) == ("api.prod", "http://proxy.example:3128")
+    assert found.acting_as == User("boss", ("admins",), "7", {"why": ("because",)})
+    assert found.namespace == "default"
+
+
+@pytest.mark.parametrize(("context", "says"), [
+    ("nope", 'context "nope" does not exist; choose one of: dev, lost, prod'),
+    ("lost", 'context "lost" names cluster "nowhere", which does not exist'),
+])
+def test_what_is_missing_is_named(files: list[Path], context: str, says: str) -> None:
+    with pytest.raises(UserError, match="kubeconfig") as caught:
+        load_kubeconfig(files, context)
+    assert caught.value.message == says
+
+
+def test_the_environment_names_several_files_and_some_may_be_missing(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{files[1]}:{files[0]}")
+    assert load_kubeconfig().name == "prod"
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(UserError, match="no kubeconfig at"):
+        load_kubeconfig()
+
+
+def test_a_file_that_was_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        load_kubeconfig([tmp_path / "none"])
+
+
+def one_user(tmp_path: Path, user: str, cluster: str = 'server: "https://a.example"') -> Path:
+    path = tmp_path / "config"
+    path.write_text(
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+        f"clusters: [{{name: k, cluster: {{{cluster}}}}}]\nusers: [{{name: u, user: {{{user}}}}}]\n"
+    )
+    return path
+
+
+def test_data_is_decoded_and_never_shown(tmp_path: Path) -> None:
+    data = base64.b64encode(b"PEM").decode()
+    user = f"client-certificate-data: {data}, client-key-data: {data}, token: s3cret, password: p4ss"
+    path = one_user(tmp_path, user)
+    found = load_kubeconfig([path])
+    assert (found.cert_data, found.key_data) == (b"PEM", b"PEM")
+    assert "s3cret" not in repr(found) and "p4ss" not in repr(found) and "PEM" not in repr(found)
+
+
+def test_credentials_are_not_sent_without_tls(tmp_path: Path) -> None:
+    found = load_kubeconfig([one_user(tmp_path, "token: secret", 'server: "http://a.example"')])
+    assert found.token == "" and not found.secure
+
+
+@pytest.mark.parametrize(("user", "cluster", "says"), [
+    ("client-key-data: '***'", 'server: "https://a"', "client-key-data is not base64"),
+    ("auth-provider: {name: gcp}", 'server: "https://a"', "auth-provider is no longer supported"),
+    ("exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}", 'server: "https://a"', "is not one of"),
+    ("exec: {apiVersion: client.authentication.k8s.io/v1}", 'server: "https://a"', "command is not set"),
+    ("token: t", "server: ''", "its cluster has no server"),
+    ("token: t", 'server: "https://a", insecure-skip-tls-verify: true, certificate-authority: x', "exclude each other"),
+])
+def test_a_setting_that_cannot_work_is_refused_at_once(tmp_path: Path, user: str, cluster: str, says: str) -> None:
+    with pytest.raises(UserError, match=says.replace("(", r"\(")):
+        load_kubeconfig([one_user(tmp_path, user, cluster)])
+
+
+def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    for text in ("- a list", "{broken", "contexts: [{context: {}}]"):
+        path.write_text(text)
+        with pytest.raises(UserError) as caught:
+            load_kubeconfig([path])
+        assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("current-context: [c]", "current-context is not a string"),
+    ("contexts: 5", "contexts is not a list"),
+    ("contexts: {name: c}", "contexts is not a list"),
+    ("contexts: [5]", "an entry of contexts has no name"),
+    ("contexts: [{name: [c], context: {}}]", "contexts: the name of an entry is not a string"),
+    ("users: [{name: 5, user: {}}]", "users: the name of an entry is not a string"),
+    ("contexts: [{name: c, context: foo}]", 'contexts "c": context is not a mapping'),
+    ("contexts: [{name: c, context: {cluster: [k]}}]", 'contexts "c": cluster is not a string'),
+    ("contexts: [{name: c, context: {user: {name: u}}}]", 'contexts "c": user is not a string'),
+    ("contexts: [{name: c, context: {namespace: 5}}]", 'contexts "c": namespace is not a string'),
+    ("clusters: [{name: k, cluster: [foo]}]", 'clusters "k": cluster is not a mapping'),
+    ("clusters: [{name: k, cluster: {server: 5}}]", 'clusters "k": server is not a string'),
+    ("clusters: [{name: k, cluster: {certificate-authority: 5}}]",
+     'clusters "k": certificate-authority is not a string'),
+    ("clusters: [{name: k, cluster: {insecure-skip-tls-verify: 'false'}}]",
+     'clusters "k": insecure-skip-tls-verify is not true or false'),
+    ("clusters: [{name: k, cluster: {extensions: [foo]}}]", 'clusters "k": extensions is not a list of mappings'),
+    ("users: [{name: u, user: foo}]", 'users "u": user is not a mapping'),
+    ("users: [{name: u, user: {token: 5}}]", 'users "u": token is not a string'),
+    ("users: [{name: u, user: {client-key: [a]}}]", 'users "u": client-key is not a string'),
+    ("users: [{name: u, user: {as-groups: admins}}]", 'users "u": as-groups is not a list of strings'),
+    ("users: [{name: u, user: {as-user-extra: {why: 5}}}]", 'users "u": as-user-extra why is not a list of strings'),
+    ("users: [{name: u, user: {exec: foo}}]", 'users "u": exec is not a mapping'),
+    ("users: [{name: u, user: {exec: {command: [a]}}}]", 'users "u": exec command is not a string'),
+    ("users: [{name: u, user: {exec: {args: foo}}}]", 'users "u": exec args is not a list of strings'),
+    ("users: [{name: u, user: {exec: {env: [foo]}}}]", 'users "u": exec env is not a list of mappings'),
+    ("users: [{name: u, user: {exec: {env: [{value: foo}]}}}]", 'users "u": exec env has an entry without a name'),
+])
+def test_a_value_of_another_type_is_an_error_that_names_the_file_and_the_section(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        contexts([path])
+    assert (caught.value.where, caught.value.message) == (str(path), says)
+
+
+def test_a_field_that_is_empty_is_as_good_as_missing(tmp_path: Path) -> None:
+    """As kubectl and other tools write it."""
+    user = "token: t, exec: null, as-groups: null, as-user-extra: null, client-key: null"
+    cluster = 'server: "https://a.example", extensions: null, insecure-skip-tls-verify: null'
+    assert load_kubeconfig([one_user(tmp_path, user, cluster)]).token == "t"
+    path = tmp_path / "empty"
+    path.write_text("current-context: null\ncontexts: null\nclusters: []\nusers: [{name: u, user: null}]\n")
+    assert contexts([path]) == ([], "")
+
+
+def test_a_pod_connects_with_the_account_that_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "ACCOUNT_DIR", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    with pytest.raises(UserError, match="not in a Pod"):
+        in_cluster()
+    for name, text in (("token", "t"), ("ca.crt", "c"), ("namespace", "argocd\n")):
+        (tmp_path / name).write_text(text)
+    found = in_cluster()
+    assert (found.server, found.namespace) == ("https://[fd00::1]:443", "argocd")
+    assert (found.token_file, found.ca_file) == (str(tmp_path / "token"), str(tmp_path / "ca.crt"))
+
+
+def test_a_file_that_cannot_be_looked_at_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one in a folder that is closed to this user; here, no file system takes its name."""
+    unusable = tmp_path / ("x" * 300)
+    monkeypatch.setenv("KUBECONFIG", str(unusable))
+    with pytest.raises(UserError, match="cannot be read") as raised:
+        load_kubeconfig()
+    assert raised.value.where == str(unusable)

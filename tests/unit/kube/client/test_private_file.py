@@ -1,0 +1,206 @@
+"""Files with keys and tokens: who else may read or replace them is refused, with the command that helps."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from argosy.apiserver.plane import Folder, Plane
+from argosy.apiserver.tls import certificates, write_private
+from argosy.app.folder import DataFolder
+from argosy.app.sandbox import _admin_token
+from argosy.app.serving import PageOptions, _audit_kept, _certificate
+from argosy.desk.accounts.codes import KEY, Codes
+from argosy.errors import UserError
+from argosy.kube.client.file_permissions import check_private
+
+STRANGER = 12345
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    folder = tmp_path / "keys"
+    folder.mkdir(mode=0o700)
+    write_private(folder / "secret.key", b"x" * 32)
+    return folder / "secret.key"
+
+
+def refusal(file: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        check_private(file)
+    return str(caught.value)
+
+
+def test_a_file_of_ones_own_and_one_that_is_not_there_are_fine(key: Path) -> None:
+    check_private(key)
+    check_private(key.with_name("later"))
+    key.chmod(0o400)
+    check_private(key)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o644, 0o660, 0o666, 0o777, 0o601, 0o610])
+def test_a_file_that_others_may_use_is_refused_with_what_to_type(key: Path, mode: int) -> None:
+    key.chmod(mode)
+    said = refusal(key)
+    assert said.startswith(f"{key}: ") and f"(mode {mode:04o})" in said and said.endswith(f"type: chmod 600 {key}")
+    key.chmod(0o600)
+    check_private(key)
+
+
+@pytest.mark.parametrize("mode", [0o702, 0o703, 0o707, 0o777])
+def test_a_folder_where_others_may_replace_the_file_is_refused(key: Path, mode: int) -> None:
+    key.parent.chmod(mode)
+    assert refusal(key).endswith(f"type: chmod go-w {key.parent}")
+    key.parent.chmod(mode | 0o1000)  # sticky, as /tmp is
+    check_private(key)
+
+
+def test_a_file_of_another_user_or_a_folder_of_another_group_is_refused(
+    key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("to give a file away takes root")
+    key.parent.chmod(0o770)
+    check_private(key)
+    os.chown(key.parent, 0, STRANGER)
+    assert "chmod go-w" in refusal(key)
+    os.chown(key.parent, 0, 0)
+    monkeypatch.setattr(os, "geteuid", lambda: STRANGER + 1)
+    os.chown(key, STRANGER, -1)
+    assert f"belongs to another user (uid {STRANGER})" in refusal(key)
+    os.chown(key, 0, -1)
+    os.chown(key.parent, STRANGER, STRANGER)
+    assert "who can replace the keys in it" in refusal(key)
+
+
+def test_a_link_to_another_folder_is_refused_and_one_in_the_same_folder_is_not(key: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    write_private(elsewhere / "secret.key", b"x" * 32)
+    link = key.with_name("link.key")
+    link.symlink_to(elsewhere / "secret.key")
+    assert f"is a link to {elsewhere / 'secret.key'}" in refusal(link)
+    check_private(link, follow_links=True)
+    (elsewhere / "secret.key").chmod(0o640)
+    with pytest.raises(UserError, match="chmod 600"):
+        check_private(link, follow_links=True)
+    link.unlink()
+    link.symlink_to(key.name)
+    check_private(link)
+    key.chmod(0o644)
+    assert "chmod 600" in refusal(link)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o440, 0o400])
+def test_a_file_of_a_mounted_secret_has_the_mode_of_its_volume(tmp_path: Path, mode: int) -> None:
+    """k8s: the kubelet's layout: tls.key -> ..data/tls.key, ..data -> ..2026_01_01."""
+    volume = tmp_path / "tls"
+    (volume / "..2026_01_01").mkdir(parents=True)
+    volume.chmod(0o1777)
+    (volume / "..2026_01_01" / "tls.key").write_bytes(b"x")
+    (volume / "..2026_01_01" / "tls.key").chmod(mode)
+    (volume / "..data").symlink_to("..2026_01_01")
+    (volume / "tls.key").symlink_to("..data/tls.key")
+    check_private(volume / "tls.key")
+    volume.chmod(0o777)
+    assert "chmod go-w" in refusal(volume / "tls.key")
+
+
+def test_a_key_of_roots_may_be_readable_by_a_group_for_another_user(
+    key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("a key of root's takes root")
+    monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
+    key.chmod(0o640)
+    check_private(key)
+    key.chmod(0o644)
+    assert "chmod 600" in refusal(key)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o277, 0o777])
+def test_keys_are_made_for_their_owner_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_private(tmp_path / "secret.key", b"x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "secret.key").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["secret.key", "token.key", "argosy.db"])
+async def test_a_plane_does_not_start_with_a_file_that_others_may_read(tmp_path: Path, name: str) -> None:
+    folder = Folder(tmp_path / "argosy.db", tmp_path / "secret.key", tmp_path / "token.key")
+    async with Plane.open(folder) as plane:
+        await plane.tokens.ready()
+    (tmp_path / name).chmod(0o644)
+    with pytest.raises(UserError, match=f"{name}: can be read or written by others .* type: chmod 600 "):
+        async with Plane.open(folder):
+            pass
+    (tmp_path / name).chmod(0o600)
+    async with Plane.open(folder):
+        pass
+
+
+def test_the_administrators_token_and_the_keys_of_certificates_are_checked(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    token = _admin_token(folder)
+    folder.admin_token.chmod(0o644)
+    with pytest.raises(UserError, match=r"admin\.token: can be read"):
+        _admin_token(folder)
+    folder.admin_token.chmod(0o600)
+    assert _admin_token(folder) == token
+    folder.admin_token.write_text("")
+    assert len(_admin_token(folder)) == len(token), "nobody could log in with an empty token"
+    found = certificates(folder.tls)
+    found.key.chmod(0o640)
+    with pytest.raises(UserError, match=r"server\.key: can be read"):
+        certificates(folder.tls)
+
+
+def test_the_keys_of_the_page_are_checked(tmp_path: Path) -> None:
+    options = PageOptions(folder=tmp_path / "page", listen="0.0.0.0")
+    made = _certificate(options)
+    assert made is not None
+    made.key.chmod(0o644)
+    with pytest.raises(UserError, match=r"tls\.key: can be read"):
+        _certificate(options)
+    codes = Codes(tmp_path / "codes")
+    code = codes.mint()
+    (tmp_path / "codes" / KEY).chmod(0o644)
+    with pytest.raises(UserError, match="chmod 600"):
+        codes.mint()
+    assert codes.redeem(code) is None
+    (tmp_path / "codes" / KEY).chmod(0o600)
+    assert codes.redeem(code)
+
+
+def test_a_folder_of_the_page_is_made_for_its_owner_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        with _audit_kept(tmp_path / "state" / "page"):
+            pass
+    finally:
+        os.umask(before)
+    assert (tmp_path / "state" / "page").stat().st_mode & 0o777 == 0o700
+
+
+def test_no_login_code_is_made_in_a_folder_where_it_would_be_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    folder.chmod(0o777)
+    codes = Codes(folder)
+    with pytest.raises(UserError, match="chmod go-w"):
+        codes.mint()
+    assert not list(folder.iterdir())
+    folder.chmod(0o700)
+    code = codes.mint()
+    folder.chmod(0o777)
+    assert codes.redeem(code) is None
+    (record,) = caplog.records
+    assert "login code refused" in record.getMessage() and f"chmod go-w {folder}" in record.getMessage()

@@ -1,0 +1,29 @@
+"""The token of a service account is read again in time, whatever the time of day is set to."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from argosy.kube.client.auth import REREAD_TOKEN_AFTER, Credentials
+from argosy.kube.client.connection import Connection
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("jump", [-30 * 86400.0, -1.0, 0.0, 30 * 86400.0])
+async def test_a_rotated_token_is_read_again_after_a_minute_however_the_clock_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("first")
+    credentials = Credentials(Connection(server="http://cluster.example", token_file=str(file)))
+    assert (await credentials.current()).authorization == "Bearer first"
+    file.write_text("second")
+    day, passed = time.time() + jump, time.monotonic()
+    monkeypatch.setattr(time, "time", lambda: day)
+    assert (await credentials.current()).authorization == "Bearer first", "it was read just now"
+    monkeypatch.setattr(time, "monotonic", lambda: passed + REREAD_TOKEN_AFTER + 1)
+    assert (await credentials.current()).authorization == "Bearer second"

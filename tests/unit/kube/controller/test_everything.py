@@ -1,0 +1,468 @@
+"""Everything that a cluster serves is in one cache, whichever kinds come and go and whatever may not be read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from argosy.errors import ArgosyError, ClusterError, Forbidden, Gone, TransientError
+from argosy.kube.client import Catalog, Cluster, KindInfo
+from argosy.kube.controller import informer
+from argosy.kube.controller import informer_set as module
+from argosy.kube.controller.cache import Cache
+from argosy.kube.controller.clock import Backoff
+from argosy.kube.controller.informer_set import Everything
+from argosy.kube.controller.log_context import about, fields
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS
+from support.faulty_client import Faulty
+
+pytestmark = pytest.mark.anyio
+CONFIG_MAP = GroupKind("", "ConfigMap")
+SECRET = GroupKind("", "Secret")
+DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+BOAT = GroupKind("sea.example", "Boat")
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(informer, "RECONNECT", Backoff(0.001, 0.01))
+    monkeypatch.setattr(informer, "NOT_SERVED", Backoff(0.01, 0.01))
+    monkeypatch.setattr(module, "AWAY", Backoff(0.001, 0.01))
+    monkeypatch.setattr(module, "REFUSED", Backoff(0.02, 0.02))
+    monkeypatch.setattr(module, "BETWEEN_LOOKS", 0.001)
+    monkeypatch.setattr(module, "LOOKS", (0.01, 0.02, 0.05, 0.1))
+
+
+def config(namespace: str, name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+
+
+def boats(*versions: str) -> Manifest:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.sea.example"},
+        "spec": {"group": "sea.example", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+                 "versions": [{"name": version, "served": True, "storage": place == 0,
+                               "schema": {"openAPIV3Schema": {"type": "object"}}}
+                              for place, version in enumerate(versions or ("v1",))]},
+    }  # fmt: skip
+
+
+def boat(namespace: str, name: str = "b") -> Manifest:
+    return {"apiVersion": "sea.example/v1", "kind": "Boat", "metadata": {"name": name, "namespace": namespace}}
+
+
+class Following:
+    def __init__(self, cluster: Any, **settings: Any) -> None:
+        self.cache, self.out = Cache(), set[GroupKind]()
+        self.changes: list[tuple[str, bool]] = []  # name, whether it lives
+        self.all = Everything(cluster, self.is_watched, self.cache, self.note, definitions=[DEFINITION], **settings)
+
+    def is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
+        return kind not in self.out
+
+    def note(self, before: Manifest | None, after: Manifest | None) -> None:
+        known = after or before
+        assert known is not None
+        self.changes.append((known["metadata"]["name"], after is not None))
+
+    def names(self, kind: GroupKind) -> list[str]:
+        return sorted(manifest["metadata"]["name"] for manifest in self.cache.list(kind))
+
+
+@contextlib.asynccontextmanager
+async def following(cluster: Any, **settings: Any) -> AsyncIterator[Following]:
+    found = Following(cluster, **settings)
+    task = asyncio.create_task(found.all.run())
+    try:
+        await asyncio.wait_for(found.all.synced(), HANG_SECONDS)
+        yield found
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_all_that_can_be_listed_and_watched_is_there_and_each_change_is_told(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    await cluster.create(config(namespace, "a"))
+    async with following(cluster) as found:
+        served = {
+            kind for kind, info in (await cluster.kinds()).items() if {"list", "watch"} <= set(info.verbs)
+        }
+        assert found.all.kinds == served and len(served) > 30
+        assert found.cache.get(ResourceKey("", "ConfigMap", namespace, "a")) is not None
+        assert namespace in found.names(GroupKind("", "Namespace"))
+        made = await cluster.create(config(namespace, "b"))
+        await cluster.delete(key_of(made))
+        await eventually(lambda: ("b", False) in found.changes)
+        assert ("b", True) in found.changes
+        assert not found.all.troubles
+
+
+async def test_a_kind_that_comes_is_found_and_one_that_goes_is_left(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    async with following(cluster) as found:
+        for _ in range(2):
+            made = await cluster.create(boats())
+            await eventually(lambda: BOAT in found.all.kinds)
+            await cluster.create(boat(namespace))
+            await eventually(lambda: found.names(BOAT) == ["b"])
+            await cluster.delete(key_of(made))
+            await eventually(lambda: BOAT not in found.all.kinds)
+            assert found.names(BOAT) == []
+        assert [lives for name, lives in found.changes if name == "b"] == [True, False, True, False]
+
+
+async def test_another_preferred_version_is_told_as_a_change_and_not_as_a_deletion(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    made = await cluster.create(boats("v1"))
+    async with following(cluster) as found:
+        await eventually(lambda: BOAT in found.all.kinds)
+        key = key_of(await cluster.create(boat(namespace)))
+        await eventually(lambda: found.cache.get(key))
+        await cluster.patch(key_of(made), {"spec": boats("v1", "v2")["spec"]})
+        await eventually(lambda: (found.cache.get(key) or {}).get("apiVersion") == "sea.example/v2")
+        assert [lives for name, lives in found.changes if name == "b"] == [True, True]
+
+
+async def test_an_excluded_kind_is_left_out_until_settings_change(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    await cluster.create(config(namespace, "a"))
+    found = Following(cluster)
+    found.out = {CONFIG_MAP}
+    task = asyncio.create_task(found.all.run())
+    await found.all.synced()
+    assert CONFIG_MAP not in found.all.kinds and found.names(CONFIG_MAP) == []
+    found.out = {SECRET}
+    found.all.look_again()
+    await eventually(lambda: "a" in found.names(CONFIG_MAP))
+    found.out = {CONFIG_MAP}
+    found.all.look_again()
+    await eventually(lambda: SECRET in found.all.kinds and found.names(CONFIG_MAP) == [])
+    assert ("a", False) in found.changes
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_definitions_are_noticed_even_where_they_are_excluded(cluster: Cluster, eventually: Any) -> None:
+    found = Following(cluster)
+    found.out = {DEFINITION}
+    task = asyncio.create_task(found.all.run())
+    await found.all.synced()
+    await cluster.create(boats())
+    await eventually(lambda: BOAT in found.all.kinds)
+    assert found.names(DEFINITION) == []
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+class Selective(Faulty):
+    """Fails for one kind, or for all; its catalog can lose kinds."""
+
+    def __init__(self, cluster: Cluster, error: Exception | None = None, kind: GroupKind | None = SECRET) -> None:
+        super().__init__(cluster)
+        self.error, self.kind, self.lists, self.hidden = error, kind, 0, set[GroupKind]()
+        self.asked = 0
+
+    async def list(self, kind: GroupKind, **named: Any) -> Any:
+        is_meant = self.kind in (kind, None)
+        self.lists += is_meant
+        if is_meant and self.error is not None:
+            raise self.error
+        return await self._cluster.list(kind, **named)
+
+    async def kinds(self) -> Catalog:
+        self._fail("kinds")
+        self.asked += 1
+        found: dict[GroupKind, KindInfo] = dict(await self._cluster.kinds())
+        return {kind: info for kind, info in found.items() if kind not in self.hidden}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Forbidden("no"),
+        ClusterError("conversion webhook failed", code=500),
+        TransientError("the server behind it is away"),
+    ],
+)
+async def test_a_kind_that_cannot_be_listed_is_reported_and_holds_nobody_up(
+    cluster: Cluster, namespace: str, eventually: Any, error: ArgosyError
+) -> None:
+    await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": namespace}})
+    selective = Selective(cluster, error)
+    async with following(selective) as found:
+        assert dict(found.all.troubles) == {SECRET: error}
+        assert found.names(SECRET) == []
+        assert found.all.knows(CONFIG_MAP) and not found.all.knows(SECRET) and not found.all.knows(BOAT)
+        selective.error = None
+        await eventually(lambda: found.names(SECRET) == ["s"])
+        assert not found.all.troubles and found.all.knows(SECRET)
+
+
+async def test_a_kind_whose_list_is_not_understood_is_reported_and_holds_nobody_up(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    made = await cluster.create(secret(namespace, "s"))
+    selective = Selective(cluster, KeyError("metadata"))
+    async with following(selective) as found:
+        assert str(found.all.troubles[SECRET]) == "Secret: its answer is not understood: KeyError"
+        assert found.all.knows(CONFIG_MAP) and not found.all.knows(SECRET)
+        selective.error = None
+        await eventually(lambda: found.names(SECRET) == ["s"])
+        assert not found.all.troubles and found.all.knows(SECRET)
+        selective.error = KeyError("metadata")
+        selective.fault = lambda verb: KeyError("object") if verb == "event" else None
+        await cluster.patch(key_of(made), {"metadata": {"labels": {"a": "1"}}})
+        await eventually(lambda: SECRET in found.all.troubles)
+        assert not found.all.knows(SECRET)  # what it had is old
+        selective.error, selective.fault = None, lambda verb: None
+        await eventually(lambda: found.all.knows(SECRET))
+
+
+async def test_a_forbidden_kind_is_asked_for_rarely(
+    cluster: Cluster, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REFUSED", Backoff(600, 600))
+    selective = Selective(cluster, Forbidden("no"))
+    async with following(selective) as found:
+        await eventually(lambda: selective.asked >= 1)
+        assert selective.lists == 1 and SECRET in found.all.troubles
+
+
+async def test_a_server_that_is_away_is_waited_for(cluster: Cluster, eventually: Any) -> None:
+    selective = Selective(cluster, TransientError("away"), kind=None)
+    found = Following(selective)
+    task = asyncio.create_task(found.all.run())
+    synced = asyncio.create_task(found.all.synced())
+    await eventually(lambda: selective.lists > 20 * module.ALONE * len(found.all.kinds) > 0)
+    assert not synced.done()
+    selective.error = None
+    await asyncio.wait_for(synced, HANG_SECONDS)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_catalog_that_cannot_be_asked_or_lacks_a_kind_for_a_moment_is_no_deletion(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    await cluster.create(config(namespace, "a"))
+    selective = Selective(cluster)
+    refused = 0
+
+    def away(verb: str) -> Exception | None:
+        nonlocal refused
+        refused += verb == "kinds"
+        return TransientError("away") if verb == "kinds" else None
+
+    async with following(selective) as found:
+        selective.fault = away
+        found.all.look_again()
+        await eventually(lambda: refused >= 3)
+        asked = selective.asked
+        selective.hidden = {CONFIG_MAP}
+
+        def forget_once(verb: str) -> None:
+            if verb == "kinds" and selective.asked > asked:
+                selective.hidden = set()
+
+        selective.fault = forget_once
+        await eventually(lambda: selective.asked >= asked + 3)
+        assert "a" in found.names(CONFIG_MAP) and ("a", False) not in found.changes
+
+
+async def test_watches_that_die_go_on(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    faulty = Faulty(cluster)
+    faulty.events_until_cut = 1
+    async with following(faulty) as found:
+        for name in "abc":
+            await cluster.create(config(namespace, name))
+        await eventually(lambda: set(found.names(CONFIG_MAP)) >= {"a", "b", "c"})
+
+
+async def test_a_listener_that_fails_ends_no_watch(
+    cluster: Cluster, namespace: str, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(before: Manifest | None, after: Manifest | None) -> None:
+        raise ValueError("no")
+
+    cache = Cache()
+    task = asyncio.create_task(Everything(cluster, lambda kind, verbs: kind == CONFIG_MAP, cache, fail).run())
+    for name in "ab":
+        key = key_of(await cluster.create(config(namespace, name)))
+        await eventually(lambda key=key: cache.get(key))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert "nobody is told of this change" in caplog.text
+
+
+async def test_few_lists_are_asked_for_at_a_time_and_no_task_is_left_behind(cluster: Cluster) -> None:
+    class Counting(Faulty):
+        now = most = 0
+
+        async def list(self, kind: GroupKind, **named: Any) -> Any:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0)
+            try:
+                return await self._cluster.list(kind, **named)
+            finally:
+                self.now -= 1
+
+    counting = Counting(cluster)
+    before = asyncio.all_tasks()
+    async with following(counting, at_once=3):
+        assert counting.most == 3
+        assert len(asyncio.all_tasks()) > len(before) + 30
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_whatever_fails_meanwhile_the_cache_becomes_what_the_cluster_has(
+    cluster: Cluster, namespace: str, eventually: Any, seed: int
+) -> None:
+    chance = random.Random(seed)
+    faults = [lambda: None] * 8 + [lambda: TransientError("down"), lambda: Gone("old"), lambda: Forbidden("no"),
+                                   lambda: ClusterError("no", code=500)]  # fmt: skip
+    faulty = Faulty(cluster, lambda verb: chance.choice(faults)())
+    defined = key_of(boats())
+    async with following(faulty) as found:
+        for _ in range(80):
+            faulty.events_until_cut = chance.randrange(4)
+            if chance.random() < 0.1:
+                await _flip(cluster, boats())
+            elif await cluster.get(defined) is not None and chance.random() < 0.5:
+                await _flip(cluster, boat(namespace, chance.choice("xyz")))
+            else:
+                await _flip(cluster, config(namespace, chance.choice("abcdef")))
+        faulty.fault, faulty.events_until_cut = (lambda verb: None), 0
+        if await cluster.get(defined) is not None:
+            with contextlib.suppress(ClusterError):
+                await cluster.delete(defined)
+        await eventually(lambda: BOAT not in found.all.kinds)
+        for kind in found.all.kinds:
+            listing = await cluster.list(kind)
+            final = sorted((key_of(each), each["metadata"]["resourceVersion"]) for each in listing.items)
+            await eventually(lambda kind=kind, final=final: _versions(found.cache, kind) == final)
+
+
+def _versions(cache: Cache, kind: GroupKind) -> list[tuple[ResourceKey, str]]:
+    return sorted((key_of(each), each["metadata"]["resourceVersion"]) for each in cache.list(kind))
+
+
+async def _flip(cluster: Cluster, manifest: Manifest) -> None:
+    """Make it, or take it away, unless it or its definition is about to come or go."""
+    with contextlib.suppress(ClusterError):
+        if await cluster.get(key_of(manifest)) is None:
+            await cluster.create(manifest)
+        else:
+            await cluster.delete(key_of(manifest))
+
+
+class Thrifty:
+    """Whole are ConfigMaps, and what has a label; who wrote what is kept of nothing."""
+
+    def is_read(self, kind: GroupKind) -> bool:
+        return kind == CONFIG_MAP
+
+    def is_wanted(self, manifest: Manifest) -> bool:
+        return "wanted" in (manifest["metadata"].get("labels") or {})
+
+    def is_short(self, manifest: Manifest) -> bool:
+        return self.is_wanted(manifest) and manifest.keys() == {"apiVersion", "kind", "metadata"}
+
+    def kept(self, manifest: Manifest) -> Manifest:
+        return {**manifest, "metadata": {**manifest["metadata"], "managedFields": []}}
+
+
+def secret(namespace: str, name: str, **labels: str) -> Manifest:
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "1"}}
+
+
+async def test_only_metadata_is_kept_of_a_kind_that_nobody_reads(cluster: Cluster, namespace: str) -> None:
+    for each in (config(namespace, "a") | {"data": {"a": "1"}}, secret(namespace, "s")):
+        await cluster.create(each)
+    async with following(cluster, thrift=Thrifty()) as found:
+        settings = found.cache.get(ResourceKey("", "ConfigMap", namespace, "a"))
+        assert settings is not None and settings["data"] == {"a": "1"} and not settings["metadata"]["managedFields"]
+        kept = found.cache.get(ResourceKey("", "Secret", namespace, "s"))
+        assert kept is not None and kept.keys() == {"apiVersion", "kind", "metadata"}
+        assert "managedFields" not in kept["metadata"] and kept["metadata"]["uid"]
+        assert found.all.knows(SECRET)
+
+
+async def test_whoever_reads_a_kind_gets_all_of_it_soon(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    await cluster.create(secret(namespace, "s"))
+    key = ResourceKey("", "Secret", namespace, "s")
+    async with following(cluster, thrift=Thrifty()) as found:
+        assert not found.all.reads(SECRET)  # but it begins to
+        await eventually(lambda: found.all.reads(SECRET))
+        assert "data" in (found.cache.get(key) or {})
+        assert [name for name, _ in found.changes].count("s") == 2  # told anew
+        await cluster.patch(key, {"stringData": {"a": "2"}})
+        await eventually(lambda: (found.cache.get(key) or {}).get("data") == {"a": "Mg=="})
+        await cluster.delete(key)
+        await eventually(lambda: found.cache.get(key) is None)
+
+
+async def test_one_that_is_wanted_makes_its_kind_whole_before_anybody_begins(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    for each in (secret(namespace, "a"), secret(namespace, "b", wanted="yes"), secret(namespace, "c")):
+        await cluster.create(each)
+    async with following(cluster, thrift=Thrifty()) as found:
+        assert found.all.knows(SECRET)
+        assert all("data" in each for each in found.cache.list(SECRET, namespace=namespace))
+
+
+async def test_one_that_becomes_wanted_makes_its_kind_whole(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    made = await cluster.create(secret(namespace, "a"))
+    async with following(cluster, thrift=Thrifty()) as found:
+        await cluster.create(secret(namespace, "b", wanted="yes"))
+        await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))
+
+
+async def test_what_the_thrift_wants_since_is_seen_when_it_is_told_to_look_again(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    made = await cluster.create(secret(namespace, "a", later="yes"))
+    thrift = Thrifty()
+    async with following(cluster, thrift=thrift) as found:
+        thrift.is_wanted = lambda each: "later" in (each["metadata"].get("labels") or {})  # type: ignore[method-assign]
+        found.all.look_again()
+        await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))
+
+
+class Noting(Thrifty):
+    """And what it is about whenever something is kept."""
+
+    def __init__(self) -> None:
+        self.about: list[dict[str, str]] = []
+
+    def kept(self, manifest: Manifest) -> Manifest:
+        if manifest["kind"] == SECRET.kind:
+            self.about.append(dict(fields()))
+        return super().kept(manifest)
+
+
+async def test_a_watch_is_not_about_whoever_wanted_it_first(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    await cluster.create(secret(namespace, "s"))
+    thrift = Noting()
+    with about(member="m"):
+        async with following(cluster, thrift=thrift) as found:
+            with about(application="argocd/web"):
+                found.all.reads(SECRET)
+            await eventually(lambda: found.all.knows(SECRET))
+    assert thrift.about and all(each == {"member": "m"} for each in thrift.about)

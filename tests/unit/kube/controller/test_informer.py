@@ -1,0 +1,332 @@
+"""Informers: the cache becomes what the cluster has, and every change is told once, whatever the network does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.errors import ClusterError, Forbidden, Gone, TransientError
+from argosy.kube.client import Cluster, WatchEvent
+from argosy.kube.controller import informer as module
+from argosy.kube.controller.cache import Cache
+from argosy.kube.controller.clock import Backoff
+from argosy.kube.controller.informer import Informer
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from support.deadlines import HANG_SECONDS, wait_until_async
+from support.faulty_client import Faulty
+from support.loop_clock import turns
+
+pytestmark = pytest.mark.anyio
+KIND = GroupKind("", "ConfigMap")
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RECONNECT", Backoff(0.001, 0.01))
+    monkeypatch.setattr(module, "NOT_SERVED", Backoff(0.01, 0.01))
+
+
+def config(namespace: str, name: str, value: str = "0") -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace},
+            "data": {"x": value}}
+
+
+class Told:
+    """What a listener was told: (name, version before, version after)."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[str, str, str]] = []
+
+    def __call__(self, before: Manifest | None, after: Manifest | None) -> None:
+        known = after or before
+        assert known is not None
+        self.changes.append((known["metadata"]["name"], _version(before), _version(after)))
+
+    def names(self) -> list[str]:
+        return [name for name, _, _ in self.changes]
+
+
+def _version(manifest: Manifest | None) -> str:
+    return manifest["metadata"]["resourceVersion"] if manifest else ""
+
+
+@contextlib.asynccontextmanager
+async def informing(
+    cluster: Any, namespace: str, kind: GroupKind = KIND, **settings: Any
+) -> AsyncIterator[tuple[Informer, Cache, Told]]:
+    cache, told = Cache(), Told()
+    one = Informer(cluster, kind, cache, namespace=namespace, **settings)
+    one.listeners.append(told)
+    task = asyncio.create_task(one.run())
+    try:
+        await asyncio.wait_for(one.synced.wait(), HANG_SECONDS)
+        yield one, cache, told
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def agrees(cluster: Cluster, cache: Cache, namespace: str) -> bool:
+    listing = await cluster.list(KIND, namespace=namespace)
+    return sorted(map(_version, listing.items)) == sorted(map(_version, cache.list(KIND)))
+
+
+async def test_what_is_there_and_what_comes_is_told_once_each(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    await cluster.create(config(namespace, "a"))
+    async with informing(cluster, namespace) as (_, cache, told):
+        assert [manifest["metadata"]["name"] for manifest in cache.list(KIND)] == ["a"]
+        made = await cluster.create(config(namespace, "b"))
+        changed = await cluster.patch(key_of(made), {"data": {"x": "1"}})
+        await cluster.delete(key_of(made))
+        await eventually(lambda: len(told.changes) >= 4)
+        assert told.names() == ["a", "b", "b", "b"]
+        assert told.changes[1:] == [("b", "", _version(made)), ("b", _version(made), _version(changed)),
+                                    ("b", _version(changed), "")]
+        assert await agrees(cluster, cache, namespace)
+
+
+async def test_a_watch_that_ends_goes_on_from_the_last_event_without_listing(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    lists = 0
+
+    def count(verb: str) -> None:
+        nonlocal lists
+        lists += verb == "list"
+
+    faulty = Faulty(cluster, count)
+    faulty.events_until_cut = 1
+    async with informing(faulty, namespace) as (_, _, told):
+        made = [await cluster.create(config(namespace, name)) for name in "abc"]
+        await eventually(lambda: len(told.changes) == 3 and len(faulty.watched_since) >= 4)
+        assert told.names() == ["a", "b", "c"]
+        assert faulty.watched_since[1:4] == [_version(manifest) for manifest in made]
+        assert lists == 1
+
+
+async def test_a_deletion_while_the_history_was_lost_is_still_told(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    kept, lost = [await cluster.create(config(namespace, name)) for name in ("kept", "lost")]
+    away = asyncio.Event()
+
+    def gone(verb: str) -> Exception | None:
+        if verb == "list" and away.is_set():
+            return TransientError("still away")
+        return Gone("compacted") if verb in ("watch", "event") and away.is_set() else None
+
+    faulty = Faulty(cluster, gone)
+    async with informing(faulty, namespace) as (_, cache, told):
+        away.set()
+        await cluster.delete(key_of(lost))
+        await cluster.create(config(namespace, "new"))
+        await turns()
+        away.clear()
+        await eventually(lambda: {manifest["metadata"]["name"] for manifest in cache.list(KIND)} == {"kept", "new"})
+        assert told.names().count("kept") == 1 and _version(kept) in told.changes[0][2] + told.changes[1][2]
+        assert ("lost", _version(lost), "") in told.changes
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_nothing_is_lost_or_doubled_under_random_faults(
+    cluster: Cluster, namespace: str, eventually: Any, seed: int
+) -> None:
+    chance = random.Random(seed)
+    faults = [lambda: None] * 8 + [lambda: TransientError("down"), lambda: Gone("old"),
+                                   lambda: ClusterError("no", code=500)]
+    faulty = Faulty(cluster, lambda verb: chance.choice(faults)())
+    async with informing(faulty, namespace) as (_, cache, told):
+        for number in range(120):
+            faulty.events_until_cut = chance.randrange(4)
+            name = chance.choice("abcdef")
+            key = ResourceKey("", "ConfigMap", namespace, name)
+            if await cluster.get(key) is None:
+                await cluster.create(config(namespace, name))
+            elif chance.random() < 0.3:
+                await cluster.delete(key)
+            else:
+                await cluster.patch(key, {"data": {"x": str(number)}})
+        faulty.fault = lambda verb: None
+        faulty.events_until_cut = 0
+        final = sorted(map(_version, (await cluster.list(KIND, namespace=namespace)).items))
+        await eventually(lambda: sorted(map(_version, cache.list(KIND))) == final)
+    state: dict[str, str] = {}
+    for name, before, after in told.changes:  # an unbroken chain: each change begins where the last one ended
+        assert state.get(name, "") == before != after
+        state[name] = after
+    assert sorted(version for version in state.values() if version) == final
+
+
+async def test_a_kind_that_comes_later_is_found_and_one_that_goes_is_emptied(
+    cluster: Cluster, namespace: str, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = GroupKind("late.example", "Late")
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lates.late.example"},
+        "spec": {"group": "late.example", "scope": "Namespaced", "names": {"plural": "lates", "kind": "Late"},
+                 "versions": [{"name": "v1", "served": True, "storage": True,
+                               "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+    }
+    async with informing(cluster, namespace, kind) as (_, cache, told):
+        assert cache.list(kind) == []
+        made = await cluster.create(definition)
+        await eventually_created(cluster, {"apiVersion": "late.example/v1", "kind": "Late",
+                                           "metadata": {"name": "l", "namespace": namespace}})
+        await eventually(lambda: told.names() == ["l"])
+        await cluster.delete(key_of(made))
+        await eventually(lambda: cache.list(kind) == [] and told.names() == ["l", "l"])
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+
+
+async def eventually_created(cluster: Cluster, manifest: Manifest) -> None:
+    async def is_created() -> bool:
+        with contextlib.suppress(ClusterError):
+            await cluster.create(manifest)
+            return True
+        return False
+
+    await wait_until_async(is_created, "the new kind is served")
+
+
+async def test_a_kind_that_may_not_be_read_is_not_taken_for_empty(cluster: Cluster, namespace: str) -> None:
+    refusals = 0
+
+    def refuse(verb: str) -> Exception | None:
+        nonlocal refusals
+        refusals += verb == "list"
+        return Forbidden("no") if verb == "list" else None
+
+    one = Informer(Faulty(cluster, refuse), KIND, Cache(), namespace=namespace)
+    task = asyncio.create_task(one.run())
+    await wait_until_async(lambda: refusals, "it was refused")
+    await turns()
+    assert not one.synced.is_set()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_metadata_alone_is_kept_under_the_same_key(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    made = await cluster.create(config(namespace, "a"))
+    async with informing(cluster, namespace, metadata_only=True) as (_, cache, _told):
+        assert cache.get(key_of(made)) == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": made["metadata"]}
+        await cluster.delete(key_of(made))
+        await eventually(lambda: cache.list(KIND) == [])
+
+
+async def test_waits_grow_while_a_server_is_away(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RECONNECT", Backoff(1, 8, jitter=0))
+    faulty = Faulty(cluster, lambda verb: TransientError("away"))
+    one = Informer(faulty, KIND, Cache(), namespace=namespace, clock=clock)
+    task = asyncio.create_task(one.run())
+    waits = []
+    for _ in range(5):
+        await eventually(clock.waits)
+        waits.append(clock.waits()[0])
+        clock.advance(waits[-1])
+    assert waits == [1, 2, 4, 8, 8]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+class FalseDeletions(Faulty):
+    """A cluster whose watch reports each change as a deletion, and then ends."""
+
+    async def watch(self, kind: Any, *, since: str, **named: Any) -> AsyncIterator[WatchEvent]:
+        self.watched_since.append(since)
+        async for event in self._cluster.watch(kind, since=since, **named):
+            yield event._replace(type="DELETED")
+            return
+
+
+async def test_an_object_that_a_watch_reported_as_deleted_comes_back_with_the_next_list(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any
+) -> None:
+    lists: list[str] = []
+    liar = FalseDeletions(cluster, lambda verb: lists.append(verb) if verb == "list" else None)
+    made = await cluster.create(config(namespace, "a"))
+    async with informing(liar, namespace, clock=clock) as (_, cache, told):
+        await cluster.patch(key_of(made), {"data": {"x": "1"}})
+        await eventually(lambda: told.names() == ["a", "a"] and clock.waits())
+        clock.advance(module.RELIST_INTERVAL_SECONDS / 2)
+        await eventually(lambda: len(liar.watched_since) == 2)
+        assert cache.list(KIND) == [] and lists == ["list"], "the watch goes on from its last event"
+        clock.advance(module.RELIST_INTERVAL_SECONDS / 2)
+        other = await cluster.create(config(namespace, "b"))
+        await eventually(lambda: len(liar.watched_since) == 3)
+        assert lists == ["list", "list"]
+        assert {key_of(manifest) for manifest in cache.list(KIND)} == {key_of(made), key_of(other)}
+        assert await agrees(cluster, cache, namespace)
+
+
+@pytest.mark.parametrize("error", [ClusterError("starting", code=503), TransientError("dropped"), Gone("expired")])
+async def test_a_kind_stays_known_and_watched_if_its_hourly_list_fails(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any, error: Exception
+) -> None:
+    lists: list[Exception | None] = []
+
+    def fail_second_list(verb: str) -> Exception | None:
+        if verb != "list":
+            return None
+        lists.append(error if len(lists) == 1 else None)
+        return lists[-1]
+
+    liar, reports = FalseDeletions(cluster, fail_second_list), list[Exception | None]()
+    made = await cluster.create(config(namespace, "a"))
+    async with informing(liar, namespace, clock=clock) as (one, cache, _):
+        one.report = reports.append
+        await eventually(lambda: liar.watched_since)
+        clock.advance(module.RELIST_INTERVAL_SECONDS)
+        seen = await cluster.patch(key_of(made), {"data": {"x": "1"}})
+        await eventually(lambda: len(liar.watched_since) == 2)
+        assert lists == [None, error] and reports == [], "nobody is told that the kind is unknown"
+        assert liar.watched_since[1] == _version(seen), "the watch goes on from its last event"
+        clock.advance(2 * module.SHORT_WATCH)
+        await cluster.create(config(namespace, "b"))
+        await eventually(lambda: len(liar.watched_since) == 3)
+        assert lists == [None, error, None] and reports == [None]
+        assert await agrees(cluster, cache, namespace)
+
+
+async def test_a_kind_is_listed_again_after_an_hour_if_each_watch_is_cut(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any
+) -> None:
+    lists: list[str] = []
+
+    def cut(verb: str) -> Exception | None:
+        lists.extend([verb] if verb == "list" else [])
+        return TransientError("connection reset") if verb == "event" else None
+
+    faulty = Faulty(cluster, cut)
+    async with informing(faulty, namespace, clock=clock):
+        await eventually(lambda: faulty.watched_since)
+        clock.advance(module.RELIST_INTERVAL_SECONDS)
+        await cluster.create(config(namespace, "a"))
+        await eventually(clock.waits)
+        clock.advance(clock.waits()[0])
+        await eventually(lambda: len(faulty.watched_since) == 2)
+        assert lists == ["list", "list"]
+
+
+@pytest.mark.parametrize("code", [401, 403, 405])
+async def test_an_hourly_list_that_is_refused_is_reported(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any, code: int
+) -> None:
+    liar, reports = FalseDeletions(cluster), list[Exception | None]()
+    async with informing(liar, namespace, clock=clock) as (one, _, _):
+        one.report, refusal = reports.append, ClusterError("no", code=code)
+        liar.fault = lambda verb: refusal if verb == "list" else None
+        await eventually(lambda: liar.watched_since)
+        clock.advance(module.RELIST_INTERVAL_SECONDS)
+        await cluster.create(config(namespace, "a"))
+        await eventually(lambda: reports == [refusal])

@@ -1,0 +1,41 @@
+"""Questions to a cluster that is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from argosy.errors import Forbidden
+from argosy.kube.client.status_errors import Unavailable, Untrusted
+from argosy.kube.controller.retry import AWAY, insist
+
+Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+pytestmark = pytest.mark.anyio
+
+
+async def test_who_is_away_is_asked_until_they_answer(clock: Any, eventually: Eventually) -> None:
+    answers = [Unavailable("cannot be reached"), Unavailable("is starting", code=503), Unavailable("no answer in time")]
+
+    async def ask() -> str:
+        if answers:
+            raise answers.pop(0)
+        return "here"
+
+    asking = asyncio.create_task(insist(ask, clock))
+    for left in (2, 1, 0):
+        await eventually(lambda left=left: len(answers) == left and clock.waits())
+        assert not asking.done()
+        clock.advance(AWAY.most)
+    assert await asking == "here"
+
+
+@pytest.mark.parametrize("said", [Forbidden("you may not"), Untrusted("its certificate is not trusted")])
+async def test_what_somebody_must_mend_is_told_at_once(clock: Any, said: Exception) -> None:
+    async def ask() -> None:
+        raise said
+
+    with pytest.raises(type(said)):
+        await insist(ask, clock)

@@ -1,0 +1,152 @@
+"""Calls that change something, under a step that may be taken away."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from argosy.errors import TransientError
+from argosy.kube.client import Cluster, User
+from argosy.kube.client.write_hook import BEFORE_SENDING
+from argosy.kube.controller.write_fence import NotOurs, Step, carried, under
+from argosy.kube.objects import key_of
+from argosy.model.application import Progress
+from argosy.pipeline.doorway import Doorway
+from support import sync_operations
+from support.loop_clock import turns
+
+pytestmark = pytest.mark.anyio
+
+
+def config_map(name: str, namespace: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+
+
+async def test_without_a_permit_everything_is_allowed() -> None:
+    assert await carried(lambda: asyncio.sleep(0, "done"), "say so") == "done"
+
+
+async def test_a_step_that_was_taken_away_changes_nothing(clock: Any, cluster: Cluster, namespace: str) -> None:
+    step = Step("argocd/app", lambda: True, lambda: 10.0, 4.0, clock)
+    door = Doorway(cluster, lambda key: None)
+    with under(step):
+        made = await door.create(config_map("one", namespace))
+        step.take_away()
+        for change in (
+            door.create(config_map("two", namespace)),
+            door.apply(config_map("two", namespace), manager="test"),
+            door.replace(made),
+            door.patch(key_of(made), {"data": {"a": "b"}}),
+            door.delete(key_of(made)),
+        ):
+            with pytest.raises(NotOurs):
+                await change
+        with pytest.raises(NotOurs):
+            await door.acting_as(User("ann", ("system:masters",))).create(config_map("two", namespace))
+        await door.create(config_map("three", namespace), dry_run=True)  # changes nothing
+    found = (await cluster.list(key_of(made).group_kind, namespace=namespace)).items
+    assert "data" not in next(each for each in found if each["metadata"]["name"] == "one")
+    assert "two" not in [each["metadata"]["name"] for each in found]
+
+
+async def test_a_sync_whose_permit_is_refused_has_not_failed_and_goes_on_when_there_is_one(
+    clock: Any, cluster: Cluster, namespace: str
+) -> None:
+    """A Lease that is late is no reason that a revision would never be tried again."""
+    wanted = sync_operations.config("one", namespace=namespace)
+    stage = sync_operations.Stage(cluster, [wanted], engine=Doorway(cluster, lambda key: None))
+    is_late = True
+    with under(Step("argocd/demo", lambda: not is_late, lambda: 10.0, 4.0, clock)):
+        before = stage.begin()
+        with pytest.raises(TransientError):
+            await stage.step()
+        assert stage.state is before and await cluster.get(key_of(wanted)) is None
+        is_late = False
+        assert (await stage.finish()).progress is Progress.SUCCEEDED
+    await cluster.delete(key_of(wanted))
+
+
+async def test_who_is_about_to_send_is_asked_once_more(clock: Any) -> None:
+    """A process may have slept since it began to open a connection."""
+    step = Step("argocd/app", lambda: True, lambda: 10.0, 4.0, clock)
+    sent = []
+
+    async def call() -> None:
+        step.take_away()
+        BEFORE_SENDING.get()()
+        sent.append("it")
+
+    with under(step), pytest.raises(NotOurs):
+        await carried(call, "send it")
+    assert not sent and step.is_quiet
+    BEFORE_SENDING.get()()  # it is asked of that call alone
+
+
+async def test_a_call_lasts_as_long_as_its_lease_which_may_be_renewed_meanwhile(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """k8s: a webhook may take 30 s to say what it thinks of a write."""
+    ends = 10.0
+    step, answered = Step("argocd/app", lambda: True, lambda: ends, 4.0, clock), asyncio.Event()
+    with under(step):
+        waiting = asyncio.create_task(carried(answered.wait, "apply ConfigMap/ml/a"))
+        await turns()
+        for _ in range(15):
+            clock.advance(2.0)
+            ends += 2.0
+        await turns()
+        assert not waiting.done()
+        clock.advance(10.1)
+        with pytest.raises(NotOurs, match="apply ConfigMap/ml/a was given up after 40 s"):
+            await waiting
+        assert "apply ConfigMap/ml/a" in caplog.text
+    step.end()
+    assert step.is_quiet and clock.waits() == []
+
+
+async def test_a_call_of_a_step_that_was_taken_away_is_given_up_after_a_while(clock: Any) -> None:
+    step = Step("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
+    with under(step):
+        waiting = asyncio.create_task(carried(asyncio.Event().wait, "wait"))
+        await turns()
+        clock.advance(100.0)
+        step.take_away()
+        clock.advance(3.9)
+        await turns()
+        assert not waiting.done() and not step.is_quiet
+        clock.advance(0.2)
+        with pytest.raises(NotOurs):
+            await waiting
+    assert step.is_quiet
+
+
+async def test_whoever_is_cancelled_waits_for_what_is_on_its_way(clock: Any) -> None:
+    step, answered, told = Step("argocd/app", lambda: True, lambda: 10.0, 4.0, clock), asyncio.Event(), []
+    step.on_quiet = lambda: told.append("quiet")
+    with under(step):
+        waiting = asyncio.create_task(carried(answered.wait, "wait"))
+        await turns()
+    waiting.cancel()
+    step.take_away()
+    await turns()
+    assert not waiting.done() and not step.is_quiet
+    answered.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert step.is_quiet and told
+
+
+async def test_whoever_is_cancelled_does_not_wait_for_ever(clock: Any) -> None:
+    step = Step("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
+    with under(step):
+        waiting = asyncio.create_task(carried(asyncio.Event().wait, "wait"))
+        await turns()
+    waiting.cancel()
+    await turns()
+    clock.advance(4.1)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    step.end()
+    assert step.is_quiet and clock.waits() == []

@@ -1,0 +1,154 @@
+"""A cluster's pulse: silence is told after a while, a refusal at once, and calls end with it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.plane import Plane
+from argosy.errors import ClusterError, TransientError, UserError
+from argosy.kube.client import User
+from argosy.kube.client.status_errors import Unavailable, Untrusted
+from argosy.kube.controller.clock import SYSTEM_CLOCK, within
+from argosy.kube.controller.liveness import LONGEST, PATIENCE, Living, Pulse
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from support.deadlines import HANG_SECONDS
+from support.engine import LeapingClock
+from support.loop_clock import turns
+
+
+async def answers() -> None:
+    return None
+
+
+async def silent() -> None:
+    await asyncio.Event().wait()
+
+
+async def refuses() -> None:
+    raise ClusterError("Unauthorized", code=401, reason="Unauthorized")
+
+
+async def is_away() -> None:
+    raise Unavailable("far: cannot be reached")
+
+
+async def distrusts() -> None:
+    raise Untrusted("far: its certificate is not trusted: unknown authority")
+
+
+async def is_odd() -> None:
+    raise AttributeError("'NoneType' object has no attribute 'get'")
+
+
+async def has_no_program() -> None:
+    raise UserError("the program is not installed")
+
+
+async def beating(ask: Callable[[], Awaitable[None]], clock: LeapingClock) -> Pulse:
+    pulse = Pulse(ask, clock)
+    task = asyncio.create_task(pulse.run())
+    await turns()
+    pulse.task = task  # type: ignore[attr-defined]
+    return pulse
+
+
+@pytest.mark.parametrize("ask", [refuses, distrusts, has_no_program])
+async def test_a_refusal_is_told_at_once(ask: Callable[[], Awaitable[None]]) -> None:
+    pulse = await beating(ask, LeapingClock())
+    assert pulse.stopped.is_set() and pulse.said and not pulse.beats.is_set()
+
+
+@pytest.mark.parametrize("ask", [silent, is_away, is_odd])
+async def test_silence_is_told_only_when_it_lasts(ask: Callable[[], Awaitable[None]]) -> None:
+    clock = LeapingClock()
+    pulse = await beating(ask, clock)
+    assert not pulse.stopped.is_set() and not pulse.said
+    for _ in range(4):
+        clock.leap(max(LONGEST, PATIENCE / 2) + 0.1)
+        await turns()
+    assert pulse.stopped.is_set()
+    assert any(words in pulse.said for words in ("in time", "reached", "not understood"))
+    pulse._ask = answers
+    clock.leap(LONGEST + 0.1)
+    await asyncio.wait_for(pulse.beats.wait(), HANG_SECONDS)
+
+
+async def test_a_call_ends_when_nobody_answers_any_more_and_its_work_is_cancelled() -> None:
+    clock, ended = LeapingClock(), asyncio.Event()
+    pulse = await beating(answers, clock)
+    assert pulse.beats.is_set() and not pulse.is_slow
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    call = asyncio.create_task(pulse.lasting(work()))
+    pulse._ask = refuses
+    clock.leap(6.0)
+    with pytest.raises(Unavailable, match="Unauthorized"):
+        await asyncio.wait_for(call, HANG_SECONDS)
+    assert ended.is_set()
+    pulse._ask = answers
+    clock.leap(2.0)
+    await asyncio.wait_for(pulse.beats.wait(), HANG_SECONDS)
+    assert not pulse.said and not pulse.stopped.is_set()
+
+
+async def test_an_answer_that_takes_long_makes_it_slow() -> None:
+    clock = LeapingClock()
+    pulse = await beating(answers, clock)
+    pulse._ask = silent
+    clock.leap(6.0)
+    await turns()
+    clock.leap(3.0)
+    assert pulse.is_slow and not pulse.said
+
+
+class Silent(EmbeddedCluster):
+    """Whoever asks."""
+
+    def acting_as(self, user: User) -> Silent:
+        return self
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        await silent()
+        return None
+
+
+async def test_calls_as_another_end_with_it_as_well() -> None:
+    async with Plane.open() as plane:
+        pulse = await beating(refuses, LeapingClock())
+        other = Living(Silent(plane), pulse).acting_as(User("ann"))
+        with pytest.raises(Unavailable, match="Unauthorized"):
+            await other.get(ResourceKey("", "ConfigMap", "default", "a"))
+
+
+async def test_a_failure_in_the_moment_of_the_end_is_left_to_nobody() -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    async def fails(gate: asyncio.Event) -> None:
+        await gate.wait()
+        raise TransientError("nobody is there")
+
+    pulse = Pulse(asyncio.Event().wait)
+    for waits in (pulse.lasting, lambda work: within(SYSTEM_CLOCK, 60.0, work)):
+        gate = asyncio.Event()
+        task = asyncio.create_task(waits(fails(gate)))
+        await turns()
+        gate.set()
+        await asyncio.sleep(0)  # it has failed, and whoever waits for it does not know yet
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        del task
+    gc.collect()
+    assert told == []

@@ -1,0 +1,254 @@
+"""Controllers at work: woken by changes, one step at a time, and a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from argosy.errors import Conflict, UserError
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Cache, Context, Requeue, Watch, itself, owner, run
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from support.loop_clock import turns
+
+pytestmark = pytest.mark.anyio
+KIND = GroupKind("", "ConfigMap")
+
+
+def config(namespace: str, name: str, **metadata: Any) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace, **metadata}}
+
+
+class Doing:
+    """A controller that does one given thing, and remembers which keys it was woken for."""
+
+    def __init__(
+        self,
+        do: Callable[[ResourceKey, Context], Awaitable[Requeue | None]],
+        watches: Sequence[Watch] = (Watch(KIND, itself),),
+        name: str = "doing",
+    ) -> None:
+        self.name, self.watches, self._do = name, watches, do
+        self.woken: list[str] = []
+
+    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+        self.woken.append(key.name)
+        return await self._do(key, context)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    cluster: Cluster, namespace: str, *controllers: Doing, **settings: Any
+) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(run(controllers, cluster, namespace=namespace, **settings))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def nothing(key: ResourceKey, context: Context) -> Requeue | None:
+    return None
+
+
+async def test_a_controller_makes_the_cluster_what_its_input_asks_for(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    cache = Cache()
+
+    async def copy(key: ResourceKey, context: Context) -> Requeue | None:
+        source = context.cache.get(key)
+        if source and not source["metadata"].get("ownerReferences"):
+            meta = source["metadata"]
+            reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": meta["name"], "uid": meta["uid"]}
+            await context.cluster.apply(
+                config(namespace, f"{key.name}-copy", ownerReferences=[reference]), manager="copy"
+            )
+        return None
+
+    controller = Doing(copy, [Watch(KIND, itself), Watch(KIND, owner(KIND))])
+    await cluster.create(config(namespace, "early"))
+    async with running(cluster, namespace, controller, cache=cache):
+        late = await cluster.create(config(namespace, "late"))
+        await eventually(lambda: {"early", "late", "early-copy", "late-copy"} <= names(cache))
+        assert [found["metadata"]["name"] for found in cache.owned(late["metadata"]["uid"])] == ["late-copy"]
+        await cluster.delete(ResourceKey("", "ConfigMap", namespace, "late-copy"))
+        await eventually(lambda: controller.woken.count("late") >= 2)
+        await eventually(lambda: "late-copy" in names(cache))
+
+
+def names(cache: Cache) -> set[str]:
+    return {manifest["metadata"]["name"] for manifest in cache.list(KIND)}
+
+
+async def test_a_users_error_waits_for_the_input_to_change(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any
+) -> None:
+    async def refuse(key: ResourceKey, context: Context) -> Requeue | None:
+        raise UserError("no image")
+
+    made = await cluster.create(config(namespace, "a"))
+    controller = Doing(refuse)
+    async with running(cluster, namespace, controller, clock=clock):
+        await eventually(lambda: controller.woken == ["a"])
+        clock.advance(3600)
+        await turns()
+        assert controller.woken == ["a"]
+        await cluster.patch(key_of(made), {"data": {"x": "1"}})
+        await eventually(lambda: controller.woken == ["a", "a"])
+
+
+async def test_any_other_error_is_tried_again_later_and_later(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any
+) -> None:
+    errors: list[Exception] = [Conflict("stale"), RuntimeError("a bug"), KeyError("another")]
+
+    async def fail(key: ResourceKey, context: Context) -> Requeue | None:
+        if errors:
+            raise errors.pop(0)
+        return None
+
+    await cluster.create(config(namespace, "a"))
+    controller = Doing(fail)
+    async with running(cluster, namespace, controller, clock=clock):
+        waits = []
+        for tries in range(1, 4):
+            await eventually(lambda tries=tries: len(controller.woken) == tries and clock.waits())
+            waits.append(clock.waits()[0])
+            clock.advance(waits[-1])
+        await eventually(lambda: len(controller.woken) == 4)
+        assert waits[0] <= 0.1 < waits[1] <= 0.2 < waits[2] <= 0.4
+        await turns()
+        assert clock.waits() == []
+
+
+async def test_what_it_waits_for_may_be_cancelled_and_the_worker_goes_on(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    async def wait_for_what_others_end(key: ResourceKey, context: Context) -> Requeue | None:
+        if len(controller.woken) == 1:
+            shared = asyncio.get_running_loop().create_future()
+            shared.cancel()
+            await shared
+        return None
+
+    await cluster.create(config(namespace, "a"))
+    controller = Doing(wait_for_what_others_end)
+    async with running(cluster, namespace, controller, workers=1) as task:
+        await eventually(lambda: controller.woken == ["a", "a"] or task.done())
+        await cluster.create(config(namespace, "b"))
+        await eventually(lambda: controller.woken == ["a", "a", "b"] or task.done())
+        assert not task.done()
+
+
+async def test_a_requeue_comes_when_it_was_asked_for(
+    cluster: Cluster, namespace: str, eventually: Any, clock: Any
+) -> None:
+    async def again(key: ResourceKey, context: Context) -> Requeue | None:
+        return Requeue(after=30)
+
+    await cluster.create(config(namespace, "a"))
+    controller = Doing(again)
+    async with running(cluster, namespace, controller, clock=clock):
+        for times in (1, 2, 3):
+            await eventually(lambda times=times: len(controller.woken) == times and clock.waits() == [30])
+            clock.advance(29)
+            await turns()
+            assert len(controller.woken) == times
+            clock.advance(1)
+
+
+async def test_one_key_is_never_reconciled_twice_at_once(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    busy: set[str] = set()
+    most = 0
+    last: dict[str, str] = {}
+
+    async def slowly(key: ResourceKey, context: Context) -> Requeue | None:
+        nonlocal most
+        assert key.name not in busy
+        busy.add(key.name)
+        most = max(most, len(busy))
+        found = context.cache.get(key)
+        await asyncio.sleep(0.005)
+        last[key.name] = (found or {}).get("data", {}).get("x", "")
+        busy.discard(key.name)
+        return None
+
+    made = [await cluster.create(config(namespace, name)) for name in "ab"]
+    controller = Doing(slowly)
+    async with running(cluster, namespace, controller, workers=4) as task:
+        for number in range(20):
+            for manifest in made:
+                await cluster.patch(key_of(manifest), {"data": {"x": str(number)}})
+        await eventually(lambda: last == {"a": "19", "b": "19"})
+        assert most == 2 and not task.done()
+
+
+async def test_a_manifest_that_a_mapper_cannot_read_stops_nobody(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    def broken(manifest: Manifest) -> list[ResourceKey]:
+        return [manifest["metadata"]["annotations"]["wakes"]]
+
+    controller = Doing(nothing, [Watch(KIND, broken), Watch(KIND, itself)])
+    async with running(cluster, namespace, controller):
+        await cluster.create(config(namespace, "a"))
+        await eventually(lambda: controller.woken == ["a"])
+
+
+async def test_controllers_share_one_informer_a_kind_and_wait_only_for_their_own(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    one = Doing(nothing, name="one")
+    two = Doing(nothing, [Watch(KIND, itself), Watch(GroupKind("never.example", "Never"), itself)], name="two")
+    await cluster.create(config(namespace, "a"))
+    async with running(cluster, namespace, one, two):
+        await eventually(lambda: one.woken == ["a"] and two.woken == ["a"])
+
+
+async def test_the_end_waits_for_what_has_begun_and_begins_nothing_new(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    ended, may_end = list[str](), asyncio.Event()
+
+    async def slowly(key: ResourceKey, context: Context) -> Requeue | None:
+        await may_end.wait()
+        ended.append(key.name)
+        return None
+
+    for name in "abc":
+        await cluster.create(config(namespace, name))
+    controller = Doing(slowly)
+    async with running(cluster, namespace, controller, workers=1) as task:
+        await eventually(lambda: controller.woken)
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.05, may_end.set)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert ended == controller.woken and len(ended) == 1
+
+
+async def test_the_end_does_not_wait_for_ever(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    cancelled: list[str] = []
+
+    async def hang(key: ResourceKey, context: Context) -> Requeue | None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.append(key.name)
+        return None
+
+    await cluster.create(config(namespace, "a"))
+    controller = Doing(hang)
+    async with running(cluster, namespace, controller, grace=0.05) as task:
+        await eventually(lambda: controller.woken)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert cancelled == ["a"]

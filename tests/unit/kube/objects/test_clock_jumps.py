@@ -1,0 +1,42 @@
+"""Delays that began at a stored time, while the clock is set forward and back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.kube.objects.timestamps import CLOCK_SKEW, remaining_delay
+from argosy.model.application import Retry
+from support.examples import examples
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+DAYS = 30 * 86400.0
+DELAYS = st.floats(0, 3600)
+JUMPS = st.one_of(st.floats(-DAYS, DAYS), st.floats(-15, 15), st.sampled_from([-3600.0, 3600.0, -86400.0, 86400.0]))
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(DELAYS, st.floats(0, 1), JUMPS)
+def test_no_jump_makes_a_delay_longer_than_it_is_and_it_is_over_after_that_wait(
+    delay: float, share: float, jump: float
+) -> None:
+    now = BEGAN + timedelta(seconds=delay * share + jump)
+    wait = remaining_delay(BEGAN, delay, now)
+    assert 0 <= wait <= delay
+    later = now + timedelta(seconds=wait) + CLOCK_SKEW
+    assert wait == 0 or remaining_delay(BEGAN, delay, later) <= 1e-3
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(DELAYS, st.floats(0, 7200))
+def test_a_clock_that_nobody_sets_leaves_what_is_left(delay: float, passed: float) -> None:
+    wait = remaining_delay(BEGAN, delay, BEGAN + timedelta(seconds=passed))
+    assert abs(wait - max(delay - passed, 0)) < 1e-3
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.integers(-(10**400), 10**400) | st.integers(-9, 10**6), st.integers(0, 10**6), st.floats(0, 1e300))
+def test_no_factor_of_a_retry_makes_its_delay_negative_or_too_long(factor: int, attempts: int, first: float) -> None:
+    assert 0 <= Retry(limit=-1, duration=first, factor=factor).delay(attempts) <= 180

@@ -1,0 +1,113 @@
+"""HTTP bodies: Go's words for bad JSON, repeated keys, and depth."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.errors import LimitError, ManifestError
+from argosy.kube.objects import load_json
+from support.examples import examples
+
+BAD: list[tuple[bytes, str]] = [
+    (b"", "unexpected end of JSON input"),
+    (b"  ", "unexpected end of JSON input"),
+    (b'{"a":', "unexpected end of JSON input"),
+    (b'{"a', "unexpected end of JSON input"),
+    (b"[1,", "unexpected end of JSON input"),
+    (b"{bad", "invalid character 'b' looking for beginning of object key string"),
+    (b'{"a":1,}', "invalid character '}' looking for beginning of object key string"),
+    (b"[1,]", "invalid character ']' looking for beginning of value"),
+    (b'{"a" 1}', "invalid character '1' after object key"),
+    (b'{"a":1 "b"}', "invalid character '\"' after object key:value pair"),
+    (b"[1 2]", "invalid character '2' after array element"),
+    (b"[01]", "invalid character '1' after array element"),
+    (b"{} x", "invalid character 'x' after top-level value"),
+    (b"'a'", "invalid character '\\'' looking for beginning of value"),
+    (b"trux", "invalid character 'x' in literal true (expecting 'e')"),
+    (b"nul", "unexpected end of JSON input"),
+    (b'"a\nb"', "invalid character '\\n' in string literal"),
+    (b'"\\x"', "invalid character 'x' in string escape code"),
+    (b'"\\u12g4"', "invalid character 'g' in \\u hexadecimal character escape"),
+    (b"-x", "invalid character 'x' in numeric literal"),
+    (b"1.x", "invalid character 'x' after decimal point in numeric literal"),
+    (b"1ex", "invalid character 'x' in exponent of numeric literal"),
+    (b"1e+", "unexpected end of JSON input"),
+    (b"\xef\xbb\xbf{}", "invalid character 'ï' looking for beginning of value"),
+    (b"\x00", "invalid character '\\x00' looking for beginning of value"),
+    (b"[1e400]", "json: cannot unmarshal number 1e400 into Go value of type float64"),
+    (b"NaN", "invalid character 'N' looking for beginning of value"),
+]
+
+
+@pytest.mark.parametrize(("data", "said"), BAD)
+def test_bad_json_is_told_in_the_words_of_go(data: bytes, said: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load_json(data)
+    assert caught.value.message == said
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b'"\\ud800x"', "\ufffdx"),
+        (b'"\\\\ud800"', "\\ud800"),
+        (b'["\\ud83d\\ude00\\ud800"]', ["😀\ufffd"]),
+        (b'"\xff"', "\ufffd"),
+    ],
+)
+def test_what_go_reads_with_a_replacement_character_is_read_so(data: bytes, value: Any) -> None:
+    assert load_json(data).value == value
+
+
+def test_repeated_keys_are_listed_by_path_and_the_last_value_is_kept() -> None:
+    data = b'{"data":{"a":1,"a":2,"a":3},"spec":{"containers":[{"name":"x","name":"y"}]},"data":{"b":1}}'
+    read = load_json(data, strict=True)
+    assert read.value == {"data": {"b": 1}, "spec": {"containers": [{"name": "y"}]}}
+    assert read.duplicates == ("data.a", "spec.containers[0].name", "data")
+    assert load_json(data).duplicates == ()
+
+
+@pytest.mark.parametrize("opener", [b"[", b'{"a":', b'[{"a":'])
+def test_a_depth_bomb_is_refused(opener: bytes) -> None:
+    for data in (opener * 100_000, opener * 120 + b"1"):
+        with pytest.raises((LimitError, ManifestError)):
+            load_json(data)
+    closed = b"[" * 101 + b"]" * 101
+    with pytest.raises(LimitError, match="more than 100 levels"):
+        load_json(closed)
+    assert load_json(b"[" * 100 + b"]" * 100).duplicates == ()
+
+
+def test_a_large_bad_text_is_refused_without_a_slow_look() -> None:
+    with pytest.raises(ManifestError, match="correct the JSON"):
+        load_json(b"[" + b'"a",' * 700_000)
+
+
+value = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(st.characters(exclude_categories=("Cs",))),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc"), inner, max_size=4),
+)
+
+
+@settings(max_examples=examples())
+@given(value, st.booleans())
+def test_good_json_is_read_as_the_standard_library_reads_it(original: Any, compact: bool) -> None:
+    data = json.dumps(original, indent=None if compact else 2).encode()
+    read = load_json(data, strict=True)
+    assert read.value == original
+    assert read.duplicates == ()
+
+
+@settings(max_examples=examples())
+@given(value, st.integers(0, 200), st.binary(max_size=2))
+def test_any_damage_is_a_manifest_error_or_still_json(original: Any, at: int, damage: bytes) -> None:
+    data = json.dumps(original).encode()
+    try:
+        load_json(data[:at] + damage + data[at + 1 :], strict=True)
+    except ManifestError as error:
+        assert error.message

@@ -1,0 +1,90 @@
+"""Where in a text a field of a manifest stands."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from argosy.kube.objects import read_manifests
+from argosy.kube.objects.field_lines import Lines
+
+CM = """\
+# a comment
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: argocd-cm}
+data:
+  plain: 3
+  quoted: "a\\nb\\nc"
+  block: |
+
+    first
+    second
+  resource.customizations: |
+    # another
+    apps/Deployment:
+      health.lua: |
+        one
+        two
+      actions: |
+        definitions:
+        - name: a
+          action.lua: |
+            three
+            four
+---
+kind: List
+apiVersion: v1
+items:
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: x}
+  data: {a: b}
+"""
+MAP = ("data", "resource.customizations")
+DEPLOYMENT = (*MAP, "apps/Deployment")
+ACTION = (*DEPLOYMENT, "actions", "definitions", 0, "action.lua")
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("data", "plain"), 6),
+        (("data", "block"), 8),
+        (MAP, 12),
+        (DEPLOYMENT, 14),
+        ((*DEPLOYMENT, "health.lua"), 15),
+        (ACTION, 21),
+        (("data", "not there"), 5),
+        ((), 2),
+    ],
+)
+def test_the_line_of_a_field_is_that_of_its_name(path: tuple[str | int, ...], line: int) -> None:
+    assert Lines(CM).of_field(0, path) == line
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "in_file"),
+    [
+        (("data", "block"), 2, 10),
+        ((*DEPLOYMENT, "health.lua"), 2, 17),
+        (ACTION, 2, 23),
+        (("data", "quoted"), 3, 7),
+        (("data", "block"), 99, 11),
+    ],
+)
+def test_the_line_of_a_script_is_counted_in_its_file(path: tuple[str | int, ...], line: int, in_file: int) -> None:
+    assert Lines(CM).of_text(0, path, line) == in_file
+
+
+def test_manifests_inside_of_a_list_have_their_own_lines() -> None:
+    assert len(read_manifests(CM)) == 2
+    assert Lines(CM).of_field(1, ("data", "a")) == 31
+
+
+def test_what_cannot_be_found_is_on_the_first_line() -> None:
+    text = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "x\ny"}})
+    assert Lines(text).of_field(7, ()) == 1
+    assert Lines(text).of_text(0, ("data", "a"), 2) == 1
+    assert Lines("a: [").of_field(0, ("a",)) == 1

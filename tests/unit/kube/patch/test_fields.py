@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.errors import PatchError
+from argosy.kube.patch.field_sets import FieldSet, path_text
+from support.examples import examples
+
+elements = st.sampled_from(["f:a", "f:b", "f:c", 'k:{"n":"x"}', 'k:{"n":10}', 'k:{"n":9}', 'v:"z"', "v:2", "i:0"])
+paths = st.lists(elements, min_size=1, max_size=4).map(tuple)
+path_sets = st.frozensets(paths, max_size=8)
+
+
+def made(members: frozenset[tuple[str, ...]]) -> FieldSet:
+    return FieldSet.of(*members)
+
+
+def members(fields: FieldSet) -> frozenset[tuple[str, ...]]:
+    return frozenset(fields.paths())
+
+
+@settings(max_examples=examples())
+@given(path_sets)
+def test_a_set_holds_exactly_its_paths(chosen: frozenset[tuple[str, ...]]) -> None:
+    fields = made(chosen)
+    assert members(fields) == chosen
+    assert len(fields) == len(chosen)
+    assert bool(fields) is bool(chosen)
+    assert all(path in fields for path in chosen)
+    assert () not in fields
+
+
+@settings(max_examples=examples())
+@given(path_sets, path_sets)
+def test_the_algebra_is_that_of_sets_of_paths(left: frozenset[Any], right: frozenset[Any]) -> None:
+    assert members(made(left) | made(right)) == left | right
+    assert members(made(left) & made(right)) == left & right
+    assert members(made(left) - made(right)) == left - right
+
+
+@settings(max_examples=examples())
+@given(path_sets, path_sets)
+def test_without_takes_the_children_too(left: frozenset[Any], right: frozenset[Any]) -> None:
+    expected = {path for path in left if not any(path[: n + 1] in right for n in range(len(path)))}
+    assert members(made(left).without(made(right))) == expected
+
+
+@settings(max_examples=examples())
+@given(path_sets, path_sets)
+def test_sets_are_equal_when_their_paths_are(left: frozenset[Any], right: frozenset[Any]) -> None:
+    assert (made(left) == made(right)) is (left == right)
+    assert made(left) == made(frozenset(left)) and hash(made(left)) == hash(made(frozenset(left)))
+
+
+@settings(max_examples=examples())
+@given(path_sets)
+def test_fieldsv1_survives_a_round_trip(chosen: frozenset[Any]) -> None:
+    text = json.dumps(made(chosen).format())
+    again = FieldSet.parse(json.loads(text))
+    assert members(again) == chosen
+    assert json.dumps(FieldSet(again.tree).format()) == text
+
+
+@settings(max_examples=examples())
+@given(path_sets, path_sets)
+def test_no_operation_changes_its_operands(left: frozenset[Any], right: frozenset[Any]) -> None:
+    one, two = made(left), made(right)
+    before = json.dumps([one.format(), two.format()])
+    _ = (one | two, one & two, one - two, one.without(two))
+    assert json.dumps([one.format(), two.format()]) == before
+
+
+def test_fieldsv1_is_sorted_as_the_server_sorts() -> None:
+    raw = {
+        "f:b": {"v:10": {}, "v:9": {}, 'v:"a"': {}, ".": {}},
+        "f:a": {'k:{"port":443}': {}, 'k:{"port":80}': {"f:z": {}, "f:port": {}, ".": {}}},
+    }
+    fields = FieldSet.parse(raw) | FieldSet.of(["f:a", 'k:{"port":100}'])
+    assert json.dumps(fields.format()) == json.dumps(
+        {
+            "f:a": {'k:{"port":80}': {".": {}, "f:port": {}, "f:z": {}}, 'k:{"port":100}': {}, 'k:{"port":443}': {}},
+            "f:b": {".": {}, "v:9": {}, "v:10": {}, 'v:"a"': {}},
+        }
+    )
+
+
+def test_keys_are_made_canonical() -> None:
+    fields = FieldSet.parse({'k:{ "protocol": "TCP", "port": 80 }': {".": {}}})
+    assert fields.tree == {'k:{"port":80,"protocol":"TCP"}': {}}
+
+
+def test_a_set_that_nobody_looked_into_is_written_as_it_came() -> None:
+    raw = {"f:b": {}, "f:a": {".": {}}}
+    assert FieldSet.parse(raw).format() is raw
+
+
+def test_elements_of_a_later_kubernetes_are_left_out() -> None:
+    assert FieldSet.parse({"f:a": {}, "q:new": {"f:b": {}}}) == FieldSet.of(["f:a"])
+
+
+@pytest.mark.parametrize("raw", [{"f": {}}, {"name": {}}, {"k:{": {}}, {"k:[]": {}}, {"i:x": {}}, {"f:a": 1}, []])
+def test_malformed_fieldsv1_is_refused(raw: Any) -> None:
+    with pytest.raises(PatchError):
+        _ = FieldSet.parse(raw).tree
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (["f:data", "f:a"], ".data.a"),
+        (["f:spec", "f:containers", 'k:{"name":"c"}', "f:image"], '.spec.containers[name="c"].image'),
+        (["f:spec", "f:ports", 'k:{"port":80,"protocol":"TCP"}'], '.spec.ports[port=80,protocol="TCP"]'),
+        (["f:metadata", "f:finalizers", 'v:"a/b"'], '.metadata.finalizers[="a/b"]'),
+        (["f:args", "i:3"], ".args[3]"),
+        (["f:flags", "v:true"], ".flags[=true]"),
+    ],
+)
+def test_a_path_reads_as_the_server_writes_it(path: list[str], text: str) -> None:
+    assert path_text(path) == text
+
+
+def test_siblings_come_before_what_is_below_them() -> None:
+    fields = FieldSet.of(["f:a", "f:z"], ["f:b"], ["f:c"])
+    assert [path_text(path) for path in fields.paths()] == [".b", ".c", ".a.z"]

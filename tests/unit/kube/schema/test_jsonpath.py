@@ -1,0 +1,100 @@
+"""JSONPath: what each form finds, and that no data makes it raise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.errors import UserError
+from argosy.kube.schema.jsonpath import compiled
+from support.examples import examples
+
+POD: dict[str, Any] = {
+    "metadata": {"name": "p", "labels": {"a.b/c": "x"}},
+    "spec": {"containers": [{"name": "one", "ports": [{"p": 1}, {"p": 2}]}, {"name": "two"}]},
+    "status": {
+        "conditions": [{"type": "Ready", "status": "True", "n": 3}, {"type": "Other", "status": "False", "n": 1}]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".metadata.name", ["p"]),
+        ("{.metadata.name}", ["p"]),
+        ("$.metadata.name", ["p"]),
+        ("metadata.name", ["p"]),
+        (".metadata.labels['a.b/c']", ["x"]),
+        (".metadata.labels.a\\.b/c", ["x"]),
+        ('.metadata.labels["a.b/c"]', ["x"]),
+        (".spec.containers[0].name", ["one"]),
+        (".spec.containers[-1].name", ["two"]),
+        (".spec.containers[7].name", []),
+        (".spec.containers[*].name", ["one", "two"]),
+        (".spec.containers[0:1].name", ["one"]),
+        (".spec.containers[0,1].name", ["one", "two"]),
+        ('.status.conditions[?(@.type=="Ready")].status', ["True"]),
+        (".status.conditions[?(@.type=='Ready')].status", ["True"]),
+        ('.status.conditions[?(@.type!="Ready")].status', ["False"]),
+        (".status.conditions[?(@.n>2)].type", ["Ready"]),
+        (".status.conditions[?(@.n <= 3)].type", ["Ready", "Other"]),
+        (".status.conditions[?(@.missing==1)].type", []),
+        (".spec.containers[?(@.ports)].name", ["one"]),
+        ("..p", [1, 2]),
+        (".missing.deep", []),
+        (".metadata.name.deeper", []),
+        (".", [POD]),
+    ],
+)
+def test_a_path_finds_what_it_names(path: str, found: list[Any]) -> None:
+    assert compiled(path).find(POD) == found
+
+
+def test_first_is_none_where_nothing_is_found() -> None:
+    assert compiled(".a.b").first({}) is None
+    assert compiled(".a").first({"a": 1}) == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".a[?(@" * 600 + "x" + ")]" * 600,
+        ".a[?(" + " " * 4000 + "=)]",
+        ".a[",
+        ".a[b]",
+        ".a[?(x)]",
+        ".a[?(@.b==c)]",
+        ".a[::0]",
+        ".a[]",
+        ".(",
+        "x" * 5000,
+    ],
+)
+def test_a_path_that_does_not_parse_is_the_authors_error(path: str) -> None:
+    with pytest.raises(UserError):
+        compiled(path)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=examples())
+@given(JSON, st.sampled_from([".a.b", ".a[0]", "..a", ".a[*].b", ".a[?(@.b==1)].c", ".a[?(@.b<'x')]", ".a[0:2].b"]))
+def test_no_data_makes_a_path_raise(value: Any, path: str) -> None:
+    assert isinstance(compiled(path).find(value), list)
+
+
+@settings(max_examples=examples())
+@given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=4), JSON)
+def test_a_simple_path_and_the_same_in_brackets_find_the_same(names: list[str], value: Any) -> None:
+    dotted = "".join(f".{name}" for name in names)
+    bracketed = "".join(f"['{name}']" for name in names)
+    assert compiled(dotted).find(value) == compiled(bracketed).find(value)

@@ -1,0 +1,66 @@
+"""Names, labels, ports and addresses are refused in Kubernetes' words."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.kube.schema import name_syntax
+
+LABEL = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "value", "complaints"),
+    [
+        (name_syntax.dns_label, "my-name", ()),
+        (name_syntax.dns_label, "a.b", ("must not contain dots",)),
+        (name_syntax.dns_label, "A", (LABEL,)),
+        (name_syntax.dns_label, "a" * 64, ("must be no more than 63 characters",)),
+        (name_syntax.dns_subdomain, "a.b-c.d", ()),
+        (name_syntax.dns_subdomain, "a\n", None),
+        (name_syntax.dns_1035_label, "1a", None),
+        (name_syntax.qualified_name, "example.com/MyName", ()),
+        (name_syntax.qualified_name, "/x", ("prefix part must be non-empty",)),
+        (name_syntax.qualified_name, "a/b/c", None),
+        (name_syntax.label_value, "", ()),
+        (name_syntax.label_value, "-a", None),
+        (name_syntax.config_key, "..", ("must not be '..'",)),
+        (name_syntax.config_key, "..a", ("must not start with '..'",)),
+        (name_syntax.config_key, ".dockerconfigjson", ()),
+        (name_syntax.variable_name, "any thing", ()),
+        (name_syntax.variable_name, "a=b", None),
+        (name_syntax.path_segment, "system:admin", ()),
+        (name_syntax.path_segment, "a/b", ("may not contain '/'",)),
+        (name_syntax.port_name, "http", ()),
+        (name_syntax.port_name, "8080", ("must contain at least one letter (a-z)",)),
+        (name_syntax.port_name, "a--b", ("must not contain consecutive hyphens",)),
+        (name_syntax.percent, "25%", ()),
+        (name_syntax.percent, "25", None),
+        (name_syntax.ip_address, "010.0.0.1", ()),
+        (name_syntax.ip_address, "fe80::1", ()),
+        (name_syntax.ip_address, "1.2.3", (name_syntax.NOT_AN_IP,)),
+        (name_syntax.cidr, "10.0.0.0/8", ()),
+        (name_syntax.cidr, "10.0.0.0", (name_syntax.NOT_A_CIDR,)),
+        (name_syntax.wildcard_subdomain, "*.example.com", ()),
+        (name_syntax.wildcard_subdomain, "*", None),
+    ],
+)
+def test_a_grammar_says_what_is_wrong(
+    grammar: name_syntax.Grammar, value: str, complaints: tuple[str, ...] | None
+) -> None:
+    found = grammar(value)
+    assert found == complaints if complaints is not None else found
+
+
+def test_a_name_to_be_completed_may_end_with_a_dash() -> None:
+    assert name_syntax.for_prefix(name_syntax.dns_label, "job-") == ()
+    assert name_syntax.for_prefix(name_syntax.dns_label, "-") == (LABEL,)
+
+
+@pytest.mark.parametrize(("number", "fine"), [(0, False), (1, True), (65535, True), (65536, False)])
+def test_ports_are_sixteen_bits_wide(number: int, fine: bool) -> None:
+    assert (name_syntax.port_number(number) == ()) == fine

@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import json
+import sys
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from argosy.errors import ManifestError
+from argosy.kube.schema.builtin_kinds import BUILT_IN
+from argosy.kube.schema.builtin_types import Type, type_of
+from argosy.kube.schema.typed_json import Decoded, decode, zero
+from support import go_modules
+
+MODULES = go_modules.folder()
+GOLDEN = MODULES / "k8s.io/api@v0.32.13/testdata/HEAD"
+
+
+def built_in(kind: str) -> tuple[Type, str]:
+    resource = next(each for each in BUILT_IN if each.kind == kind)
+    found = type_of(resource.group, resource.version, kind)
+    assert found is not None
+    return found, resource.api_version
+
+
+def read(kind: str, /, **fields: Any) -> Decoded:
+    type_, api_version = built_in(kind)
+    return decode(type_, fields, kind=kind, api_version=api_version)
+
+
+def refusal(kind: str, /, **fields: Any) -> str:
+    with pytest.raises(ManifestError) as caught:
+        read(kind, **fields)
+    return str(caught.value)
+
+
+def test_what_go_would_write_unchanged_comes_back_as_the_same_object() -> None:
+    type_, api_version = built_in("ConfigMap")
+    manifest = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"creationTimestamp": None}, "data": {"a": "b"}}
+    decoded = decode(type_, manifest, kind="ConfigMap", api_version=api_version)
+    assert decoded.manifest is manifest
+    assert decoded.unknown == ()
+
+
+def test_the_input_is_never_changed() -> None:
+    spec = {"zzz": 1, "template": {"spec": {"containers": [{"image": "", "resources": {"limits": {"cpu": "0.5"}}}]}}}
+    before = deepcopy(spec)
+    read("Deployment", spec=spec)
+    assert spec == before
+
+
+def test_kind_and_version_are_those_of_the_request() -> None:
+    manifest = read("ConfigMap", kind="Other", data={"a": "b"}).manifest
+    assert (manifest["kind"], manifest["apiVersion"]) == ("ConfigMap", "v1")
+    assert list(manifest)[:2] == ["kind", "apiVersion"]
+
+
+def test_unknown_fields_are_dropped_and_named_by_their_path() -> None:
+    template = {"spec": {"containers": [{"name": "c", "imag": "x"}]}}
+    decoded = read("Deployment", spec={"zzz": 1, "template": template}, Data={})
+    assert decoded.unknown == ("spec.zzz", "spec.template.spec.containers[0].imag", "Data")
+    assert "zzz" not in decoded.manifest["spec"]
+    assert decoded.manifest["spec"]["template"]["spec"]["containers"] == [{"name": "c", "resources": {}}]
+
+
+def test_an_unknown_field_below_a_map_is_named_with_the_key() -> None:
+    schema = {"properties": {"spec": {"typ": "object"}}}
+    versions = [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]
+    decoded = read("CustomResourceDefinition", spec={"versions": versions})
+    assert decoded.unknown == ("spec.versions[0].schema.openAPIV3Schema.properties.spec.typ",)
+
+
+def test_names_are_read_with_their_case() -> None:
+    assert read("ConfigMap", DATA={"a": "b"}).unknown == ("DATA",)
+
+
+@pytest.mark.parametrize("empty", [None, {}])
+def test_an_empty_map_that_may_be_omitted_is_left_out(empty: Any) -> None:
+    assert "data" not in read("ConfigMap", data=empty).manifest
+
+
+def test_a_pointer_keeps_its_zero_and_another_number_does_not() -> None:
+    spec = read("Deployment", spec={"replicas": 0, "minReadySeconds": 0, "paused": False}).manifest["spec"]
+    assert spec["replicas"] == 0
+    assert "minReadySeconds" not in spec
+    assert "paused" not in spec
+
+
+def test_null_is_the_same_as_absent() -> None:
+    assert read("Deployment", spec={"replicas": None, "template": None}).manifest == read("Deployment").manifest
+
+
+def test_a_null_element_is_an_empty_one() -> None:
+    containers = read("Pod", spec={"containers": [None]}).manifest["spec"]["containers"]
+    assert containers == [{"name": "", "resources": {}}]
+    assert read("ConfigMap", data={"a": None}).manifest["data"] == {"a": ""}
+    assert read("Secret", data={"a": None}).manifest["data"] == {"a": None}
+
+
+def test_what_go_always_writes_is_there() -> None:
+    type_, _ = built_in("Deployment")
+    assert zero(type_) == {
+        "metadata": {"creationTimestamp": None},
+        "spec": {
+            "selector": None,
+            "template": {"metadata": {"creationTimestamp": None}, "spec": {"containers": None}},
+            "strategy": {},
+        },
+        "status": {},
+    }
+
+
+def test_an_empty_event_has_its_times_and_its_source() -> None:
+    manifest = zero(built_in("Event")[0])
+    assert manifest["source"] == {}
+    assert manifest["firstTimestamp"] is None
+    assert manifest["reportingComponent"] == ""
+
+
+def test_the_empty_object_can_be_changed_without_harm_to_the_next() -> None:
+    type_, _ = built_in("Deployment")
+    zero(type_)["spec"]["strategy"]["type"] = "Recreate"
+    assert zero(type_)["spec"]["strategy"] == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "words"),
+    [
+        ("ConfigMap", {"data": {"a": 1}}, "number into Go struct field ConfigMap.data of type string"),
+        ("ConfigMap", {"data": []}, "array into Go struct field ConfigMap.data of type map[string]string"),
+        ("ConfigMap", {"immutable": "x"}, "string into Go struct field ConfigMap.immutable of type bool"),
+        ("Secret", {"data": {"a": 1}}, "number into Go struct field Secret.data of type []uint8"),
+        ("ConfigMap", {"metadata": "x"}, "string into Go struct field ConfigMap.metadata of type v1.ObjectMeta"),
+        (
+            "ConfigMap",
+            {"metadata": {"labels": {"a": True}}},
+            "bool into Go struct field ObjectMeta.metadata.labels of type string",
+        ),
+        (
+            "Deployment",
+            {"spec": {"replicas": "1"}},
+            "string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            "Deployment",
+            {"spec": {"replicas": 1.5}},
+            "number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            "Deployment",
+            {"spec": {"replicas": 2**31}},
+            "number 2147483648 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            "Deployment",
+            {"spec": {"template": {"spec": {"containers": [{"env": [{"value": 1}]}]}}}},
+            "number into Go struct field EnvVar.spec.template.spec.containers.env.value of type string",
+        ),
+        (
+            "Pod",
+            {"spec": {"containers": [{"imagePullPolicy": 1}]}},
+            "number into Go struct field Container.spec.containers.imagePullPolicy of type v1.PullPolicy",
+        ),
+        (
+            "Pod",
+            {"spec": {"containers": {}}},
+            "object into Go struct field PodSpec.spec.containers of type []v1.Container",
+        ),
+        (
+            "Pod",
+            {"spec": {"volumes": [{"hostPath": 3}]}},
+            "number into Go struct field Volume.spec.volumes.hostPath of type v1.HostPathVolumeSource",
+        ),
+        (
+            "Service",
+            {"spec": {"ports": [{"targetPort": True}]}},
+            "bool into Go struct field ServicePort.spec.ports.targetPort of type int32",
+        ),
+        (
+            "Pod",
+            {"metadata": {"creationTimestamp": 5}},
+            "number into Go struct field ObjectMeta.metadata.creationTimestamp of type string",
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_in_gos_words(kind: str, fields: dict[str, Any], words: str) -> None:
+    assert refusal(kind, **fields) == f"json: cannot unmarshal {words}"
+
+
+def test_quantities_are_written_in_their_canonical_form() -> None:
+    limits = {"cpu": "0.5", "memory": 1024, "x": "1000Mi"}
+    spec = {"containers": [{"name": "c", "resources": {"limits": limits}}]}
+    container = read("Pod", spec=spec).manifest["spec"]["containers"][0]
+    assert container["resources"]["limits"] == {"cpu": "500m", "memory": "1024", "x": "1000Mi"}
+    spec["containers"][0]["resources"] = {"limits": {"cpu": "lots"}}
+    assert refusal("Pod", spec=spec).startswith("quantities must match the regular expression")
+
+
+@pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("2026-11-15T02:00:00Z", "2026-11-15T02:00:00Z"),
+        ("2026-11-15T02:00:00.75Z", "2026-11-15T02:00:00Z"),
+        ("2026-11-15T02:00:00+02:00", "2026-11-15T00:00:00Z"),
+        ("2026-11-15T02:00:00-05:30", "2026-11-15T07:30:00Z"),
+        ("0001-01-01T00:00:00Z", None),
+    ],
+)
+def test_times_are_written_in_seconds_and_utc(written: str, normal: str | None) -> None:
+    assert read("Pod", metadata={"creationTimestamp": written}).manifest["metadata"]["creationTimestamp"] == normal
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("x", '"x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'),
+        ("2026-11-15", '"2026-11-15" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T"'),
+        ("2026-11-15T00:00:00", '"2026-11-15T00:00:00" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "Z07:00"'),
+        ("2026-13-15T00:00:00Z", '"2026-13-15T00:00:00Z": month out of range'),
+        ("2026-02-30T00:00:00Z", '"2026-02-30T00:00:00Z": day out of range'),
+        ("2026-11-15T00:00:00Zx", '"2026-11-15T00:00:00Zx": extra text: "x"'),
+    ],
+)
+def test_a_bad_time_is_refused_in_gos_words(written: str, words: str) -> None:
+    assert refusal("Pod", metadata={"creationTimestamp": written}) == f"parsing time {words}"
+
+
+def test_a_micro_time_has_six_decimals() -> None:
+    assert read("Lease", spec={"renewTime": "2026-11-15T02:00:00.123456+01:00"}).manifest["spec"] == {
+        "renewTime": "2026-11-15T01:00:00.123456Z"
+    }
+    layout = "2006-01-02T15:04:05.000000Z07:00"
+    assert refusal("Lease", spec={"renewTime": "2026-11-15T00:00:00Z"}) == (
+        f'parsing time "2026-11-15T00:00:00Z" as "{layout}": cannot parse "Z" as ".000000"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "normal"), [("YQ==", "YQ=="), ("YR==", "YQ=="), ("Y\nQ==\n", "YQ=="), ("", "")]
+)
+def test_bytes_are_written_as_canonical_base64(written: str, normal: str) -> None:
+    assert read("Secret", data={"a": written}).manifest["data"]["a"] == normal
+
+
+@pytest.mark.parametrize(
+    ("written", "at"), [("a", 0), ("ab=", 3), ("ab=c", 2), ("a b", 1), ("abcde", 4), ("abcd=", 4), ("ab==x", 4)]
+)
+def test_bad_base64_is_refused_with_the_place_that_go_names(written: str, at: int) -> None:
+    assert refusal("Secret", data={"a": written}) == f"illegal base64 data at input byte {at}"
+
+
+def test_managed_fields_that_are_as_go_writes_them_pass_untouched() -> None:
+    entries = [{"manager": "m", "fieldsV1": {"f:data": {}}, "time": "2026-11-15T00:00:00Z"}]
+    assert read("ConfigMap", metadata={"managedFields": entries}).manifest["metadata"]["managedFields"] is entries
+
+
+def test_a_schema_may_be_a_boolean_where_go_says_so() -> None:
+    def additional(value: Any) -> Any:
+        schema = {"openAPIV3Schema": {"additionalProperties": value}}
+        decoded = read("CustomResourceDefinition", spec={"versions": [{"name": "v1", "schema": schema}]})
+        assert decoded.unknown == ()  # k8s: a type that reads itself does not tell of unknown fields
+        return decoded.manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["additionalProperties"]
+
+    assert additional(False) is False
+    assert additional({"type": "string", "typo": 1}) == {"type": "string"}
+    with pytest.raises(ManifestError, match="boolean or JSON schema expected"):
+        additional("yes")
+
+
+def test_a_schema_nested_without_end_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(sys.getrecursionlimit()):
+        schema = {"not": schema}
+    versions = [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]
+    assert refusal("CustomResourceDefinition", spec={"versions": versions}) == "exceeded max depth"
+
+
+@pytest.mark.skipif(not GOLDEN.exists(), reason="the Go module k8s.io/api is not in the module cache")
+def test_every_full_golden_object_is_already_as_go_writes_it() -> None:
+    compared = 0
+    for resource in BUILT_IN:
+        file = GOLDEN / f"{resource.group or 'core'}.{resource.version}.{resource.kind}.json"
+        if file.exists():
+            manifest = json.loads(file.read_text())
+            type_ = type_of(resource.group, resource.version, resource.kind)
+            assert type_ is not None
+            decoded = decode(type_, manifest, kind=resource.kind, api_version=resource.api_version)
+            assert decoded == Decoded(manifest, ())
+            compared += 1
+    assert compared > 50

@@ -1,0 +1,67 @@
+"""The next time of a schedule."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.languages.cron import CronError, parse
+
+
+def at(text: str, zone: str = "UTC") -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "after", "expected"),
+    [
+        ("* * * * *", "2026-01-01T00:00", "2026-01-01T00:01"),
+        ("0 22 * * *", "2026-01-01T22:00", "2026-01-02T22:00"),
+        ("*/15 * * * *", "2026-01-01T00:16", "2026-01-01T00:30"),
+        ("5/20 * * * *", "2026-01-01T00:06", "2026-01-01T00:25"),
+        ("0 9-17 * * MON-FRI", "2026-01-02T17:00", "2026-01-05T09:00"),
+        ("0 0 31 * *", "2026-02-01T00:00", "2026-03-31T00:00"),
+        ("0 0 29 2 *", "2026-01-01T00:00", "2028-02-29T00:00"),
+        ("0 0 13 * 5", "2026-01-01T00:00", "2026-01-02T00:00"),  # either: a Friday comes before the 13th
+        ("0 0 13 * ?", "2026-01-01T00:00", "2026-01-13T00:00"),
+        ("0 0 1 jan,JUL *", "2026-01-01T00:00", "2026-07-01T00:00"),
+        ("@daily", "2026-12-31T12:00", "2027-01-01T00:00"),
+        ("@weekly", "2026-01-01T00:00", "2026-01-04T00:00"),
+    ],
+)
+def test_a_schedule_has_a_next_time(schedule: str, after: str, expected: str) -> None:
+    assert parse(schedule).next(at(after)) == at(expected)
+
+
+def test_a_schedule_that_never_comes_has_none() -> None:
+    assert parse("0 0 31 2 *").next(at("2026-01-01T00:00")) is None
+
+
+def test_an_hour_that_summer_time_skips_never_comes() -> None:
+    found = parse("30 2 * * *").next(at("2026-03-29T00:00", "Europe/Berlin"))
+    assert found == at("2026-03-30T02:30", "Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 7", "5-1 * * * *",
+              "*/0 * * * *", "a * * * *", "* * * foo *", "1,,2 * * * *", "* * * * * *", "99999999999 * * * *"]
+)  # fmt: skip
+def test_what_is_no_schedule_is_said_so(wrong: str) -> None:
+    with pytest.raises(CronError):
+        parse(wrong)
+
+
+@given(
+    minute=st.integers(0, 59),
+    hour=st.integers(0, 23),
+    start=st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)),
+)
+def test_a_daily_time_is_less_than_a_day_away(minute: int, hour: int, start: datetime) -> None:
+    after = start.replace(tzinfo=UTC)
+    found = parse(f"{minute} {hour} * * *").next(after)
+    assert found is not None and (found.hour, found.minute) == (hour, minute)
+    assert timedelta(0) < found - after <= timedelta(days=1)

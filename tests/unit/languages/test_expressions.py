@@ -1,0 +1,63 @@
+"""Go's expressions: the same as Python's where both agree, and never longer than the text asks for."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.languages.go_regexp import Unreadable, _Program, expression, parser
+from support.counted_calls import calls_of
+from support.examples import examples
+
+PIECES = st.sampled_from([
+    "a", "b", "/", ".", "[ab]", "[^a]", r"\w", r"\d", r"\s", r"\b", "^", r"\B", "(a|b)", "(?:a|ab)", "(?i:A)",
+    "(|a)", "[a-c-]", "(a*)", "(ab?)", "x",
+])  # fmt: skip
+ENDS = st.sampled_from(["", "*", "+", "?", "{2}", "{1,3}", "{0,}", "*?", "+?"])
+PATTERNS = st.lists(st.tuples(PIECES, ENDS).map("".join), max_size=6).map("".join)
+TEXTS = st.text("abAcx/ \n1-", min_size=1, max_size=12)
+
+
+def readable(pattern: str) -> bool:
+    try:
+        re.compile(pattern, re.ASCII)
+        expression(pattern)
+    except (re.error, Unreadable):
+        return False
+    return True
+
+
+@given(PATTERNS.filter(readable), TEXTS)
+@settings(max_examples=examples(500), deadline=None)
+def test_all_ways_at_once_end_where_one_after_another_do(pattern: str, text: str) -> None:
+    expected = re.search(pattern, text, re.ASCII) is not None
+    assert _Program(parser.parse(pattern, re.ASCII)).fits(text) is expected
+    assert expression(pattern)(text) is expected
+
+
+SLOW = ["^team/(a+)+$", "(a*)*b", "(a|a)*!", "(a|aa)+$x", "^(a?){40}a{40}!", "(.*)(.*)(.*)(.*)(.*)x!", "(x+x+)+y"]
+SLOW += ["a?" * 60 + "a" * 60]
+FOREIGN = ["(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "a++", "(?>a)", "(?P<n>a)(?P=n)", "(", "a{1001}", "(a{100}){100}"]
+
+
+@pytest.mark.parametrize("pattern", SLOW)
+def test_no_pattern_takes_longer_than_the_text_asks_for(pattern: str) -> None:
+    fits = expression(pattern)
+    assert calls_of(fits, "team/" + "a" * 495 + "!" + "x" * 499) < 500_000
+
+
+@pytest.mark.parametrize("pattern", FOREIGN)
+def test_what_go_does_not_have_is_refused(pattern: str) -> None:
+    with pytest.raises(Unreadable):
+        expression(pattern)
+
+
+def test_an_end_is_the_end_of_the_text() -> None:
+    assert not expression("^a$")("a\n")
+    assert expression("(?m)^a$")("b\na\nb")
+    assert expression("(?s)^a.b$")("a\nb")
+    assert not expression("^a.b$")("a\nb")
+    assert expression("(?i)^TEAM-[x-z]$")("team-Y")

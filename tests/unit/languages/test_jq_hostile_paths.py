@@ -1,0 +1,77 @@
+"""What the reader of jq paths does with hostile expressions and documents: bounded work, and told as such."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.compare.ignoring import Removed, ignored_by
+from argosy.compare.pairs import compare
+from argosy.compare.rules import CompareRules
+from argosy.kube.objects import key_of
+from argosy.languages.jq import compile_path
+from argosy.languages.jq_evaluator import JqTooExpensiveError
+from argosy.model.application import IgnoreDifference
+
+MANY = 60_000
+LARGE = {"x": list(range(MANY)), "names": {str(number): number for number in range(20_000)}, "text": "a" * 1_000_000}
+
+
+@pytest.mark.parametrize("elements", [[1] * MANY, {str(number): 1 for number in range(MANY)}], ids=["list", "object"])
+def test_many_elements_are_removed_with_one_copy_of_their_container(elements: Any) -> None:
+    """One copy for each would be 3.6 billion entries here."""
+    path = compile_path(".a[]")
+    assert path is not None
+    assert path.remove({"a": elements, "b": 1}) == {"a": type(elements)(), "b": 1}
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "select(.x == .x) | " * 300 + ".x",
+        "select(.names == .names) | " * 300 + ".x",
+        "select(.text == .text) | " * 300 + ".x",
+        "(" + ", ".join(['select(.text | test("b"))'] * 300) + ") | .x",
+        "select((.x[], .x[]) < (.x[], .x[])) | .x",
+        "(" * 40 + ".x[]?" + ")?" * 40 + ", .x[]" * 30,
+        ".x | " + ". | " * 1500 + ".[0]",
+    ],
+    ids=["lists", "objects", "texts", "tests", "products", "attempts", "depth"],
+)
+def test_an_expression_that_takes_too_many_steps_is_stopped_and_no_mark_hides_it(expression: str) -> None:
+    path = compile_path(expression)
+    assert path is not None
+    with pytest.raises(JqTooExpensiveError):
+        path.remove(LARGE)
+
+
+def rule(*expressions: str) -> IgnoreDifference:
+    return IgnoreDifference(kind="ConfigMap", jq_paths=expressions)
+
+
+def config_map(name: str, **data: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ml"}, "data": data}
+
+
+def test_a_comparison_names_the_expression_and_the_others_still_hold() -> None:
+    hostile = "select(.data.x == .data.x) | " * 300 + ".data.b"
+    rules = CompareRules(ignored=(rule(hostile, ".data.a"),))
+    desired = [config_map(name, a="1", x=[0] * MANY) for name in ("one", "two")]
+    live = {key_of(each): each | {"data": each["data"] | {"a": "2"}} for each in desired}
+    found = compare(desired, live, rules)
+    assert [pair.differs for pair in found.pairs] == [False, False]
+    (fault,) = found.faults
+    assert fault.startswith("jqPathExpressions: 'select(.data.x == .data.x)")
+    assert fault.endswith("it takes too much time or memory; write it simpler")
+
+
+def test_an_expression_that_was_too_expensive_is_not_tried_on_the_next_document() -> None:
+    hostile = "select(.data.x == .data.x) | " * 300 + ".data.b"
+    removed = Removed(too_expensive={})
+    manifest = config_map("one", b="1", x=[0] * MANY)
+    ignored = ignored_by([rule(hostile)], key_of(manifest))
+    assert ignored.without(manifest, removed) == manifest
+    small = config_map("two", b="1", x=[0])
+    assert ignored.without(small, removed) == small
+    assert "b" not in ignored.without(small)["data"], "a new comparison tries it again"

@@ -1,0 +1,14 @@
+"""Where the real jq is not installed, an expression that needs it is told and does nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.languages import jq_worker
+
+
+def test_an_expression_that_needs_jq_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jq_worker, "jq", None)
+    found = jq_worker.remove({"document": {"a": [1, 2]}, "expressions": [".a[1:]"]})
+    assert found["document"] == {"a": [1, 2]}
+    assert found["faults"] == {".a[1:]": "it needs jq; install argosy[jq], or write a plain path"}

@@ -1,0 +1,64 @@
+"""Errors cross from one process to another, and are copied, without loss: each class that argosy has."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import pkgutil
+from importlib import import_module
+
+import pytest
+
+import argosy
+from argosy.errors import ArgosyError, ClusterError, SourceError, UserError
+from argosy.kube.objects.names import ResourceKey
+
+for module in pkgutil.walk_packages(argosy.__path__, "argosy."):
+    if not module.name.endswith("__main__"):
+        try:
+            import_module(module.name)
+        except ModuleNotFoundError as missing:  # a library that not every installation has
+            assert not str(missing.name).startswith("argosy")
+
+
+def family(kind: type[ArgosyError]) -> list[type[ArgosyError]]:
+    return [kind, *(one for child in kind.__subclasses__() for one in family(child))]
+
+
+CLASSES = [kind for kind in dict.fromkeys(family(ArgosyError)) if kind.__module__.startswith("argosy.")]
+ANSWERS = {"key": ResourceKey("apps", "Deployment", "default", "web"), "code": 418, "line": 7, "details": {"a": [1]}}
+ANSWERS |= {"retry_after": 2.0, "conflicts": ()}
+
+
+def made(kind: type[ArgosyError]) -> ArgosyError:
+    """One with every argument that its constructor takes."""
+    args, named = [], {}
+    if kind.__init__ is Exception.__init__:
+        return kind("what happened")
+    for name, parameter in inspect.signature(kind.__init__).parameters.items():
+        if name == "self":
+            continue
+        value = ANSWERS.get(name, f"the {name}")
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            named[name] = value
+        elif parameter.kind is not parameter.VAR_KEYWORD:
+            args.append(value)
+    return kind(*args, **named)
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_an_error_is_the_same_after_the_journey(kind: type[ArgosyError]) -> None:
+    error = made(kind)
+    if isinstance(error, SourceError):
+        error.last_good = "a" * 40
+    error.add_note("a note")
+    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(other) is kind
+        assert (str(other), other.args) == (str(error), error.args)
+        assert vars(other) == vars(error)
+
+
+def test_the_families_are_all_there() -> None:
+    assert {UserError, ClusterError, SourceError} < set(CLASSES)
+    assert len(CLASSES) > 20
