@@ -139,7 +139,7 @@ def best_wall(command: Sequence[str], times: int = 10) -> float:
 
 FRESH = """
 import asyncio, time
-from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 async def main():
     best = 1e9

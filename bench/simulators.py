@@ -11,10 +11,10 @@ import sys
 import time
 from typing import Any
 
-from argosy.addons.simulators import make
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.kube.objects.names import GroupKind
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators import make
 
 # Deployments, replicas of each, most seconds of processor, most writes for each Pod
 SIZES = {"": (1_000, 1, 15.0, 10.0), "crowd": (10, 1_000, 120.0, 4.0)}

@@ -83,7 +83,7 @@ def anyio_backend() -> str:
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
     """The embedded cluster, in this process: what most tests need."""
-    from argosy.apiserver.embedded import EmbeddedCluster
+    from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
     async with EmbeddedCluster.open() as opened:
         yield opened

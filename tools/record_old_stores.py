@@ -1,6 +1,6 @@
 """Writes stores of the sandbox by older commits, and keeps them as SQL.
 
-They are for tests/component/apiserver/store/test_old_stores.py.
+They are for tests/component/sandbox/store/test_old_stores.py.
 
 In: commits (default: COMMITS). Out: tests/data/old-stores/COMMIT.json: the dump, and the key of its Secrets.
 Development only. Run before the format of the store changes: python tools/record_old_stores.py COMMIT
@@ -29,8 +29,8 @@ COMMITS = ("4f81d8f8", "0a9ffd50", "560b1f85")  # the first whole one of the san
 WRITER = '''
 import asyncio, sys
 from pathlib import Path
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Folder
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.apiserver.control_plane import Folder
 from argosy.kube.objects.names import ResourceKey
 
 def metadata(name, **more):

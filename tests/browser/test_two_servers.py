@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.app_commands import write_kubeconfig
 from support.clusters import environment, served
 from support.deadlines import HANG_SECONDS

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
-from argosy.apiserver.server import serve
-from argosy.apiserver.tls import certificates
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.apiserver.tls import certificates
 from support import control_plane
 from support.folder_resource import FolderResource
 from support.real_server import REAL

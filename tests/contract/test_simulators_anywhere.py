@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.simulators import make
 from argosy.app.addons import running
 from argosy.health.builtin import judge
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS
 from support.real_server import REAL
 

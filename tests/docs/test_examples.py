@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.objects import key_of
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]

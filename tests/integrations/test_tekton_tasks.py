@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.initializing import initialize
 from argosy.kube.objects import key_of
 from argosy.kube.schema.bundled_crds import definitions
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 
 FOLDER = Path(__file__).parents[2] / "integrations" / "tekton"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from argosy.apiserver.store import Entry, Store
+from argosy.sandbox.store import Entry, Store
 
 pytestmark = pytest.mark.tier("test", "prove")
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import pytest
 
-from argosy.apiserver.store import Store
-from argosy.apiserver.store import history as history_module
-from argosy.apiserver.store import opening as opening_module
 from argosy.errors import ClusterError, UserError
+from argosy.sandbox.store import Store
+from argosy.sandbox.store import history as history_module
+from argosy.sandbox.store import startup as opening_module
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.tier("test", "prove")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import certificates
 from support.engine import wire
 from support.engine_crashes import Opened, killed, straight
 from support.engine_histories import SCENES

@@ -18,11 +18,11 @@ from typing import Any
 import apsw
 import pytest
 
-from argosy.apiserver.store import Store
-from argosy.apiserver.store import diskjournal as diskjournal_module
-from argosy.apiserver.store.diskjournal import DiskJournal
-from argosy.apiserver.store.history import History
 from argosy.errors import TransientError, UserError
+from argosy.sandbox.store import Store
+from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store.history import History
+from argosy.sandbox.store.sqlite_journal import DiskJournal
 
 pytestmark = pytest.mark.tier("test", "prove")
 

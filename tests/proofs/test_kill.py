@@ -20,8 +20,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from argosy.apiserver.store import DELETED, Retention, Store
-from argosy.apiserver.store import diskjournal as diskjournal_module
+from argosy.sandbox.store import DELETED, Retention, Store
+from argosy.sandbox.store import sqlite_journal as diskjournal_module
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.tier("test", "prove")

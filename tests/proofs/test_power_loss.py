@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from argosy.apiserver.store import Retention, Store, initialized_mark
-from argosy.apiserver.store import database as database_module
-from argosy.apiserver.store import diskjournal as diskjournal_module
 from argosy.errors import UserError
+from argosy.sandbox.store import Retention, Store, initialized_mark
+from argosy.sandbox.store import database as database_module
+from argosy.sandbox.store import sqlite_journal as diskjournal_module
 
 pytestmark = pytest.mark.tier("test", "prove")
 

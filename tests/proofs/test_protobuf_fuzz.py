@@ -11,13 +11,13 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from argosy.apiserver.http.bodies import read_object
-from argosy.apiserver.http.negotiate import PROTOBUF
 from argosy.errors import ClusterError
 from argosy.kube.objects.names import split_api_version
 from argosy.kube.schema import protobuf_reader
 from argosy.kube.schema.builtin_types import type_of
 from argosy.kube.schema.typed_json import decode
+from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF
+from argosy.sandbox.apiserver.http.request_bodies import read_object
 from support.fuzzer import Found, feed
 from support.protobuf_mutations import mutated_messages, real_messages
 

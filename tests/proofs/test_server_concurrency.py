@@ -15,9 +15,6 @@ from typing import NamedTuple
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.registry import Registry
-from argosy.apiserver.store import Store
 from argosy.errors import ClusterError, Conflict, Invalid
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.client.connection import Connection
@@ -25,6 +22,9 @@ from argosy.kube.client.http import connect
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import json_patch
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.apiserver.registry import Registry
+from argosy.sandbox.store import Store
 from support.clusters import TOKEN, configmap, served
 
 pytestmark = pytest.mark.tier("test", "prove")

@@ -240,7 +240,7 @@ def test_no_acknowledged_write_is_lost_by_kill_9_of_the_server(
 
 
 FORGETFUL = """
-from argosy.apiserver.store import store
+from argosy.sandbox.store import store
 put = store.Store.put
 
 class Early:

@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.http import watching
-from argosy.apiserver.listing import Matcher
-from argosy.apiserver.store import DELETED, Event, Store
-from argosy.apiserver.store import diskjournal as diskjournal_module
-from argosy.apiserver.store import window as window_module
-from argosy.apiserver.store.watch import Watch
 from argosy.errors import Gone
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.http import watch_stream
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.apiserver.listing import Matcher
+from argosy.sandbox.store import DELETED, Event, Store
+from argosy.sandbox.store import event_window as window_module
+from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store.watch import Watch
 from support.clusters import TOKEN, Served, configmap, served
 from support.tiers import IN_TEST_ALL_AND_PROVE
 
@@ -274,14 +274,16 @@ def test_no_event_is_lost_doubled_or_out_of_order_over_the_wire(
 
 
 def skip_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = watching._line
-    monkeypatch.setattr(watching, "_line", lambda event, *a, **k: line(event, *a, **k) if event.revision % 31 else None)
+    line = watch_stream._line
+    monkeypatch.setattr(
+        watch_stream, "_line", lambda event, *a, **k: line(event, *a, **k) if event.revision % 31 else None
+    )
 
 
 def double_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = watching._line
+    line = watch_stream._line
     monkeypatch.setattr(
-        watching, "_line", lambda event, *a, **k: (line(event, *a, **k) or b"") * (1 if event.revision % 31 else 2)
+        watch_stream, "_line", lambda event, *a, **k: (line(event, *a, **k) or b"") * (1 if event.revision % 31 else 2)
     )
 
 

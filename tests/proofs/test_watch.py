@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from argosy.apiserver.store import ADDED, DELETED, MODIFIED, Event, Store
-from argosy.apiserver.store import diskjournal as diskjournal_module
-from argosy.apiserver.store import history as history_module
-from argosy.apiserver.store import window as window_module
-from argosy.apiserver.store.damage import compacted_checksum
-from argosy.apiserver.store.watch import Watch
-from argosy.apiserver.store.window import Log
 from argosy.errors import Gone
+from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Event, Store
+from argosy.sandbox.store import event_window as window_module
+from argosy.sandbox.store import history as history_module
+from argosy.sandbox.store import sqlite_journal as diskjournal_module
+from argosy.sandbox.store.checksums import compacted_checksum
+from argosy.sandbox.store.event_window import Log
+from argosy.sandbox.store.watch import Watch
 
 pytestmark = pytest.mark.tier("test", "prove")
 

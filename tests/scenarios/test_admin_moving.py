@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cli import admin_moving, asking
 from argosy.kube.objects import dump, load_all
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.app_commands import Scene, scene, write_kubeconfig
 from support.clusters import served
 from support.engine import CONTROL, config_map

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
 from argosy.desk.beside import SETTLING, Beside, find_engines
 from argosy.kube.client import Cluster, User
 from argosy.policy.engines import Deliverer
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, LeapingClock
 from support.simulated_argocd import controller, pod, scale

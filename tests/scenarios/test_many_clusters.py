@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.tls import certificates
 from argosy.app.opening import opened
 from argosy.app.outpost import AGAIN
 from argosy.app.vitals import Vitals
@@ -24,6 +23,7 @@ from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.controller.log_context import fields
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.tls import certificates
 from support import prometheus_text
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, Room, conditions, config_map, engine_room

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.simulators import make
 from argosy.app.addons import running
 from argosy.compare import CompareRules, compare
 from argosy.desk.applications.differing import differing
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.simulators import make
 from support.engine import Room, engine_room, furnish
 
 pytestmark = pytest.mark.anyio

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from argosy.addons.notebooks import make as make_notebooks
-from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
 from argosy.desk.applications.desk import Desk
 from argosy.desk.tracing import Tracer
 from argosy.errors import TransientError
 from argosy.http_client.plain_request import ask
 from argosy.kube.objects import read_manifests
+from argosy.sandbox.simulators import make as make_simulators
 from support.deadlines import HANG_SECONDS
 from support.demo_on_real_server import BESIDE
 from support.engine import CONTROL, Room, engine_room

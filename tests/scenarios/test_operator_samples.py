@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.errors import ArgosyError
 from argosy.kube.objects import Manifest, dump, load_all
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import wait_until, wait_until_async
 from support.notebook_jobs import Repository, notebook

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from argosy.addons.notebooks import make as make_notebooks
-from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
 from argosy.http_client.plain_request import ask
 from argosy.kube.objects import Manifest, read_manifests
+from argosy.sandbox.simulators import make as make_simulators
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, engine_room, furnish
 from support.notebook_jobs import notebook

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.objects import key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.app_commands import write_kubeconfig
 from support.clusters import served
 from support.promotion_repository import ALONE, DELIVERY, Said, Shelf, chdir, make, typed

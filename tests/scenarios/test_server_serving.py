@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.tls import fingerprint, self_signed
 from argosy.app.serving import PageOptions, Served, check, serving
 from argosy.errors import UserError
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.apiserver.tls import fingerprint, self_signed
 from support.app_commands import write_kubeconfig
 from support.clusters import environment, served
 from support.deadlines import HANG_SECONDS, wait_until_async

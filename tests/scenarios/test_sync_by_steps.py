@@ -13,10 +13,6 @@ from typing import Any, cast
 import pytest
 
 from argosy.annotations import HOOK_FINALIZER
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
-from argosy.apiserver.server import serve
-from argosy.apiserver.tls import certificates
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
@@ -24,6 +20,10 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.application import Progress, Retry, SyncRequest
 from argosy.model.flow import Assessment, Health
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.apiserver.tls import certificates
 from argosy.sync import retry
 from argosy.sync.terms import SyncSettings
 from support.crashing_client import CrashingCluster

@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 import orjson
 
-from argosy.apiserver.http.app import App
-from argosy.apiserver.plane import Plane
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.http.asgi import App
 from support.deadlines import HANG_SECONDS
 
 TOKEN = "admin-of-a-test"

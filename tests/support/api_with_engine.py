@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.site import opened_site
 from argosy.desk.accounts.codes import Codes
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.server.doors.entry import Entry
 from argosy.server.routes import Route
 from argosy.server.site import ServeOptions, Site

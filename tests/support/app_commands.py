@@ -17,12 +17,12 @@ from typing import ClassVar, NamedTuple
 from unittest import mock
 
 from argosy import cli
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.engine import Engine, EngineOptions
 from argosy.desk.applications import renderer
 from argosy.isolation.process_pool import Crew
 from argosy.kube.objects import dump
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.clusters import TOKEN, Served, served
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, Room, shared_crew

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from argosy.apiserver.plane import Folder, Plane
-from argosy.apiserver.server import serve
-from argosy.apiserver.tls import certificates
+from argosy.sandbox.apiserver.control_plane import Folder, Plane
+from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.tls import certificates
 from support import forked_commands
 from support.deadlines import HANG_SECONDS, wait_until
 from support.failure_report import record_log

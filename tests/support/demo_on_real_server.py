@@ -18,11 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.addons.argocd_operator import make as make_operator
-from argosy.addons.argocd_operator.operator import Operator
 from argosy.addons.notebooks import make as make_notebooks
 from argosy.addons.notifications import make as make_notifications
-from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
 from argosy.app.demo import DemoOptions, _inside
 from argosy.app.demo.examples import LLMOPS
@@ -31,6 +28,9 @@ from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.controller import AddOn
+from argosy.sandbox.simulators import make as make_simulators
+from argosy.sandbox.simulators.openshift_gitops import make as make_operator
+from argosy.sandbox.simulators.openshift_gitops.operator import Operator
 from support import control_plane as realcluster
 from support.demo import Demo, own, printed
 from support.failure_report import record_log

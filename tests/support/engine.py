@@ -18,10 +18,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Folder, Plane
-from argosy.apiserver.server import serve
-from argosy.apiserver.tls import certificates
 from argosy.app.engine import Engine, EngineOptions
 from argosy.errors import Conflict
 from argosy.isolation.process_pool import Crew
@@ -33,6 +29,10 @@ from argosy.kube.controller.sharding.members import Members
 from argosy.kube.objects import Manifest, dump, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.control_plane import Folder, Plane
+from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.apiserver.tls import certificates
 from support.deadlines import HANG_SECONDS
 from support.real_server import WipedServer
 

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from argosy import annotations as names
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.engine import Engine, EngineOptions
 from argosy.errors import ClusterError, UnknownRef
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest, dump_all, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.model.flow import Checkout
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from support.deadlines import HANG_SECONDS

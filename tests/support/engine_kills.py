@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.application import Phase
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sync.plan import Occasion
 from support.engine_crashes import Opened, Outcome, killed, straight
 from support.engine_histories import SCENES

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.listening import bind, listening
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.server.doors.entry import Entry
 from argosy.server.events.hub import Hub
 from argosy.server.site import ServeOptions, Site

@@ -18,13 +18,13 @@ from argosy.addons.notebooks.making import ADMITTER, DEFINITION
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.pods.pod import pod
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.errors import ArgosyError
 from argosy.kube.controller import AddOn, Context, run
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 

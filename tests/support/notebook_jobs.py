@@ -18,11 +18,11 @@ from typing import Any
 from argosy.addons.notebooks.job import API_VERSION, Job, read_job
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Cache, Context
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.objects import Manifest
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 
 NAMESPACE, URL = "ml", "https://git.example.com/notebooks.git"

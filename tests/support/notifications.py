@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import wait_until_async
 from support.definitions import are_established
 from support.message_servers import Inbox

@@ -25,7 +25,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from argosy.apiserver.tls import Certificates, certificates
+from argosy.sandbox.apiserver.tls import Certificates, certificates
 
 CLIENT, CLIENT_SECRET = "argosy", "s3cr3t of the client"
 

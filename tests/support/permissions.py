@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.controlling import _prepare
 from argosy.app.engine import Engine, EngineOptions
 from argosy.app.serving import PageOptions, serving
@@ -34,6 +33,7 @@ from argosy.kube.controller.sharding.members import Members
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import manifests
 from argosy.setup.installing.options import InstallOptions

@@ -22,7 +22,7 @@ from urllib.parse import urljoin, urlsplit
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from argosy.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import certificates
 from support.deadlines import HANG_SECONDS
 from support.oidc_login import CALLBACK
 

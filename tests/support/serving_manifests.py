@@ -9,14 +9,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from argosy.addons.simulators import playing
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.health.assess import judge
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Customizations
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators import playing
 from support.simulators import CLAIM, DEPLOYMENT, POD, REPLICA_SET, World, made
 
 ROUTE = GroupKind("route.openshift.io", "Route")

@@ -10,14 +10,14 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from argosy.addons import simulators
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.health.builtin import judge
 from argosy.kube.client import Cluster
 from argosy.kube.controller import run
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox import simulators
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 from support.loop_clock import until_still

@@ -10,9 +10,9 @@ from typing import Any
 from argosy.addons.notebooks.job import KIND
 from argosy.addons.notebooks.making import PLEDGES, after_result, at_start
 from argosy.addons.notebooks.metrics import Metrics
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.objects import Manifest, dump
 from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job, leaping, world
 from support.simulators import DEPLOYMENT, made

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
 from argosy.server.site import ServeOptions, Site

@@ -1,5 +1,5 @@
 // Records which RBAC rules cover which others, by Kubernetes' own code (auth/rbac/validation.Covers).
-// The rows are generated from a fixed seed; tests/unit/apiserver/test_escalation.py compares argosy with each of them.
+// The rows are generated from a fixed seed; tests/unit/sandbox/apiserver/test_escalation.py compares argosy with each of them.
 //
 //	cd tools/rbac_covers && go run . | gzip -9n > ../../tests/data/rbac/covers.jsonl.gz
 package main

@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from argosy.apiserver.tls import write_private
 from argosy.errors import TransientError, UserError
+from argosy.sandbox.apiserver.tls import write_private
 
 DEFAULT_NAME = "sandbox"
 DEMO_NAME = "demo"

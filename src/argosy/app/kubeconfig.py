@@ -7,10 +7,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from argosy.apiserver.call import ADMIN
 from argosy.app.folder import DataFolder, state_home, write_text
 from argosy.errors import UserError
 from argosy.kube.objects import dump, load
+from argosy.sandbox.apiserver.registry_call import ADMIN
 
 
 def context_of(folder: DataFolder) -> str:

@@ -136,7 +136,7 @@ async def _renewed(certificate: Certificate, stamp: tuple[tuple[int, int], ...],
 
 
 def _protocol() -> type[asyncio.Protocol]:
-    from argosy.apiserver.http.protocol import BoundedProtocol
+    from argosy.sandbox.apiserver.http.protocol_limits import BoundedProtocol
 
     class Protocol(BoundedProtocol):
         """Hangs up on who takes nothing of what is sent: an open stream costs a place that others wait for."""

@@ -31,8 +31,8 @@ NO_WAY_IN: Final = "Pods have no ports and no shell here"
 PARTS: Final = {
     CONTROLLER: ("argosy.controllers", "argosy.pipeline", "argosy.sync", "argosy.health", "application"),
     "repo-server": ("argosy.source", "argosy.render", "argosy.isolation"),
-    "server": ("argosy.apiserver", "argosy.server", "argosy.audit"),
-    OPERATOR: ("argosy.addons.argocd_operator", "argocd-operator", "argocd-player"),
+    "server": ("argosy.sandbox.apiserver", "argosy.server", "argosy.audit"),
+    OPERATOR: ("argosy.sandbox.simulators.openshift_gitops", "argocd-operator", "argocd-player"),
     NOTEBOOKS: ("argosy.addons.notebooks", "notebooks"),
 }
 

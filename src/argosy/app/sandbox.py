@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.apiserver.tls import Certificates
 from argosy.app import kubeconfig
 from argosy.app.addons import load_addons, running
 from argosy.app.folder import DataFolder, Run, write_text
@@ -29,6 +28,7 @@ from argosy.kube.client import Cluster, PodLogs, SomeLogs
 from argosy.kube.client.file_permissions import check_private
 from argosy.kube.controller import AddOn
 from argosy.kube.objects import dump
+from argosy.sandbox.apiserver.tls import Certificates
 
 Ready = Callable[[Run], None]
 # What runs in it besides: begins before it is ready, ends before it does, and completes what is told of the run.
@@ -90,10 +90,10 @@ def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, inside: Inside) -> None:
-    from argosy.apiserver.embedded import EmbeddedCluster
-    from argosy.apiserver.plane import MAX_WATCHES_PER_USER, Folder, Plane
-    from argosy.apiserver.server import serve
-    from argosy.apiserver.tls import certificates
+    from argosy.sandbox.apiserver.control_plane import MAX_WATCHES_PER_USER, Folder, Plane
+    from argosy.sandbox.apiserver.https_server import serve
+    from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+    from argosy.sandbox.apiserver.tls import certificates
 
     addons = load_addons(options.addons)
     stop = asyncio.Event()
@@ -163,7 +163,7 @@ async def _leading_back(
 
 
 def _document(folder: DataFolder, api: str, certificates: Certificates, token: str) -> dict[str, Any]:
-    from argosy.apiserver.call import ADMIN
+    from argosy.sandbox.apiserver.registry_call import ADMIN
 
     authority = certificates.authority.read_bytes()
     return kubeconfig.document(kubeconfig.context_of(folder), api, authority, ADMIN.name, token)

@@ -222,7 +222,7 @@ def _listeners(options: PageOptions) -> list[socket.socket]:
 
 
 def _certificate(options: PageOptions) -> Certificate | None:
-    from argosy.apiserver.tls import self_signed, speaks_for
+    from argosy.sandbox.apiserver.tls import self_signed, speaks_for
 
     if options.certificate and options.key:
         check_private(options.key, follow_links=True)
@@ -256,7 +256,7 @@ def _serve_options(options: PageOptions, port: int, certificate: Certificate | N
 
 
 def _served(options: PageOptions, told: ServeOptions, port: int, where: str) -> Served:
-    from argosy.apiserver.tls import fingerprint
+    from argosy.sandbox.apiserver.tls import fingerprint
 
     url = f"{'https' if told.is_tls else 'http'}://{_name(options)}:{port}"
     made = told.is_tls and options.certificate is None

@@ -9,13 +9,13 @@ import secrets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from argosy.apiserver.call import ADMIN
-from argosy.apiserver.identity import USER_SECRET_TYPE, USERS_NAMESPACE, digest
 from argosy.app import kubeconfig
 from argosy.app.folder import DataFolder
 from argosy.app.loading import administrator, running
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest, dump
+from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAMESPACE, digest
+from argosy.sandbox.apiserver.registry_call import ADMIN
 
 if TYPE_CHECKING:
     from argosy.kube.client.connection import Connection

@@ -13,8 +13,8 @@ from argosy.compare.known_types import type_named
 from argosy.compare.rules import PRESETS, CompareSettings, IgnoreStatus, KnownField
 from argosy.errors import UserError
 from argosy.kube.objects import load
+from argosy.kube.objects.boolean_text import read_switch
 from argosy.model.application import IgnoreDifference
-from argosy.model.switches import read_switch
 
 MAP_KEY: Final = "resource.customizations"
 IGNORE_KEY: Final = f"{MAP_KEY}.ignoreDifferences."

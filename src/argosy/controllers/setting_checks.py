@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from argosy.errors import ArgosyError
+from argosy.kube.objects.boolean_text import parse_switch
+from argosy.kube.objects.port_list import parse_ports
 from argosy.kube.schema import quantity
 from argosy.model.application.policies import seconds_of
-from argosy.model.port_list import parse_ports
-from argosy.model.switches import parse_switch
 
 Check = Callable[[str], str]  # a value that is not empty → what is wrong with it, or nothing
 PROXIES, HOSTS = "server.proxies", "notifications.hosts"

@@ -24,6 +24,7 @@ from argosy.health.settings import from_config_maps
 from argosy.isolation.backoff import ScriptBackoff
 from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.boolean_text import read_switch
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, Confined, jq_limits, remove_confined
 from argosy.live import CacheReader, Exclusions, read_exclusions, read_tracking
@@ -31,7 +32,6 @@ from argosy.live.exclusions import EXCLUSIONS, INCLUSIONS
 from argosy.model.application.policies import seconds_of
 from argosy.model.flow import Assessment
 from argosy.model.project import Project, read_project
-from argosy.model.switches import read_switch
 from argosy.pipeline.rules import RemoveAll, Rules
 from argosy.policy.access import RBAC_CM, read_access
 from argosy.policy.clusters import is_own_cluster_enabled, read_clusters

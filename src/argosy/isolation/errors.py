@@ -1,6 +1,6 @@
 """The errors of confine: which limit, what the function said, how the worker died.
 
-In: facts. Out: subclasses of argosy.errors.ArgosyError. Never: a traceback, or more than a few KiB of a stranger's text.
+In: facts. Out: subclasses of ArgosyError. Never: a traceback, or more than a few KiB of a stranger's text.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from argosy.annotations import SECRET_TYPE, SKIP_RECONCILE
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.boolean_text import parse_switch
 from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import IN_CLUSTER, Application, Destination
 from argosy.model.cluster_address import ClusterAddress, parse_cluster_address
-from argosy.model.switches import parse_switch
 
 HERE, HERE_NAME = IN_CLUSTER
 IN_CLUSTER_ENABLED: Final = "cluster.inClusterEnabled"  # argo

@@ -12,11 +12,11 @@ from typing import Final
 
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application.cluster_globs import matches_cluster, require_glob
+from argosy.kube.objects.boolean_text import parse_switch, read_switch
 from argosy.languages.globs import glob_pattern
 from argosy.model.application import Application
 from argosy.model.cluster_address import ClusterAddress
 from argosy.model.project import Project
-from argosy.model.switches import parse_switch, read_switch
 
 WHERE: Final = "destinationServiceAccounts"
 ENABLED: Final = "application.sync.impersonation.enabled"

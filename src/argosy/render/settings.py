@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import RenderError
-from argosy.model.switches import read_switch
+from argosy.kube.objects.boolean_text import read_switch
 from argosy.model.tree import Tree
 
 Fetch = Callable[[str, str], Tree]

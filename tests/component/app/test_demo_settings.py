@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.demo.arranging import Arranger
 from argosy.app.demo.content import make_repository
 from argosy.app.demo.stages import StagesArranger
@@ -15,6 +14,7 @@ from argosy.app.demo.stages_content import URL
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.model.repository_url import parse_url
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.setup.repository.bare import BareRepository
 from argosy.setup.repository.files import REPO_URL
 from argosy.source.settings import read_settings

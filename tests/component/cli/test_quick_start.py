@@ -19,7 +19,7 @@ print("|".join(sorted(sys.modules)), file=sys.stderr)
 sys.exit(code)
 """
 SLOW = {
-    "argosy.apiserver",
+    "argosy.sandbox.apiserver",
     "argosy.cli.health",
     "argosy.cli.sandbox",
     "argosy.cli.setup",

@@ -11,14 +11,14 @@ from types import ModuleType
 
 import pytest
 
-from argosy.apiserver.plane import Plane
-from argosy.apiserver.server import serve
-from argosy.apiserver.tls import certificates
 from argosy.app.demo.examples import EXAMPLES
 from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run
 from argosy.cli import demo, sandbox, sandbox_readiness
 from argosy.cli.sandbox_readiness import find_storage_problem
 from argosy.errors import StorageFull
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.tls import certificates
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.applications import counting
 from argosy.desk.applications.desk import Desk
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, read_application
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

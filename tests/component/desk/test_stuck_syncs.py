@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cli import TIMED_OUT
 from argosy.cli.app_syncing import _told
 from argosy.desk.applications.desk import Desk
@@ -16,6 +15,7 @@ from argosy.desk.applications.following import Ended, Ending
 from argosy.desk.applications.stuck import UNSCHEDULED, find_stuck_reason, stuck_pods
 from argosy.kube.objects import Manifest, key_of
 from argosy.model.application import Application, read_application
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 REVISION = "deployment.kubernetes.io/revision"
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.simulators import make
 from argosy.app.addons import running
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 from support.tiers import IN_TEST_ALL

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.simulators import make
 from argosy.app.addons import running
 from argosy.kube.objects import Manifest
+from argosy.sandbox.simulators import make
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio

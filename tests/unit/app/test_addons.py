@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app import addons
 from argosy.app.addons import load_addons, running
 from argosy.errors import UserError
@@ -16,6 +15,7 @@ from argosy.kube.client import PatchKind
 from argosy.kube.controller import AddOn, Context, Watch, itself
 from argosy.kube.objects import key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
 from argosy.app import outpost
 from argosy.errors import ClusterError, cluster_error
 from argosy.kube.client.connection import Connection
@@ -20,6 +18,8 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.live import Tracking
 from argosy.policy.clusters import KnownCluster
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 

@@ -39,8 +39,8 @@ async def told(logs: PartLogs, of: Manifest, **how: Any) -> list[str]:
         ("argosy.controllers.application", CONTROLLER),
         ("argosy.pipeline.looking", "argocd-application-controller"),
         ("argosy.source.git.mirror", "openshift-gitops-repo-server"),
-        ("argosy.apiserver.http.app", "openshift-gitops-server"),
-        ("argosy.addons.argocd_operator.operator", "openshift-gitops-operator-controller-manager"),
+        ("argosy.sandbox.apiserver.http.asgi", "openshift-gitops-server"),
+        ("argosy.sandbox.simulators.openshift_gitops.operator", "openshift-gitops-operator-controller-manager"),
         ("argosy.addons.notebooks.controller", "jupyter-notebook-validator-operator-controller-manager"),
     ],
 )
@@ -61,14 +61,14 @@ async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str
     [
         ("argosy.health", "cluster"),
         ("argosy.controllers.application", "cluster"),
-        ("argosy.addons.argocd_operator.operator", "openshift-gitops-operator"),
+        ("argosy.sandbox.simulators.openshift_gitops.operator", "openshift-gitops-operator"),
     ],
 )
 async def test_the_deployments_that_guides_name_tell_what_the_part_behind_them_logs(logger: str, name: str) -> None:
     logs = PartLogs(Others())
     with logs.listening():
         logging.getLogger(logger).warning("health check failed: Lua error")
-        logging.getLogger("argosy.apiserver").info("of the server")
+        logging.getLogger("argosy.sandbox.apiserver").info("of the server")
     (line,) = await told(logs, pod(name))
     assert line.endswith('level=warning msg="health check failed: Lua error"')
 

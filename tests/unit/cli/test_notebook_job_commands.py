@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cli.notebook_jobs import _cells, _list
 from argosy.desk.notebooks.jobs import NOUN, JobDesk
 from argosy.kube.objects import key_of
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
 RAN = [{"cellIndex": 0, "status": "Success"}, {"cellIndex": 1, "status": "Failure", "errorMessage": "KeyError: 'auc'"}]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from argosy.annotations import SIMULATED
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.controllers.application_sets import WORKLOADS, ApplicationSetReporter
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Cache
@@ -17,6 +16,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.policy.application_sets import APPLICATION_SET, REASON
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = ResourceKey(*APPLICATION_SET, "argocd", "teams")

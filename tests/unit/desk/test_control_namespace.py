@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
 from argosy.desk.control import LEASE, control_namespace
 from argosy.errors import ClusterError, TransientError
 from argosy.kube.client import Cluster, User
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.faulty_client import Faulty
 
 pytestmark = pytest.mark.anyio

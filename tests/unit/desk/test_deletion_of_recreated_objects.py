@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.projects import create_project, delete_project, new_project
 from argosy.desk.connections.declared import Declared
@@ -36,6 +34,8 @@ from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.engine import furnish
 
 SYSTEM = "kube-system"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from argosy.annotations import SIMULATED
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.control import LEASE
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.head import HeadCheck, Mark, head_checks
@@ -21,6 +20,7 @@ from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.model.application import Application, read_application
 from argosy.policy.application_sets import build_condition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 CONTROL = "argocd"
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
-from argosy.addons.argocd_operator import make as make_operator
 from argosy.advise.finding import Sight
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.installation import read_installation
 from argosy.health.bundled import profile_rules
 from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators.openshift_gitops import make as make_operator
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from argosy.setup.checks.steps import Outcome, Request, apply
 from support.deadlines import wait_until_async

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
 from argosy.desk.connections.granting import (
     BINDING,
     MANAGER,
@@ -23,6 +21,8 @@ from argosy.desk.connections.granting import (
 )
 from argosy.errors import ClusterError, UserError
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 SYSTEM = "kube-system"
 OF_ALL = ResourceKey(RBAC, "ClusterRoleBinding", "", BINDING)

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.applications.abroad import Late
 from argosy.errors import Forbidden
 from argosy.kube.client import Cluster, User
 from argosy.kube.client.connection import Connection
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
 KEY = ResourceKey("", "ConfigMap", "default", "settings")

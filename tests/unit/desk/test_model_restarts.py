@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.models import RESTARTED, ModelDesk
 from argosy.errors import UserError
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
 LABELS = {"serving.kserve.io/inferenceservice": "churn", "component": "predictor"}

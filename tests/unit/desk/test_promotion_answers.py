@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.applications.desk import Desk
 from argosy.desk.promoting.asking import Answers, _answers, time_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.promote.environments import Way
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.setup.delivery.values import Environment, Gate
 
 pytestmark = pytest.mark.anyio

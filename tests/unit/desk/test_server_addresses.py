@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.desk.server_addresses import is_same_address, list_server_addresses
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 URLS = "- https://second.example\n- https://third.example:8443\n"
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
 from argosy.kube.client import Propagation, User
 from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import Doorway
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
 KEY = ResourceKey("", "ConfigMap", "default", "a")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.argocd_operator import make as make_operator
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators.openshift_gitops import make as make_operator
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from argosy.setup.checks.steps import QUESTION, Outcome, Request, apply
 

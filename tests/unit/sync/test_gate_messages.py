@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.model.application import Progress
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sync.blocks import Hold
 from support.sync_operations import Stage, config, definition, deployment, ends, finish_jobs, job, manifest
 

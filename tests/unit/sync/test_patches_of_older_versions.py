@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.objects import Manifest, key_of
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sync.apply import Wish, apply
 from argosy.sync.terms import How
 

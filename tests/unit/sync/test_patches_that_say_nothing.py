@@ -6,8 +6,8 @@ import copy
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.objects import Manifest, read_manifests
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sync.patching import patch_of, with_last_applied
 from support.paths import TESTS
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.client import Cluster
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sync.steps import AppliedMessages
 from support.sync_operations import Stage, config, told
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.health.lua import run_health
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
@@ -15,6 +14,7 @@ from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.bundled_crds import definition as bundled_definition
 from argosy.model.application import Progress
 from argosy.model.flow import Assessment, Health
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sync.stale_status import hold_stale_statuses
 from argosy.sync.terms import SyncSettings
 from support.sync_operations import Stage, config, ends, manifest, told

@@ -13,8 +13,8 @@ from argosy.errors import ClusterError
 from argosy.kube.client import ClusterReader
 from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest
+from argosy.kube.objects.boolean_text import parse_switch
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.switches import parse_switch
 
 log = logging.getLogger(__name__)
 Versions = tuple[str, ...]

@@ -14,11 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.apiserver.call import ADMIN
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
-from argosy.apiserver.server import serve
-from argosy.apiserver.tls import certificates
 from argosy.app import kubeconfig
 from argosy.app.addons import load_addons, running
 from argosy.app.engine import Engine, EngineOptions
@@ -30,6 +25,11 @@ from argosy.isolation.process_pool import Crew
 from argosy.kube.objects import Manifest, dump, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definitions
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.apiserver.registry_call import ADMIN
+from argosy.sandbox.apiserver.tls import certificates
 
 ADDONS: Final = "simulators"
 MANAGER: Final = "argosy-rehearsal"

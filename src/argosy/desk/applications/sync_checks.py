@@ -13,9 +13,9 @@ from typing import Final
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.applications.reader import Reader, open_reader
 from argosy.errors import ArgosyError, PolicyError, UnknownRef
+from argosy.kube.objects.boolean_text import parse_switch
 from argosy.kube.objects.names import ResourceKey
 from argosy.model.application import Application, Source
-from argosy.model.switches import parse_switch
 from argosy.policy.windows import verdict
 
 SECONDS: Final = 5.0  # for all sources together

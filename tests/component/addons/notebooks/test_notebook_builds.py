@@ -19,12 +19,12 @@ from argosy.addons.notebooks.building import openshift, tekton
 from argosy.addons.notebooks.building.dockerfile import IMPORTS, candidates, dockerfile
 from argosy.addons.notebooks.building.objects import build_name
 from argosy.addons.notebooks.job import KIND, Job, read_job
-from argosy.addons.simulators import playing
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definitions
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators import playing
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, condition, job, leaping, world
 from support.serving_manifests import BUILD, BUILD_CONFIG, STREAM

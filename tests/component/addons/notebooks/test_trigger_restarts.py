@@ -10,10 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import RUNNING
 from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled, runtime
 from support.simulators import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, made

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from argosy.addons.notebooks.local.settings import Allowed, read
-from argosy.addons.simulators.processes.network import ports_of
 from argosy.annotations import NETWORK
 from argosy.kube.client import Cluster
+from argosy.sandbox.simulators.pod_processes.network import ports_of
 
 
 @pytest.mark.parametrize(

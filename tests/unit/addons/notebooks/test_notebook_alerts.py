@@ -7,10 +7,10 @@ import re
 import pytest
 
 from argosy.addons.notebooks.metrics import MOST_SERIES, Metrics
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.errors import UnknownRef
 from argosy.kube.objects import read_manifests
 from argosy.kube.schema.bundled_crds import definitions
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, leaping
 from support.paths import ROOT
 

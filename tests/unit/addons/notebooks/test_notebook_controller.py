@@ -11,7 +11,6 @@ import pytest
 from argosy.addons.notebooks.controller import Follower
 from argosy.addons.notebooks.job import KIND, Job
 from argosy.addons.notebooks.runs import Outcome, Standing
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.errors import TransientError, UnknownRef
 from argosy.health.assess import judge
 from argosy.health.rulebook import Rulebook
@@ -19,6 +18,7 @@ from argosy.health.settings import Customizations
 from argosy.kube.controller import Context
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import (
     BAD,

@@ -14,11 +14,11 @@ from argosy.addons.notebooks import summaries
 from argosy.addons.notebooks.job import KIND
 from argosy.addons.notebooks.making import DEFINITION
 from argosy.addons.notebooks.summarizing import Summaries
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.controller import run
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 from support.notebook_controller import job

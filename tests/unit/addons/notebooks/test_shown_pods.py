@@ -11,15 +11,12 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.argocd_operator import make as operator
 from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Notebooks
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.local.pods import LocalPods
 from argosy.addons.notebooks.making import DEFINITION
 from argosy.addons.notebooks.models import ModelsAsked
-from argosy.addons.simulators import make as simulators
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.app.known_logs import FirstWhoKnows
 from argosy.app.part_logs import PartLogs
@@ -28,6 +25,9 @@ from argosy.kube.controller import AddOn
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators import make as simulators
+from argosy.sandbox.simulators.openshift_gitops import make as operator
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import BAD, FAILED, GOOD, PASSED, RUNNING, ToldRuns, World, job
 from support.simulators import CORE

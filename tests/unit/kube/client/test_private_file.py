@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from argosy.apiserver.plane import Folder, Plane
-from argosy.apiserver.tls import certificates, write_private
 from argosy.app.folder import DataFolder
 from argosy.app.sandbox import _admin_token
 from argosy.app.serving import PageOptions, _audit_kept, _certificate
 from argosy.desk.accounts.codes import KEY, Codes
 from argosy.errors import UserError
 from argosy.kube.client.file_permissions import check_private
+from argosy.sandbox.apiserver.control_plane import Folder, Plane
+from argosy.sandbox.apiserver.tls import certificates, write_private
 
 STRANGER = 12345
 

@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.kube.client import User
 from argosy.kube.client.status_errors import Unavailable, Untrusted
@@ -17,6 +15,8 @@ from argosy.kube.controller.clock import SYSTEM_CLOCK, within
 from argosy.kube.controller.liveness import LONGEST, PATIENCE, Living, Pulse
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
 from support.loop_clock import turns

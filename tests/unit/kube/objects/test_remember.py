@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.http.negotiate import form_for, media_ranges
-from argosy.apiserver.http.request import parsed_query
 from argosy.errors import ArgosyError
 from argosy.kube.objects.text_cache import LONGEST, remembered
 from argosy.kube.patch import path_elements
 from argosy.kube.schema import name_syntax, quantity, selectors
 from argosy.kube.schema.crd import patterns
 from argosy.kube.schema.defaults.pod import pull_policy
+from argosy.sandbox.apiserver.http.content_negotiation import form_for, media_ranges
+from argosy.sandbox.apiserver.http.request import parsed_query
 
 LONG = 100_000
 FUNCTIONS: dict[str, Callable[[str], Any]] = {

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.errors import ClusterError, ManifestError, UserError
 from argosy.kube.objects import Manifest, key_of, read_manifests
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition, definitions, names
 from argosy.kube.schema.bundled_crds.notation import expand
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.contract_manifests import eventually
 from support.paths import DATA
 

@@ -9,11 +9,11 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.errors import Invalid
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.crd import patterns
 from argosy.kube.schema.crd.kind import CustomKind, custom_kinds
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.definitions import thing_definition
 from support.examples import examples
 from support.paths import DATA

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
 from argosy.errors import TransientError
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import NOBODY
 from argosy.server.looking import heard

@@ -13,8 +13,8 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
 from argosy.kube.objects.names import CONTROL_NAMESPACES, ResourceKey
+from argosy.kube.objects.port_list import parse_ports
 from argosy.kube.schema import quantity
-from argosy.model.port_list import parse_ports
 
 ARGOSY_CM: Final = "argosy-cm"
 PARALLEL, MEMORY, NETWORK, STORAGE = (f"notebooks.{name}" for name in ("parallel", "memory", "network", "storage"))

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 import pytest
 
 from argosy.annotations import REFRESH
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.server.answers import Page
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller

@@ -1,0 +1,25 @@
+"""Network ports in the data of ConfigMaps.
+
+In: text such as `443, 5432`, or a boolean. Out: ports, or None for a text that is neither. Never: raises.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from argosy.kube.objects.boolean_text import parse_switch
+
+WEB_PORTS: Final = (80, 443)
+MAX_PORT: Final = 65535
+
+
+def parse_ports(text: str) -> tuple[int, ...] | None:
+    """Return the ports that a text allows: `true` is those of the web, `false` and an empty text are none."""
+    switch = parse_switch(text)
+    if switch is not None:
+        return WEB_PORTS if switch else ()
+    words = text.replace(",", " ").split()
+    if not all(re.fullmatch(r"[0-9]{1,5}", word) and 0 < int(word) <= MAX_PORT for word in words):
+        return None
+    return tuple(map(int, words))

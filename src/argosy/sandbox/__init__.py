@@ -1,0 +1,1 @@
+"""A Kubernetes API server in one process, and controllers that simulate the rest of a cluster. Knows no GitOps."""

@@ -1,0 +1,206 @@
+"""Garbage collection: dependents go when their last owner has gone, go first, or are set free, as the deletion asked.
+
+k8s: an owner is known by its uid; it must be cluster-scoped or live in the dependent's namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from argosy.kube.client import Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, split_api_version
+from argosy.sandbox.apiserver.controllers.controller import Keeper
+from argosy.sandbox.apiserver.deletion import FOREGROUND, ORPHAN
+from argosy.sandbox.apiserver.registry import Registry
+from argosy.sandbox.apiserver.served_kind import Served
+from argosy.sandbox.store import Entry, Event
+
+MOST_ABSENT = 10_000
+
+
+class Item(NamedTuple):
+    bucket: str
+    namespace: str
+    name: str
+
+
+class Garbage(Keeper[Item]):
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(registry)
+        self._dependents: dict[str, set[Item]] = {}  # by the owner's uid
+        self._owners: dict[Item, frozenset[tuple[str, bool]]] = {}  # and whether they wait for this dependent
+        self._leaving: dict[str, Item] = {}  # owners that go after their dependents, by uid
+        self._absent: dict[str, None] = {}  # uids of owners that were seen to go, the latest of them
+        for served in registry.catalog.stored():
+            for entry in registry.store.list(served.bucket):
+                self._learn(Item(served.bucket, entry.namespace, entry.name), entry.body)
+
+    def notice(self, events: Sequence[Event]) -> None:
+        for event in events:
+            item = Item(event.bucket, event.namespace, event.name)
+            if event.type == "DELETED":
+                self._forget(item)
+                self._left_behind(event)
+            else:
+                self._learn(item, event.body)
+
+    def _learn(self, item: Item, body: bytes) -> None:
+        dying = b'"deletionTimestamp"' in body
+        if b'"ownerReferences"' not in body:
+            self._forget(item)
+        else:
+            references = orjson.loads(body)["metadata"].get("ownerReferences") or []
+            owners = frozenset((each["uid"], bool(each.get("blockOwnerDeletion"))) for each in references)
+            if owners != self._owners.get(item):
+                self._forget(item)
+                self._owners[item] = owners
+                for uid, _ in owners:
+                    self._dependents.setdefault(uid, set()).add(item)
+                self.add(item)
+                self._tell_waiting(references, item.namespace)
+        if dying and (FOREGROUND.encode() in body or f'"{ORPHAN}"'.encode() in body):
+            self._leaving[orjson.loads(body)["metadata"]["uid"]] = item
+            self.add(item)
+
+    def _forget(self, item: Item) -> None:
+        for uid, _ in self._owners.pop(item, ()):
+            if uid in self._leaving:  # an owner that waits for its dependents has one less
+                self.add(self._leaving[uid])
+            if (kept := self._dependents.get(uid)) is not None:
+                kept.discard(item)
+                if not kept:
+                    del self._dependents[uid]
+
+    def _left_behind(self, event: Event) -> None:
+        """Those it owned must be looked at; so must an owner that waits for it to go."""
+        metadata = orjson.loads(event.body)["metadata"]
+        self._leaving.pop(metadata["uid"], None)
+        if dependents := self._dependents.get(metadata["uid"]):
+            self._absent[metadata["uid"]] = None
+            while len(self._absent) > MOST_ABSENT:
+                del self._absent[next(iter(self._absent))]
+            for item in dependents:
+                self.add(item)
+        self._tell_waiting(metadata.get("ownerReferences") or [], event.namespace)
+
+    def _tell_waiting(self, references: Sequence[Manifest], namespace: str) -> None:
+        """Owners that go after their dependents look again."""
+        for reference in references:
+            found = self._owner(reference, namespace)
+            if found is not None and _waits(found[1].body):
+                self.add(Item(found[0].bucket, found[1].namespace, found[1].name))
+
+    async def keep(self, key: Item) -> None:
+        entry = self.registry.store.latest(*key)
+        served = self._served(key.bucket)
+        if entry is None or served is None:
+            return
+        manifest = served.read(entry)
+        metadata = manifest["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if metadata.get("deletionTimestamp"):
+            if ORPHAN in finalizers:
+                await self._set_free(served, entry, manifest)
+            elif FOREGROUND in finalizers:
+                await self._dependents_first(served, entry, manifest)
+            return
+        await self._judge(served, entry, manifest)
+
+    async def _judge(self, served: Served, entry: Entry, manifest: Manifest) -> None:
+        """Deleted when no owner is left; only rid of dead references while one lives."""
+        references = manifest["metadata"].get("ownerReferences") or []
+        if not references:
+            return
+        living: list[Manifest] = []
+        waiting: list[Manifest] = []
+        for reference in references:
+            if self._is_beyond_knowing(reference, entry.namespace):
+                living.append(reference)
+            elif found := self._owner(reference, entry.namespace):
+                (waiting if _waits(found[1].body) else living).append(reference)
+        uid = manifest["metadata"]["uid"]
+        if living:
+            if len(living) < len(references):
+                metadata = {**manifest["metadata"], "ownerReferences": living}
+                await self.rewrite(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
+        elif waiting and uid in self._dependents:
+            if any(_waits(dependent.body) for _, dependent in self._living_dependents(uid)):
+                await self._stop_blocking(served, entry, manifest)
+            await self.delete(served, entry, uid, Propagation.FOREGROUND)
+        else:
+            asked = {ORPHAN: Propagation.ORPHAN, FOREGROUND: Propagation.FOREGROUND}
+            finalizers = manifest["metadata"].get("finalizers") or []
+            chosen = next((asked[each] for each in finalizers if each in asked), Propagation.BACKGROUND)
+            await self.delete(served, entry, uid, chosen)
+
+    async def _stop_blocking(self, served: Served, entry: Entry, manifest: Manifest) -> None:
+        """k8s: in a circle of owners each would wait for the next; one of them is no longer waited for."""
+        references = [{**each, "blockOwnerDeletion": False} for each in manifest["metadata"]["ownerReferences"]]
+        metadata = {**manifest["metadata"], "ownerReferences": references}
+        await self.rewrite(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
+
+    def _is_beyond_knowing(self, reference: Manifest, namespace: str) -> bool:
+        """k8s: nothing is deleted for an owner of a kind that is not served, or that it may not have."""
+        if reference["uid"] in self._absent:
+            return False
+        group, _ = split_api_version(reference["apiVersion"])
+        served = self.registry.catalog.of_kind(GroupKind(group, reference["kind"]))
+        return served is None or (served.resource.namespaced and not namespace)
+
+    async def _dependents_first(self, served: Served, entry: Entry, manifest: Manifest) -> None:
+        uid = manifest["metadata"]["uid"]
+        blocked = False
+        for item, dependent in list(self._living_dependents(uid)):
+            metadata = orjson.loads(dependent.body)["metadata"]
+            reference = next(each for each in metadata["ownerReferences"] if each["uid"] == uid)
+            blocked = blocked or bool(reference.get("blockOwnerDeletion"))
+            if not metadata.get("deletionTimestamp"):
+                self.add(item)
+        if not blocked:
+            await self._release(served, entry, manifest, FOREGROUND)
+
+    async def _set_free(self, served: Served, entry: Entry, manifest: Manifest) -> None:
+        uid = manifest["metadata"]["uid"]
+        for item, dependent in list(self._living_dependents(uid)):
+            kind = self._served(item.bucket)
+            assert kind is not None
+            child = kind.read(dependent)
+            kept = [each for each in child["metadata"]["ownerReferences"] if each["uid"] != uid]
+            metadata = {**child["metadata"], "ownerReferences": kept}
+            await self.rewrite(kind, item.namespace, item.name, {**child, "metadata": metadata})
+        await self._release(served, entry, manifest, ORPHAN)
+
+    async def _release(self, served: Served, entry: Entry, manifest: Manifest, finalizer: str) -> None:
+        kept = [each for each in manifest["metadata"]["finalizers"] if each != finalizer]
+        metadata = {**manifest["metadata"], "finalizers": kept}
+        await self.rewrite(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
+
+    def _living_dependents(self, uid: str) -> Iterator[tuple[Item, Entry]]:
+        for item in sorted(self._dependents.get(uid, ())):
+            if (entry := self.registry.store.latest(*item)) is not None:
+                yield item, entry
+
+    def _owner(self, reference: Manifest, namespace: str) -> tuple[Served, Entry] | None:
+        group, _ = split_api_version(reference["apiVersion"])
+        served = self.registry.catalog.of_kind(GroupKind(group, reference["kind"]))
+        if served is None:
+            return None
+        place = namespace if served.resource.namespaced else ""
+        entry = self.registry.store.latest(served.bucket, place, reference["name"])
+        if entry is None or orjson.loads(entry.body)["metadata"]["uid"] != reference["uid"]:
+            return None
+        return served, entry
+
+    def _served(self, bucket: str) -> Served | None:
+        return next((each for each in self.registry.catalog.stored() if each.bucket == bucket), None)
+
+
+def _waits(body: bytes) -> bool:
+    if b'"deletionTimestamp"' not in body or FOREGROUND.encode() not in body:
+        return False
+    metadata = orjson.loads(body)["metadata"]
+    return "deletionTimestamp" in metadata and FOREGROUND in (metadata.get("finalizers") or [])

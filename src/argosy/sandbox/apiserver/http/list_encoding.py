@@ -1,0 +1,61 @@
+"""Lists as protobuf, YAML or indented JSON, encoded in groups of items that are joined at the end.
+
+In: a list without its items, and the items, group by group. Out: the bytes that `encode` makes of the whole list.
+Never: JSON without indentation, which `Rendering.pieces` sends as it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from argosy.kube.objects import Manifest, dump
+from argosy.kube.schema import protobuf
+from argosy.sandbox.store import Entry
+
+LIST_JOB_BYTES = 1 << 20  # about half a second of work
+_PLACEHOLDER = "placeholder"  # one item that stands for all of them
+
+
+def entry_groups(entries: Sequence[Entry], max_bytes: int) -> Iterator[list[Entry]]:
+    """Split entries into groups of about `max_bytes`; an entry that is larger is a group of its own."""
+    group: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if group and size + len(entry.body) > max_bytes:
+            yield group
+            group, size = [], 0
+        group.append(entry)
+        size += len(entry.body)
+    if group:
+        yield group
+
+
+def encode_items(head: Manifest, field: str, items: Sequence[Any], encoding: str) -> bytes:
+    """Encode some items of the list `head`, as they stand in its `field`."""
+    match encoding:
+        case "protobuf":
+            return protobuf.encode_items(head["apiVersion"], head["kind"], items)
+        case "yaml":
+            return dump({field: items}).encode().removeprefix(f"{field}:\n".encode())
+    start, end = f'{{\n  "{field}": [\n'.encode(), b"\n  ]\n}"
+    return orjson.dumps({field: items}, option=orjson.OPT_INDENT_2).removeprefix(start).removesuffix(end)
+
+
+def join_items(head: Manifest, field: str, groups: Sequence[bytes], encoding: str) -> bytes:
+    """Put encoded groups of items into the list `head`."""
+    if encoding == "protobuf":
+        return protobuf.join_list(head, groups)
+    around = {**head, field: [_PLACEHOLDER]}
+    if encoding == "yaml":
+        # Only the keys of the list itself stand at the beginning of a line.
+        before, line, after = dump(around).partition(f"\n{field}:\n- {_PLACEHOLDER}\n")
+        assert line
+        return b"".join([before.encode(), f"\n{field}:\n".encode(), *groups, after.encode()])
+    end = f'"{_PLACEHOLDER}"\n  ]\n}}\n'.encode()
+    indented = orjson.dumps(around, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2)
+    assert indented.endswith(b"    " + end)
+    start = indented.removesuffix(b"    " + end)
+    return b"".join([start, b",\n".join(groups), b"\n  ]\n}\n"])

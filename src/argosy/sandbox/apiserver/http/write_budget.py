@@ -1,0 +1,69 @@
+"""Limits on what unread answers cost: bytes that wait to be written, by user, and open watches, by user.
+
+In: who is answered, and how many bytes. Out: a place, or a refusal. Never: knows of a connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+
+from argosy.kube.client import User
+from argosy.sandbox.apiserver import status_errors
+
+MAX_BUFFERED_BYTES = 256 << 20
+WATCH_RETRY_SECONDS = 5
+EXEMPT_GROUP = "system:masters"  # k8s: priority and fairness does not count its requests
+
+
+class WriteBudget:
+    """Bytes of answers that wait for their clients. A user may hold half of what the others leave.
+
+    So one user never holds more than half of it all, and there is always room for another one.
+    """
+
+    def __init__(self, total: int = MAX_BUFFERED_BYTES) -> None:
+        self._total = total
+        self._by_user: Counter[str] = Counter()
+        self.used = 0
+
+    def used_by(self, user: str) -> int:
+        return self._by_user[user]
+
+    @contextlib.contextmanager
+    def hold(self, user: str, size: int) -> Iterator[None]:
+        """Counts `size` bytes while the block runs. TooManyRequests where they exceed the user's share."""
+        mine = self._by_user[user]
+        # Somebody who holds nothing gets one answer of any size: else a list that is larger could never be read.
+        if mine and mine + size > (self._total - self.used + mine) // 2:
+            raise status_errors.too_many_requests()
+        self.used += size
+        self._by_user[user] += size
+        try:
+            yield
+        finally:
+            self.used -= size
+            self._by_user[user] -= size
+            if not self._by_user[user]:
+                del self._by_user[user]
+
+
+class WatchLimit:
+    """How many watches each user may have open. Members of system:masters are not limited."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def count(self, user: User) -> Iterator[None]:
+        if self._open[user.name] >= self._most and EXEMPT_GROUP not in user.groups:
+            raise status_errors.too_many_watches(user.name, self._most, retry_seconds=WATCH_RETRY_SECONDS)
+        self._open[user.name] += 1
+        try:
+            yield
+        finally:
+            self._open[user.name] -= 1
+            if not self._open[user.name]:
+                del self._open[user.name]

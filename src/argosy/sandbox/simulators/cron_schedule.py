@@ -1,0 +1,57 @@
+"""When a CronJob is due: pure.
+
+In: a CronJob and the time. Out: the last time that it missed, how many, and the next one. Never: reads a clock.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.languages import cron
+from argosy.sandbox.simulators.timestamps import moment_of
+
+MANY: Final = 100  # k8s: so many that were missed are worth a warning
+MOST: Final = 10_000
+
+
+class Due(NamedTuple):
+    last: datetime | None  # the latest that has come and was not started; None: none has
+    missed: int
+    next: datetime | None
+
+
+def due(cron_job: Manifest, now: datetime) -> Due:
+    """Raises UserError where its schedule or zone cannot be read."""
+    spec, status = cron_job["spec"], cron_job.get("status") or {}
+    schedule, zone = _schedule(str(spec["schedule"])), _zone(str(spec.get("timeZone") or "UTC"))
+    since = moment_of(status.get("lastScheduleTime") or cron_job["metadata"]["creationTimestamp"])
+    if (deadline := spec.get("startingDeadlineSeconds")) is not None:
+        since = max(since, now - timedelta(seconds=float(deadline)))
+    last, missed = None, 0
+    moment = schedule.next(since.astimezone(zone))
+    while moment is not None and moment <= now:
+        last, missed = moment, missed + 1
+        if missed > MOST:  # nobody looked for a long time; what counts is the last day
+            since = max(since, now - timedelta(days=1))
+            moment = schedule.next(max(moment, since.astimezone(zone)))
+            continue
+        moment = schedule.next(moment)
+    return Due(last, missed, moment)
+
+
+def _schedule(text: str) -> cron.Schedule:
+    try:
+        return cron.parse(text)
+    except cron.CronError as error:
+        raise UserError(f"unparseable schedule: {text}: {error}; write five fields such as */5 * * * *") from error
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise UserError(f"unknown time zone {name}; write one such as Europe/Berlin") from error

@@ -1,0 +1,34 @@
+"""What KServe adds to a cluster: models that are served, by runtimes that are chosen for them.
+
+In: who can ask a model, and whether there are Routes. Out: controllers by kind, definitions, admitters, runtimes.
+Never: runs a model in this process.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.sandbox.simulators.kserve.constants import INFERENCE_SERVICE
+from argosy.sandbox.simulators.kserve.defaulting import ADMITTERS
+from argosy.sandbox.simulators.kserve.inference_services import InferenceServices
+from argosy.sandbox.simulators.kserve.model_probe import Answer, ModelState, Probe
+from argosy.sandbox.simulators.kserve.models import Models
+from argosy.sandbox.simulators.kserve.stock_runtimes import build_stock_runtimes
+
+NEEDS: Final = (
+    "inferenceservices.serving.kserve.io",
+    "servingruntimes.serving.kserve.io",
+    "clusterservingruntimes.serving.kserve.io",
+)
+
+__all__ = [
+    "ADMITTERS",
+    "INFERENCE_SERVICE",
+    "NEEDS",
+    "Answer",
+    "InferenceServices",
+    "ModelState",
+    "Models",
+    "Probe",
+    "build_stock_runtimes",
+]

@@ -1,0 +1,79 @@
+"""Edits of argocd-cm and argocd-rbac-cm that the operator takes back: which keys, and an Event for each.
+
+In: what the operator wrote last, what is there. Out: keys; Events.
+Never: keeps the operator from its work: an Event that cannot be written is lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from argosy.errors import ArgosyError, Conflict
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Context
+from argosy.kube.objects import Manifest, key_of
+from argosy.model.settings_events import EDITED_KEY, SETTINGS_RESTORED
+from argosy.sandbox.simulators.openshift_gitops.constants import BY
+
+log = logging.getLogger(__name__)
+COMPONENT: Final = "argocd-operator"
+MAX_EVENTS: Final = 20  # for one edit
+
+Data = Mapping[str, str]
+
+
+def find_edited_keys(written: Data | None, live: Data) -> list[str]:
+    """List keys that differ from what the operator wrote last; none where that is not known, after a restart."""
+    if written is None:
+        return []
+    return sorted(key for key in {*written, *live} if written.get(key) != live.get(key))
+
+
+async def report_edits(config_map: Manifest, keys: list[str], owner: str, context: Context) -> None:
+    for key in keys[:MAX_EVENTS]:
+        message = f"took back an edit of {key}: write it into the ArgoCD resource {owner}, from which this is made"
+        log.info("ConfigMap %s: %s", config_map["metadata"]["name"], message)
+        try:
+            await _write_event(config_map, key, message, context)
+        except ArgosyError as error:
+            log.warning("cannot write an Event: %s", error)
+
+
+async def _write_event(config_map: Manifest, key: str, message: str, context: Context) -> None:
+    """One Event for a key of a ConfigMap; a later edit of the same key raises its count."""
+    metadata = config_map["metadata"]
+    now = context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    mark = hashlib.sha256(f"{metadata['uid']}/{key}".encode()).hexdigest()[:16]
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{metadata['name']}.{mark}", "namespace": metadata["namespace"]},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "uid": metadata["uid"],
+            "fieldPath": EDITED_KEY.format(key=key),
+        },
+        "reason": SETTINGS_RESTORED,
+        "message": f"{message} ({BY})",
+        "type": "Warning",
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+    try:
+        await context.cluster.create(event)
+    except Conflict:
+        await _count_again(event, now, context.cluster)
+
+
+async def _count_again(event: Manifest, now: str, cluster: Cluster) -> None:
+    live = await cluster.get(key_of(event)) or {}
+    await cluster.patch(key_of(event), {"count": int(live.get("count") or 0) + 1, "lastTimestamp": now})

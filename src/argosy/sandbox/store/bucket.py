@@ -1,0 +1,52 @@
+"""The committed objects of one bucket, always in order.
+
+In: entries as they are committed. Out: one entry in O(1), a range as a plain slice. Never: sorts on a read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from argosy.sandbox.store.entries import Entry, path_of
+
+AFTER_SLASH = "0"  # the character that follows "/": `ns/` … `ns0` spans exactly the paths of one namespace
+
+
+class Shelf:
+    __slots__ = ("_by_path", "_entries", "_paths")
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._by_path: dict[str, Entry] = {path_of(entry.namespace, entry.name): entry for entry in entries}
+        self._paths: list[str] = sorted(self._by_path)
+        self._entries: list[Entry] = [self._by_path[path] for path in self._paths]
+
+    def get(self, path: str) -> Entry | None:
+        return self._by_path.get(path)
+
+    def put(self, path: str, entry: Entry) -> None:
+        index = bisect_left(self._paths, path)
+        if path in self._by_path:
+            self._entries[index] = entry
+        else:
+            self._paths.insert(index, path)
+            self._entries.insert(index, entry)
+        self._by_path[path] = entry
+
+    def remove(self, path: str) -> None:
+        if self._by_path.pop(path, None) is not None:
+            index = bisect_left(self._paths, path)
+            del self._paths[index], self._entries[index]
+
+    def span(self, namespace: str) -> tuple[int, int]:
+        """The index range of a namespace, all when empty."""
+        if not namespace:
+            return 0, len(self._paths)
+        low = bisect_left(self._paths, f"{namespace}/")
+        return low, bisect_left(self._paths, namespace + AFTER_SLASH, low)
+
+    def slice(self, low: int, high: int) -> list[Entry]:
+        return self._entries[low:high]
+
+    def __len__(self) -> int:
+        return len(self._paths)

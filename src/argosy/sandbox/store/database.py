@@ -1,0 +1,225 @@
+"""The SQLite file: opened, checked and set up.
+
+In: a path. Out: connections with the settings that durability rests on, each read back. Never: opens a file of another
+program or of a newer argosy, or with a SQLite that has the WAL-reset bug (fixed in 3.51.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import apsw
+
+from argosy.errors import UserError
+from argosy.sandbox.store.checksums import Damage, checksum_of_unchecked_row, compacted_checksum, damaged_on_opening
+from argosy.sandbox.store.disk_space import has_space, is_full
+from argosy.sandbox.store.encryption import Seal
+from argosy.sandbox.store.initialized_mark import LOG_SUFFIX, create_durable_file, is_initialized, size_of
+
+log = logging.getLogger(__name__)
+
+OLDEST_SQLITE = (3, 51, 3)
+APPLICATION_ID = 0x41524759  # "ARGY"
+SCHEMA_VERSION = 2
+APPLICATION_ID_OFFSET = 68  # in the header of a SQLite file
+WAL_KEPT = 4 * 1024 * 1024
+BUSY_MILLISECONDS = 100
+
+# `prev` is the revision that a row replaces, 0 for a new object. It gives every event its previous state and tells
+# compaction what is superseded, without an index over keys, which would halve the write rate.
+SCHEMA = f"""
+CREATE TABLE history(
+  rev INTEGER PRIMARY KEY, bucket TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+  deleted INTEGER NOT NULL, sealed INTEGER NOT NULL, prev INTEGER NOT NULL, body BLOB NOT NULL,
+  sum INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE meta(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES('compacted', 0), ('compacted_sum', {compacted_checksum(0)});
+"""
+
+# Set, then read back: a build or a file system that silently does otherwise must not be trusted with acknowledgements.
+SETTINGS: dict[str, tuple[str, object]] = {
+    "journal_mode": ("WAL", "wal"),
+    "synchronous": ("FULL", 2),
+    "fullfsync": ("ON", 1),
+    "checkpoint_fullfsync": ("ON", 1),
+    "wal_autocheckpoint": ("0", 0),
+    "journal_size_limit": (str(WAL_KEPT), WAL_KEPT),
+    "trusted_schema": ("OFF", 0),
+    "cell_size_check": ("ON", 1),
+}
+
+# Schema version n → the statements that lead to n + 1, run in one transaction.
+MIGRATIONS: dict[int, str] = {
+    1: """
+ALTER TABLE history ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+UPDATE history SET sum = checksum_of_row(rev, bucket, namespace, name, deleted, sealed, prev, body);
+INSERT INTO meta SELECT 'compacted_sum', checksum_of_compacted(value) FROM meta WHERE name = 'compacted'
+"""
+}
+DAMAGES_SHOWN = 3
+
+
+def open_writer(path: Path) -> apsw.Connection:
+    """The one connection that may write and checkpoint."""
+    _refuse_old_sqlite(path)
+    _create(path)
+    connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a file that is refused stays as it is
+    try:
+        _check_identity(connection, path)
+        _check_structure(connection)
+        for name, (wanted, expected) in SETTINGS.items():
+            _set(connection, path, name, wanted, expected)
+        _prepare_schema(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def holds_store(path: Path) -> bool:
+    """True if argosy made a store here, even if its database was lost since. Does not open it, so nothing is changed.
+
+    A database whose schema is only in the write-ahead log has no application id yet.
+    """
+    if is_initialized(path) or size_of(path.with_name(path.name + LOG_SUFFIX)):
+        return True
+    try:
+        with path.open("rb") as file:
+            file.seek(APPLICATION_ID_OFFSET)
+            return file.read(4) == APPLICATION_ID.to_bytes(4, "big")
+    except FileNotFoundError:
+        return False
+
+
+def opening_error(error: apsw.Error, path: Path) -> UserError:
+    """What SQLite says of a file that it cannot open, in words that say what to do."""
+    if isinstance(error, apsw.NotADBError):
+        message = "this is not an argosy store; choose another data directory"
+    elif isinstance(error, apsw.CorruptError | apsw.SQLError):  # its statements fit every file that argosy wrote
+        return damaged_on_opening(path, error)
+    elif isinstance(error, apsw.BusyError):
+        message = "another program holds the store locked; close it first"
+    elif isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError) and not has_space(path)):
+        message = "the disk that holds it is full; free some space, then start again"
+    else:
+        message = f"the store cannot be opened: {error}; check the disk and the permissions"
+    return UserError(message, where=str(path))
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    connection = _connect(path, apsw.SQLITE_OPEN_READONLY)
+    for name, wanted, expected in (("query_only", "ON", 1), ("trusted_schema", "OFF", 0), ("cell_size_check", "ON", 1)):
+        _set(connection, path, name, wanted, expected)
+    return connection
+
+
+def empty_log(connection: apsw.Connection, path: Path) -> None:
+    """Moves the write-ahead log into the database, so that the next write begins a new generation of frames.
+
+    After a crash, SQLite would go on in the old generation and leave frames of the torn transaction behind the new
+    ones. If the power went again, the log check could not tell those frames from acknowledged ones.
+    """
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        log.warning("%s: the write-ahead log was not emptied, because another program reads the store", path)
+    except apsw.Error as error:
+        if not is_full(error, connection):
+            raise
+        log.warning("%s: the write-ahead log was not emptied, because the disk is full", path)
+
+
+def check_key(connection: apsw.Connection, seal: Seal | None, path: Path) -> None:
+    """The store remembers, sealed, a word that only its own key opens."""
+    row = connection.execute("SELECT value FROM meta WHERE name = 'key'").fetchone()
+    if seal is None:
+        if row is not None:
+            raise UserError("the store has encrypted objects; its key is needed to open it", where=str(path))
+    elif row is None:
+        connection.execute("INSERT INTO meta VALUES('key', ?)", (seal.close(b"argosy", "meta", "", "key", 0),))
+    else:
+        try:
+            seal.open(row[0], "meta", "", "key", 0)
+        except UserError as error:
+            raise UserError(
+                "the key does not fit this store; give the key it was made with, or reset the store", where=str(path)
+            ) from error
+
+
+def _refuse_old_sqlite(path: Path) -> None:
+    found = apsw.sqlite_lib_version()
+    if tuple(int(part) for part in found.split(".")[:3]) < OLDEST_SQLITE:
+        raise UserError(
+            f"SQLite {found} can damage a store (WAL-reset bug); install apsw 3.51.3 or newer", where=str(path)
+        )
+
+
+def _create(path: Path) -> None:
+    """An empty file with mode 0600, which the WAL inherits, and whose directory entry is on disk."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_durable_file(path)
+    except OSError as error:
+        raise UserError(f"the store cannot be created: {error.strerror}", where=str(path)) from error
+
+
+def _connect(path: Path, flags: int) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=flags)
+    connection.enable_load_extension(False)
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    return connection
+
+
+def _check_identity(connection: apsw.Connection, path: Path) -> None:
+    application = connection.pragma("application_id")
+    if not connection.pragma("schema_version") and is_initialized(path):
+        raise Damage(f"{path.name} has no tables, but a store was here before")
+    if connection.pragma("schema_version") and application != APPLICATION_ID:
+        raise UserError("this is a database of another program; choose another data directory", where=str(path))
+    version = connection.pragma("user_version")
+    if version > SCHEMA_VERSION:
+        raise UserError(
+            f"the store was written by a newer argosy (format {version}, not {SCHEMA_VERSION}); upgrade argosy",
+            where=str(path),
+        )
+
+
+def _check_structure(connection: apsw.Connection) -> None:
+    """Every page is where the tree says. Values are checked when the rows are loaded."""
+    faults = [str(fault) for (fault,) in connection.execute(f"PRAGMA quick_check({DAMAGES_SHOWN})")]
+    if faults != ["ok"]:
+        raise Damage("; ".join(fault.replace("\n", " ") for fault in faults))
+
+
+def _set(connection: apsw.Connection, path: Path, name: str, wanted: str, expected: object) -> None:
+    if name == "journal_mode" and not connection.pragma("schema_version"):
+        connection.pragma("auto_vacuum", "INCREMENTAL")  # only before the first page, and the journal mode writes it
+    connection.pragma(name, wanted)
+    found = connection.pragma(name)
+    if found != expected:
+        raise UserError(f"SQLite refuses {name}={wanted} here (it is {found}); use a local disk", where=str(path))
+
+
+def _prepare_schema(connection: apsw.Connection, path: Path) -> None:
+    if not connection.pragma("schema_version"):
+        connection.execute(
+            f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
+            f"PRAGMA user_version = {SCHEMA_VERSION}; COMMIT"
+        )
+    if connection.pragma("user_version") < SCHEMA_VERSION:
+        _migrate(connection, path)
+
+
+def _migrate(connection: apsw.Connection, path: Path) -> None:
+    while (version := connection.pragma("user_version")) < SCHEMA_VERSION:
+        if version not in MIGRATIONS:
+            advice = "open it with the argosy that wrote it, or remove all in it with: argosy sandbox reset"
+            message = f"the store has format {version}, which this argosy cannot upgrade; {advice}"
+            raise UserError(message, where=str(path))
+        empty_log(connection, path)
+        connection.create_scalar_function("checksum_of_row", checksum_of_unchecked_row)
+        connection.create_scalar_function("checksum_of_compacted", lambda *values: compacted_checksum(values[0]))
+        connection.execute(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT")
+    empty_log(connection, path)  # it holds the whole store now

@@ -1,0 +1,43 @@
+"""Encryption of bodies at rest: AES-256-GCM.
+
+In: a body and where it stands. Out: nonce + ciphertext + tag. Never: opens a body at another place or revision than it
+was sealed for, since all of that is authenticated.
+"""
+
+from __future__ import annotations
+
+import os
+
+from argosy.errors import UserError
+from argosy.sandbox.store.checksums import object_name
+
+NONCE = 12
+KEY = 32
+
+
+class Seal:
+    def __init__(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 20 ms to import: only where it is used
+
+        if len(key) != KEY:
+            raise UserError(f"the key of the store must have {KEY} bytes, not {len(key)}")
+        self._cipher = AESGCM(key)
+
+    def close(self, body: bytes, bucket: str, namespace: str, name: str, revision: int) -> bytes:
+        nonce = os.urandom(NONCE)
+        return nonce + self._cipher.encrypt(nonce, body, _place(bucket, namespace, name, revision))
+
+    def open(self, sealed: bytes, bucket: str, namespace: str, name: str, revision: int) -> bytes:
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self._cipher.decrypt(sealed[:NONCE], sealed[NONCE:], _place(bucket, namespace, name, revision))
+        except (InvalidTag, ValueError) as error:
+            which = object_name(bucket, namespace, name)
+            raise UserError(
+                f"{which} at revision {revision} cannot be decrypted: changed or moved on disk, or sealed by another"
+            ) from error
+
+
+def _place(bucket: str, namespace: str, name: str, revision: int) -> bytes:
+    return f"{bucket}\0{namespace}\0{name}\0{revision}".encode()

@@ -1,0 +1,32 @@
+"""The state at another moment, and its fingerprint.
+
+In: entries and events. Out: entries, or a digest. Never: reads anything by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from argosy.sandbox.store.entries import Entry, Event, path_of
+
+
+def undo(entries: Sequence[Entry], later: Sequence[Event], namespace: str) -> Sequence[Entry]:
+    """The list as it was before the `later` events, newest undone first."""
+    state = {path_of(entry.namespace, entry.name): entry for entry in entries}
+    for event in reversed(later):
+        if namespace and event.namespace != namespace:
+            continue
+        path = path_of(event.namespace, event.name)
+        if event.previous is None:
+            state.pop(path, None)
+        else:
+            state[path] = Entry(event.namespace, event.name, event.previous_revision, event.previous)
+    return [state[path] for path in sorted(state)]
+
+
+def digest_of(rows: Iterable[tuple[str, str, str, int]]) -> str:
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update("\0".join(map(str, row)).encode() + b"\n")
+    return digest.hexdigest()

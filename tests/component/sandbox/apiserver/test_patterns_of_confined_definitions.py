@@ -1,0 +1,27 @@
+"""A definition with CEL rules is checked in a confined worker, which must know every engine that it needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.kube.objects import Manifest
+from argosy.sandbox.apiserver.cel_rules import Rules
+from support.definitions import thing_definition
+
+pytestmark = pytest.mark.anyio
+
+
+def definition(pattern: str) -> Manifest:
+    return thing_definition(
+        text={"type": "string", "pattern": pattern, "x-kubernetes-validations": [{"rule": "self != 'never'"}]}
+    )
+
+
+async def test_a_pattern_is_judged_alike_in_a_confined_worker() -> None:
+    rules = Rules()
+    try:
+        assert await rules.definition_faults(definition(r"(?i)^\pL+\z"), None) == []
+        (fault,) = await rules.definition_faults(definition(r"(a)\1"), None)
+        assert fault.message.endswith(r"isn't: error parsing regexp: invalid escape sequence: `\1`")
+    finally:
+        await rules.close()

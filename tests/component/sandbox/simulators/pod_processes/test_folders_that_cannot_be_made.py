@@ -1,0 +1,49 @@
+"""A temporary folder that could not be made once is made whole the next time, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from argosy.addons.notifications.commits import Commits
+from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.simulators.pod_processes.runner import Running
+
+MAKERS: dict[str, Callable[[Path], Running | Commits]] = {
+    "Pod": lambda logs: Running(ResourceKey("", "Pod", "web", "p"), [], [], logs),
+    "notifications": lambda logs: Commits(),
+}
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert tempfile.gettempdir() == str(folder)  # to look for it needs files
+    return folder
+
+
+@pytest.mark.parametrize(("maker", "step"), [("Pod", "mkdir"), ("Pod", "chmod"), ("notifications", "mkdir")])
+def test_a_folder_that_could_not_be_made_is_made_the_next_time(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, maker: str, step: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    made = MAKERS[maker](tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, step, refuse)
+        with pytest.raises(OSError, match="No space left"):
+            made.make_folder()
+    assert list(temporary.iterdir()) == []
+    folder = made.make_folder()
+    assert folder.is_dir() and made.make_folder() == folder
+    assert maker != "Pod" or folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o711
+    made.close()
+    assert list(temporary.iterdir()) == []

@@ -1,0 +1,82 @@
+"""Stores that older commits wrote, as tools/record_old_stores.py recorded them, opened by the present code."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import apsw
+import pytest
+
+from argosy.errors import UserError
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.control_plane import Folder
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.store.database import APPLICATION_ID, SCHEMA_VERSION
+from support.paths import DATA
+
+pytestmark = pytest.mark.anyio
+RECORDS = sorted((DATA / "old-stores").glob("*.json"))
+
+
+def restored(record: Path, folder: Path) -> Folder:
+    kept = json.loads(record.read_text())
+    connection = apsw.Connection(str(folder / "argosy.db"))
+    connection.execute("\n".join(kept["sql"]))
+    connection.close()
+    (folder / "argosy.db").chmod(0o600)
+    key = folder / "secret.key"
+    key.write_bytes(base64.b64decode(kept["secret.key"]))
+    key.chmod(0o600)
+    return Folder(folder / "argosy.db", key, folder / "token.key")
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=[record.stem for record in RECORDS])
+async def test_everything_in_an_old_store_is_there_and_can_be_changed(record: Path, tmp_path: Path) -> None:
+    place = restored(record, tmp_path)
+    settings = ResourceKey("", "ConfigMap", "default", "settings")
+    async with EmbeddedCluster.open(place) as cluster:
+        assert (await cluster.get(settings) or {})["data"] == {"a": "größe", "b": "2"}
+        secret = await cluster.get(ResourceKey("", "Secret", "default", "password"))
+        assert secret is not None and base64.b64decode(secret["data"]["word"]) == b"hunter2"
+        model = ResourceKey("example.com", "Model", "default", "bert")
+        assert (await cluster.get(model) or {})["spec"] == {"name": "bert"}
+        deployment = await cluster.get(ResourceKey("apps", "Deployment", "default", "web"))
+        assert deployment is not None and deployment["spec"]["replicas"] == 2
+        assert await cluster.get(ResourceKey("", "ConfigMap", "default", "gone")) is None
+        for key in (settings, model, ResourceKey("", "Secret", "default", "password")):
+            await cluster.patch(key, {"metadata": {"labels": {"seen": "again"}}})
+    async with EmbeddedCluster.open(place) as cluster:
+        found = await cluster.list(GroupKind("example.com", "Model"), labels="seen=again")
+        assert [each["spec"]["name"] for each in found.items] == ["bert"]
+
+
+def test_there_is_a_record_of_the_format_that_is_written_now() -> None:
+    """Whoever changes the format keeps a store of the one before, and a way from it."""
+    formats = {line for record in RECORDS for line in json.loads(record.read_text())["sql"] if "user_version" in line}
+    assert f"pragma user_version={SCHEMA_VERSION};" in formats
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (SCHEMA_VERSION + 1, f"was written by a newer argosy (format {SCHEMA_VERSION + 1}, not {SCHEMA_VERSION})"),
+        (0, "has format 0, which this argosy cannot upgrade; open it with the argosy that wrote it, or remove"),
+    ],
+)
+async def test_a_store_of_another_format_says_what_to_do_and_stays_as_it_is(
+    tmp_path: Path, version: int, words: str
+) -> None:
+    place = restored(RECORDS[0], tmp_path)
+    connection = apsw.Connection(str(place.database))
+    connection.pragma("user_version", version)
+    connection.close()
+    with pytest.raises(UserError) as refused:
+        async with EmbeddedCluster.open(place):
+            pass
+    assert words in str(refused.value)
+    connection = apsw.Connection(str(place.database))
+    assert (connection.pragma("application_id"), connection.pragma("user_version")) == (APPLICATION_ID, version)
+    assert connection.execute("SELECT count(*) FROM history").get > 5
+    connection.close()

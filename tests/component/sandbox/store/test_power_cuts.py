@@ -1,0 +1,139 @@
+"""The write-ahead log after power cuts: a torn transaction is dropped, and never makes a later one look damaged."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tracemalloc
+from pathlib import Path
+
+import apsw
+import pytest
+
+from argosy.sandbox.store import Store
+from argosy.sandbox.store import database as database_module
+from argosy.sandbox.store import wal as wal_module
+
+HEADER_BYTES, FRAME_BYTES = 32, 24 + 4096
+BUCKET = "configmaps"
+
+
+def log_of(database: Path) -> Path:
+    return database.with_name(database.name + "-wal")
+
+
+def copy_as_killed(database: Path, folder: Path) -> Path:
+    """Copies the files of a store that is open, as a power cut leaves them."""
+    folder.mkdir()
+    shutil.copyfile(database, folder / database.name)
+    shutil.copyfile(log_of(database), log_of(folder / database.name))
+    return folder / database.name
+
+
+def tear(database: Path, first_frame: int) -> None:
+    """Zeroes one frame: its write did not reach the disk, later ones did."""
+    with log_of(database).open("r+b") as log:
+        log.seek(HEADER_BYTES + first_frame * FRAME_BYTES)
+        log.write(bytes(FRAME_BYTES))
+
+
+def count_frames(database: Path) -> int:
+    return (log_of(database).stat().st_size - HEADER_BYTES) // FRAME_BYTES
+
+
+async def put(store: Store, name: str, size: int) -> None:
+    await store.put(BUCKET, "ns", name, lambda revision: b"x" * size)
+
+
+@pytest.mark.anyio
+async def test_two_torn_transactions_in_a_row_are_dropped_and_no_damage(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "argosy.db")
+    await put(store, "kept", 10)
+    before = count_frames(tmp_path / "argosy.db")
+    await put(store, "first", 12 * 4096)
+    database = copy_as_killed(tmp_path / "argosy.db", tmp_path / "once")
+    await store.close()
+    tear(database, before)
+
+    store = await Store.open(database)
+    assert [entry.name for entry in store.list(BUCKET)] == ["kept"]
+    log = log_of(database)
+    start = before if log.stat().st_size else 0  # the second transaction is written here
+    await put(store, "second", 4 * 4096)
+    twice = copy_as_killed(database, tmp_path / "twice")
+    await store.close()
+    tear(twice, start)
+
+    store = await Store.open(twice)
+    assert [entry.name for entry in store.list(BUCKET)] == ["kept"]
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_no_log_generation_survives_a_start(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "argosy.db")
+    await put(store, "kept", 50_000)
+    database = copy_as_killed(tmp_path / "argosy.db", tmp_path / "killed")
+    await store.close()
+    assert log_of(database).stat().st_size > 50_000
+    store = await Store.open(database)
+    assert log_of(database).stat().st_size == 0
+    assert [entry.name for entry in store.list(BUCKET)] == ["kept"]
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_store_starts_while_another_program_reads_it(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "argosy.db")
+    await put(store, "kept", 50_000)
+    database = copy_as_killed(tmp_path / "argosy.db", tmp_path / "killed")
+    await store.close()
+    reader = apsw.Connection(str(database))
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM history").fetchall() == [(1,)]
+    store = await Store.open(database)
+    await put(store, "later", 10)
+    assert [entry.name for entry in store.list(BUCKET)] == ["kept", "later"]
+    reader.close()
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_large_log_is_checked_in_little_memory_and_the_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await Store.open(tmp_path / "argosy.db")
+    await put(store, "large", 1_000_000)
+    database = copy_as_killed(tmp_path / "argosy.db", tmp_path / "killed")
+    await store.close()
+    monkeypatch.setattr(wal_module, "LARGE_LOG_BYTES", 900_000)
+    caplog.set_level(logging.INFO)
+    peak = peak_bytes_of_check(database)
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"checking the write-ahead log {log_of(database)} (1 MB)")
+    with log_of(database).open("r+b") as log:
+        log.write(b"\0")  # a header of which half was written, so that the pages are compared with the database
+    shutil.copyfile(tmp_path / "argosy.db", database)
+    peak = max(peak, peak_bytes_of_check(database))
+    assert peak < 500_000
+
+
+def peak_bytes_of_check(database: Path) -> int:
+    tracemalloc.start()
+    try:
+        wal_module.check_wal(database)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_log_is_empty_once_a_store_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A migration puts the whole store into the log. After a kill, the next start would have to check all of it."""
+    database = tmp_path / "argosy.db"
+    database_module.open_writer(database).close()
+    monkeypatch.setattr(database_module, "SCHEMA_VERSION", 3)
+    monkeypatch.setitem(database_module.MIGRATIONS, 2, "CREATE TABLE large AS SELECT randomblob(100000)")
+    connection = database_module.open_writer(database)
+    assert connection.execute("SELECT count(*) FROM large").fetchall() == [(1,)]
+    assert log_of(database).stat().st_size == 0
+    connection.close()

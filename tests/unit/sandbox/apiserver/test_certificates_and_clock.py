@@ -1,0 +1,30 @@
+"""Certificates that were made while the clock was ahead are made anew."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from argosy.sandbox.apiserver import tls
+
+
+class Ahead(datetime):
+    @classmethod
+    def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+        return datetime.now(UTC) + timedelta(days=2)
+
+
+def test_a_certificate_that_is_not_valid_yet_is_made_anew_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every client refuses the server until the clock has caught up."""
+    with monkeypatch.context() as patched:
+        patched.setattr(tls, "datetime", Ahead)
+        first = tls.certificates(tmp_path)
+        early = first.certificate.read_bytes()
+        assert tls.certificates(tmp_path).certificate.read_bytes() == early
+    again = tls.certificates(tmp_path).certificate.read_bytes()
+    assert again != early
+    assert tls.certificates(tmp_path).certificate.read_bytes() == again

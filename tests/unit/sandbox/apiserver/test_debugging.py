@@ -1,0 +1,33 @@
+"""Ephemeral containers may be added to a Pod, and nothing else of it changes on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.sandbox.apiserver.ephemeral_containers import faults, only_debuggers
+
+
+def pod(*debuggers: dict[str, Any], image: str = "a:1") -> dict[str, Any]:
+    spec = {"containers": [{"name": "c", "image": image}], "ephemeralContainers": list(debuggers)}
+    return {"metadata": {"name": "p", "uid": "u"}, "spec": spec}
+
+
+DEBUGGER = {"name": "d", "image": "shell:1"}
+
+
+def test_only_the_ephemeral_containers_of_what_is_sent_count() -> None:
+    new = only_debuggers(pod(DEBUGGER, image="other:2"), pod())
+    assert new["spec"] == pod(DEBUGGER)["spec"]
+
+
+def test_who_owns_the_new_fields_is_kept() -> None:
+    sent = {**pod(DEBUGGER), "metadata": {"name": "p", "labels": {"a": "b"}, "managedFields": [{"manager": "m"}]}}
+    assert only_debuggers(sent, pod())["metadata"] == {"name": "p", "uid": "u", "managedFields": [{"manager": "m"}]}
+
+
+def test_one_that_is_there_may_be_neither_changed_nor_removed() -> None:
+    assert not faults(pod(DEBUGGER, {"name": "e"}), pod(DEBUGGER))
+    changed = [str(each) for each in faults(pod({**DEBUGGER, "image": "shell:2"}), pod(DEBUGGER))]
+    removed = [str(each) for each in faults(pod(), pod(DEBUGGER))]
+    place = 'spec.ephemeralContainers: Forbidden: existing ephemeral containers "d" may not be'
+    assert (changed, removed) == ([f"{place} changed"], [f"{place} removed"])

@@ -1,0 +1,102 @@
+"""What somebody may not hand out is listed by resource, with the verbs that are missing, as a real server does it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from argosy.errors import ClusterError
+from argosy.sandbox.apiserver.escalation import MAX_LISTED_PERMISSIONS, find_uncovered, shown
+from support.paths import DATA
+
+RECORDED = DATA / "rbac" / "covers.jsonl.gz"
+FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+
+
+def rules_from_row(rows: list[list[list[str]]]) -> list[dict[str, Any]]:
+    return [{field: values for field, values in zip(FIELDS, row, strict=True) if values} for row in rows]
+
+
+def as_set(rules: list[dict[str, Any]]) -> set[str]:
+    return {json.dumps(rule, sort_keys=True) for rule in rules}
+
+
+def test_rules_cover_each_other_as_in_kubernetes_own_code() -> None:
+    lines = gzip.decompress(RECORDED.read_bytes()).decode().splitlines()
+    wrong = []
+    for line in lines:
+        own, granted, uncovered = (rules_from_row(part) for part in json.loads(line))
+        if as_set(find_uncovered(own, granted)) != as_set(uncovered):
+            wrong.append(line)
+    assert len(lines) == 3000 and not wrong, f"{len(wrong)} of {len(lines)} differ: {wrong[:3]}"
+
+
+def test_a_rule_is_taken_apart_into_single_permissions() -> None:
+    rule = {"apiGroups": [""], "resources": ["pods", "secrets"], "resourceNames": ["a"], "verbs": ["get"]}
+    assert find_uncovered([], [rule]) == [
+        {"apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]},
+    ]
+    assert find_uncovered([], [{"nonResourceURLs": ["/a"], "verbs": ["get", "put"]}]) == [
+        {"nonResourceURLs": ["/a"], "verbs": ["get"]}, {"nonResourceURLs": ["/a"], "verbs": ["put"]},
+    ]
+
+
+def test_verbs_on_the_same_resource_are_one_line_and_lines_are_sorted() -> None:
+    rule = {"apiGroups": ["apps", ""], "resources": ["x"], "verbs": ["get", "delete"]}
+    assert shown(find_uncovered([], [rule])).split("\n") == [
+        '{APIGroups:[""], Resources:["x"], Verbs:["get" "delete"]}',
+        '{APIGroups:["apps"], Resources:["x"], Verbs:["get" "delete"]}',
+    ]
+
+
+def test_paths_keep_a_line_for_each_verb() -> None:
+    rule = {"nonResourceURLs": ["/a"], "verbs": ["get", "put"]}
+    assert shown(find_uncovered([], [rule])).count("\n") == 1
+
+
+def many(word: str, count: int = 3000) -> list[str]:
+    return [f"{word}{number}" for number in range(count)]
+
+
+LARGE_RULE = {"apiGroups": [""], "resources": many("r"), "resourceNames": many("n"), "verbs": many("v")}
+
+
+def test_a_rule_with_billions_of_combinations_is_compared_without_multiplying_them() -> None:
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    halves = [{**LARGE_RULE, "verbs": many("v")[:1500]}, {**LARGE_RULE, "verbs": many("v")[1500:]}]
+    for own in ([everything], [LARGE_RULE], halves):
+        assert find_uncovered(own, [LARGE_RULE]) == []
+    all_but_one = {**LARGE_RULE, "resourceNames": many("n")[:-1]}
+    rest = [{**LARGE_RULE, "verbs": many("v")[:-1]}, {**LARGE_RULE, "resources": many("r")[:-1]}]
+    assert find_uncovered([all_but_one, *rest], [LARGE_RULE]) == [
+        {"apiGroups": [""], "resources": ["r2999"], "resourceNames": ["n2999"], "verbs": ["v2999"]}
+    ]
+
+
+def test_only_the_first_of_very_many_missing_permissions_are_listed() -> None:
+    missing = find_uncovered([], [LARGE_RULE])
+    assert len(missing) == MAX_LISTED_PERMISSIONS
+    assert missing[0] == {"apiGroups": [""], "resources": ["r0"], "resourceNames": ["n0"], "verbs": ["v0"]}
+    assert shown(missing).endswith("\nand more") and "and more" not in shown(missing[:-1])
+
+
+def test_rules_that_can_only_be_compared_value_by_value_are_refused_beyond_a_limit() -> None:
+    def find_in_square(size: int) -> list[dict[str, Any]]:
+        """Each own rule lacks one resource of a verb, or one verb of a resource, so none covers a whole row."""
+        verbs, resources = many("v", size), many("r", size)
+        square = {"apiGroups": [""], "resources": resources, "verbs": verbs}
+        rows = [
+            {**square, "verbs": [verb], "resources": [*resources[:at], *resources[at + 1 :]]}
+            for at, verb in enumerate(verbs)
+        ]
+        columns = [{**square, "resources": [resource], "verbs": verbs[:-1]} for resource in resources]
+        return find_uncovered([*rows, *columns], [square])
+
+    assert find_in_square(50) == [{"apiGroups": [""], "resources": ["r49"], "verbs": ["v49"]}]
+    with pytest.raises(ClusterError, match="too many combinations") as refused:
+        find_in_square(400)
+    assert refused.value.code == 400

@@ -1,0 +1,240 @@
+"""Lists: pages of one moment, selectors, and the revisions that a client may ask for."""
+
+from __future__ import annotations
+
+import base64
+
+import orjson
+import pytest
+
+from support.api_client import (
+    CONFIGS,
+    DEFINITIONS,
+    TABLE_OF,
+    WIDGETS,
+    Api,
+    config,
+    definition,
+    named,
+    pod,
+    version,
+    widget,
+)
+
+pytestmark = pytest.mark.anyio
+ALL = "/api/v1/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+async def names(api: Api, path: str = CONFIGS) -> list[str]:
+    answer = await api.get(path)
+    assert answer.code == 200, answer.body
+    return [each["metadata"]["name"] for each in answer.json["items"]]
+
+
+async def fill(api: Api, count: int, prefix: str = "c") -> None:
+    for number in range(count):
+        await api.made(CONFIGS, config(f"{prefix}{number}", labels={"odd": str(number % 2)}))
+
+
+async def test_pages_show_one_moment_whatever_is_written_meanwhile(api: Api) -> None:
+    await fill(api, 5)
+    first = (await api.get(f"{CONFIGS}?limit=2")).json
+    assert first["metadata"]["remainingItemCount"] == 3
+    await api.made(CONFIGS, config("c1a"))
+    await api.delete(f"{CONFIGS}/c3")
+    await api.patch(f"{CONFIGS}/c4", {"data": {"new": "1"}})
+    second = (await api.get(f"{CONFIGS}?limit=2&continue={first['metadata']['continue']}")).json
+    third = (await api.get(f"{CONFIGS}?limit=2&continue={second['metadata']['continue']}")).json
+    pages = [first, second, third]
+    assert [[e["metadata"]["name"] for e in page["items"]] for page in pages] == [["c0", "c1"], ["c2", "c3"], ["c4"]]
+    assert len({page["metadata"]["resourceVersion"] for page in pages}) == 1
+    assert "data" not in third["items"][0] and "continue" not in third["metadata"]
+
+
+async def test_all_namespaces_are_listed_in_the_order_of_their_paths_across_pages(api: Api) -> None:
+    for namespace in ("team", "team-a", "a"):
+        await api.made("/api/v1/namespaces", named("v1", "Namespace", namespace))
+        for name in ("x", "b"):
+            await api.made(f"/api/v1/namespaces/{namespace}/configmaps", config(name))
+    seen, token = [], ""
+    while True:
+        page = (await api.get(f"{ALL}?limit=1&continue={token}")).json
+        seen += [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in page["items"]]
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+    assert seen == ["a/b", "a/x", "team-a/b", "team-a/x", "team/b", "team/x"]
+
+
+async def test_a_page_of_a_selection_is_full_and_does_not_say_how_many_are_left(api: Api) -> None:
+    await fill(api, 6)
+    page = (await api.get(f"{CONFIGS}?labelSelector=odd%3D1&limit=2")).json
+    assert [each["metadata"]["name"] for each in page["items"]] == ["c1", "c3"]
+    assert "remainingItemCount" not in page["metadata"]
+    rest = (await api.get(f"{CONFIGS}?labelSelector=odd%3D1&limit=2&continue={page['metadata']['continue']}")).json
+    assert [each["metadata"]["name"] for each in rest["items"]] == ["c5"]
+
+
+async def test_a_token_of_a_forgotten_moment_is_answered_with_one_that_goes_on_from_there(api: Api) -> None:
+    await fill(api, 4)
+    token = (await api.get(f"{CONFIGS}?limit=2")).json["metadata"]["continue"]
+    await api.made(CONFIGS, config("c1a"))
+    await api.made(CONFIGS, config("c9"))
+    await api.plane.store.compact(api.plane.store.revision)
+    expired = await api.get(f"{CONFIGS}?limit=2&continue={token}")
+    assert (expired.code, expired.json["reason"]) == (410, "Expired")
+    fresh = expired.json["metadata"]["continue"]
+    assert await names(api, f"{CONFIGS}?continue={fresh}") == ["c1a", "c2", "c3", "c9"]
+
+
+def token(**fields: object) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps({"v": "meta.k8s.io/v1", **fields})).decode().rstrip("=")
+
+
+BAD_TOKENS = [
+    "!!!",
+    token(rv=1),
+    token(start="a"),
+    token(rv="x", start="a"),
+    token(rv=1, start="a", v="other"),
+    "bm9wZQ",
+]
+
+
+@pytest.mark.parametrize("bad", BAD_TOKENS)
+async def test_a_token_that_is_none_is_refused(api: Api, bad: str) -> None:
+    answer = await api.get(f"{CONFIGS}?continue={bad}")
+    assert answer.code == 400 and answer.message.startswith(("invalid continue token", "continue key is not valid"))
+
+
+async def test_a_token_from_the_future_is_refused_and_does_not_break_the_server(api: Api) -> None:
+    answer = await api.get(f"{CONFIGS}?continue={token(rv=10**6, start='a')}")
+    assert answer.code in (400, 410, 500) and "internal error; the server's log" not in answer.message
+
+
+# (resourceVersion, match, code): "now" is the newest, "old" is a moment before
+MATRIX = [
+    ("", "", 200),
+    ("0", "", 200),
+    ("0", "NotOlderThan", 200),
+    ("0", "Exact", 422),
+    ("", "Exact", 422),
+    ("", "NotOlderThan", 422),
+    ("old", "", 200),
+    ("old", "NotOlderThan", 200),
+    ("old", "Exact", 200),
+    ("now", "Exact", 200),
+    ("now", "Bogus", 422),
+    ("abc", "", 500),
+]
+
+
+@pytest.mark.parametrize(("asked", "match", "code"), MATRIX)
+async def test_a_list_may_ask_for_a_moment_in_the_ways_there_are(api: Api, asked: str, match: str, code: int) -> None:
+    await fill(api, 2)
+    old = api.plane.store.revision
+    await fill(api, 1, "new")
+    value = {"old": str(old), "now": str(api.plane.store.revision)}.get(asked, asked)
+    answer = await api.get(f"{CONFIGS}?resourceVersion={value}&resourceVersionMatch={match}")
+    assert answer.code == code, answer.body
+    if code == 200:
+        exactly = asked == "old" and match == "Exact"
+        assert len(answer.json["items"]) == (2 if exactly else 3)
+        assert not exactly or answer.json["metadata"]["resourceVersion"] == str(old)
+
+
+async def test_whatever_the_cache_has_comes_without_pages(api: Api) -> None:
+    await fill(api, 4)
+    assert len(await names(api, f"{CONFIGS}?limit=2&resourceVersion=0")) == 4
+
+
+@pytest.mark.parametrize("limit", ["-1", "0"])
+async def test_a_limit_of_nothing_is_none(api: Api, limit: str) -> None:
+    await fill(api, 3)
+    assert len(await names(api, f"{CONFIGS}?limit={limit}")) == 3
+
+
+async def test_a_forgotten_moment_is_gone(api: Api) -> None:
+    await fill(api, 3)
+    await api.plane.store.compact(api.plane.store.revision)
+    answer = await api.get(f"{CONFIGS}?resourceVersion=2&resourceVersionMatch=Exact")
+    assert (answer.code, answer.message) == (410, "The resourceVersion for the provided list is too old.")
+
+
+async def test_a_moment_from_the_future_is_waited_for_and_then_refused(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.sandbox.apiserver.listing.WAIT_FOR_VERSION", 0.05)
+    answer = await api.get(f"{CONFIGS}?resourceVersion={api.plane.store.revision + 5}")
+    assert (answer.code, answer.headers["retry-after"]) == (504, "1")
+    assert answer.json["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+SELECTORS = [
+    ("labelSelector=odd", ["c0", "c1", "c2"]),
+    ("labelSelector=!odd", []),
+    ("labelSelector=odd%3D%3D1", ["c1"]),
+    ("labelSelector=odd!%3D1", ["c0", "c2"]),
+    ("labelSelector=odd+in+(0,7)", ["c0", "c2"]),
+    ("labelSelector=odd+notin+(0)", ["c1"]),
+    ("fieldSelector=metadata.name%3Dc1", ["c1"]),
+    ("fieldSelector=metadata.name!%3Dc1", ["c0", "c2"]),
+    ("fieldSelector=metadata.namespace%3Ddefault,metadata.name%3Dc0", ["c0"]),
+    ("fieldSelector=metadata.namespace%3Dother", []),
+    ("fieldSelector=metadata.name%3Dc1&labelSelector=odd%3D0", []),
+]
+
+
+@pytest.mark.parametrize(("query", "found"), SELECTORS)
+async def test_selectors_choose(api: Api, query: str, found: list[str]) -> None:
+    await fill(api, 3)
+    assert await names(api, f"{CONFIGS}?{query}") == found
+
+
+BAD_QUERIES = [
+    "labelSelector=a+b+c",
+    "fieldSelector=spec.size%3D1",
+    "fieldSelector=x",
+    "limit=abc",
+    "continue=a&resourceVersion=5",
+]
+
+
+@pytest.mark.parametrize("query", BAD_QUERIES)
+async def test_a_query_that_means_nothing_is_refused(api: Api, query: str) -> None:
+    assert (await api.get(f"{CONFIGS}?{query}")).code == 400
+
+
+async def test_pods_are_chosen_by_their_node_and_phase(api: Api) -> None:
+    await api.made(PODS, pod("here", "n1"))
+    await api.made(PODS, pod("nowhere"))
+    assert await names(api, f"{PODS}?fieldSelector=spec.nodeName%3Dn1") == ["here"]
+    assert await names(api, f"{PODS}?fieldSelector=status.phase%3DPending,spec.nodeName!%3Dn1") == ["nowhere"]
+
+
+async def test_custom_objects_are_chosen_by_the_fields_their_definition_names(api: Api) -> None:
+    await api.made(DEFINITIONS, definition(version(selectableFields=[{"jsonPath": ".spec.mode"}])))
+    await api.made(WIDGETS, widget("fast", mode="fast"))
+    await api.made(WIDGETS, widget("usual"))
+    assert await names(api, f"{WIDGETS}?fieldSelector=spec.mode%3Dslow") == ["usual"]
+    assert (await api.get(f"{WIDGETS}?fieldSelector=spec.size%3D1")).code == 400
+
+
+async def test_items_of_built_in_lists_have_no_kind_and_those_of_custom_lists_do(api: Api) -> None:
+    await api.made(CONFIGS, config("a"))
+    await api.made(DEFINITIONS, definition())
+    await api.made(WIDGETS, widget("w"))
+    built_in, custom = [(await api.get(path)).json for path in (CONFIGS, WIDGETS)]
+    assert "kind" not in built_in["items"][0] and "continue" not in built_in["metadata"]
+    assert custom["items"][0]["kind"] == "Widget" and custom["metadata"]["continue"] == ""
+
+
+async def test_a_list_of_a_namespace_that_is_not_there_is_empty(api: Api) -> None:
+    assert (await api.get("/api/v1/namespaces/nope/configmaps")).json["items"] == []
+
+
+async def test_a_table_has_a_row_for_each_object_of_a_page(api: Api) -> None:
+    await fill(api, 3)
+    table = (await api.get(f"{CONFIGS}?limit=2", TABLE_OF)).json
+    assert [row["cells"][0] for row in table["rows"]] == ["c0", "c1"] and table["metadata"]["continue"]

@@ -1,0 +1,76 @@
+"""What objects of a custom kind can be asked, and an add-on that does it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.errors import ClusterError, Forbidden, UserError
+from argosy.kube.client import Asked, Cluster, Performer, User
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+
+pytestmark = pytest.mark.anyio
+BELL = GroupKind("example.com", "Bell")
+KEY = ResourceKey("example.com", "Bell", "default", "it")
+SCHEMA = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "bells.example.com", "annotations": {"sandbox.argosy.dev/actions": "ring=Stroke"}},
+    "spec": {
+        "group": "example.com",
+        "names": {"plural": "bells", "singular": "bell", "kind": "Bell", "listKind": "BellList"},
+        "scope": "Namespaced",
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA}}],
+    },
+}
+STROKE = {"apiVersion": "example.com/v1", "kind": "Stroke", "times": 2}
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster.open(rbac=True) as found:
+        await found.create(DEFINITION)
+        metadata = {"name": "it", "namespace": "default"}
+        await found.create({"apiVersion": "example.com/v1", "kind": "Bell", "metadata": metadata})
+        yield found
+
+
+async def ring(asked: Asked, cluster: Cluster) -> Manifest:
+    if asked.sent["times"] > 12:
+        raise UserError("it rings at most 12 times; ask for less")
+    return {**asked.sent, "heard": [asked.live["metadata"]["name"], asked.dry_run]}
+
+
+async def test_what_is_asked_of_an_object_is_done_by_who_performs(cluster: EmbeddedCluster) -> None:
+    with cluster.perform_with([Performer(BELL, "ring", ring)]):
+        assert (await cluster.kinds())[BELL].subresources == ("ring",)
+        assert (await cluster.create(STROKE, subresource_of=KEY))["heard"] == ["it", False]
+        assert (await cluster.create(STROKE, subresource_of=KEY, dry_run=True))["heard"] == ["it", True]
+    with pytest.raises(ClusterError, match="ring is not available: no add-on that runs here does it"):
+        await cluster.create(STROKE, subresource_of=KEY)
+
+
+@pytest.mark.parametrize(
+    ("sent", "key", "code", "why"),
+    [
+        ({**STROKE, "times": 13}, KEY, 400, "at most 12 times"),
+        ({**STROKE, "apiVersion": "example.com/v2"}, KEY, 400, "is asked with a Stroke in version example.com/v1"),
+        (STROKE, KEY._replace(name="other"), 404, 'bells.example.com "other" not found'),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_with_the_reason(
+    cluster: EmbeddedCluster, sent: dict[str, Any], key: ResourceKey, code: int, why: str
+) -> None:
+    with cluster.perform_with([Performer(BELL, "ring", ring)]), pytest.raises(ClusterError, match=why) as refused:
+        await cluster.create(sent, subresource_of=key)
+    assert refused.value.code == code
+
+
+async def test_who_may_not_ask_is_refused_before_anything_is_done(cluster: EmbeddedCluster) -> None:
+    with cluster.perform_with([Performer(BELL, "ring", ring)]), pytest.raises(Forbidden, match="bells/ring"):
+        await cluster.acting_as(User("ann")).create(STROKE, subresource_of=KEY)

@@ -1,0 +1,182 @@
+"""How large an object may be: the limits of a real server and its etcd, and refusals before the work on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from argosy.kube.patch import server_side_apply
+from argosy.sandbox.apiserver import stored_objects
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.http.request import MOST_BYTES
+from argosy.sandbox.apiserver.http.request_bodies import LIMITS
+from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES
+from argosy.sandbox.apiserver.stored_objects import MAX_STORED_BYTES
+from support.api_client import (
+    APPLY,
+    CONFIGS,
+    DEFINITIONS,
+    JSON_PATCH,
+    MERGE,
+    WIDGETS,
+    Api,
+    config,
+    definition,
+    eventually,
+    version,
+    widget,
+)
+from support.deadlines import HANG_SECONDS
+
+pytestmark = pytest.mark.anyio
+TOO_LARGE = "etcdserver: request is too large"
+ENTRY = {"type": "object", "required": ["n"], "properties": {"n": {"type": "string"}, "v": {"type": "string"}}}
+KEYED = {"type": "array", "items": ENTRY, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"]}
+SPEC = {"type": "object", "properties": {"entries": KEYED, "text": {"type": "string"}, "size": {"type": "integer"}}}
+
+
+def entries(count: int) -> list[dict[str, str]]:
+    return [{"n": str(number), "v": "1"} for number in range(count)]
+
+
+async def define(api: Api) -> None:
+    await api.made(DEFINITIONS, definition(version(spec=SPEC)))
+
+    async def served() -> bool:
+        return (await api.get(WIDGETS)).code == 200
+
+    await eventually(served, HANG_SECONDS)
+
+
+async def test_a_body_of_more_than_three_mebibytes_is_refused_as_a_real_server_does(api: Api) -> None:
+    refused = await api.post(CONFIGS, b" " * (MOST_BYTES + 1))
+    status = refused.json
+    assert (refused.code, status["reason"]) == (413, "RequestEntityTooLarge")
+    assert status["message"] == f"Request entity too large: limit is {MOST_BYTES}"
+
+
+@pytest.mark.parametrize("way", ["create", "apply", "patch", "replace"])
+async def test_an_object_that_etcd_would_not_store_is_refused_in_its_words(api: Api, way: str) -> None:
+    await define(api)
+    large = widget("a", text="x" * MAX_STORED_BYTES)
+    made = await api.made(WIDGETS, widget("a", size=1)) if way in ("patch", "replace") else None
+    before = await api.get(f"{WIDGETS}/a")
+    match way:
+        case "create":
+            refused = await api.post(WIDGETS, large)
+        case "apply":
+            refused = await api.apply(f"{WIDGETS}/a", large)
+        case "patch":
+            refused = await api.patch(f"{WIDGETS}/a", {"spec": large["spec"]})
+        case _:
+            refused = await api.put(f"{WIDGETS}/a", {**(made or {}), "spec": large["spec"]})
+    assert (refused.code, refused.message) == (500, TOO_LARGE)
+    after = await api.get(f"{WIDGETS}/a")
+    assert (after.code, after.body) == (before.code, before.body)
+
+
+async def store_too_large_widget(api: Api, monkeypatch: pytest.MonkeyPatch, **metadata: Any) -> dict[str, Any]:
+    """An object over the limit, from a store that an earlier version wrote."""
+    await define(api)
+    too_large = widget("a", text="x" * (MAX_STORED_BYTES + 200_000), entries=entries(200))
+    too_large["metadata"].update(metadata)
+    with monkeypatch.context() as without_limit:
+        without_limit.setattr(stored_objects, "MAX_STORED_BYTES", MOST_BYTES)
+        applied = await api.apply(f"{WIDGETS}/a", too_large)
+    assert applied.code == 201, applied.message
+    return too_large
+
+
+async def test_an_object_that_is_already_too_large_can_lose_its_finalizers_and_is_then_gone(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store_too_large_widget(api, monkeypatch, finalizers=["example.com/a", "example.com/b"])
+    assert (await api.delete(f"{WIDGETS}/a")).code == 200
+    for left in (["example.com/b"], None):
+        released = await api.patch(f"{WIDGETS}/a", {"metadata": {"finalizers": left}})
+        assert released.code == 200, released.message
+    assert (await api.get(f"{WIDGETS}/a")).code == 404
+
+
+async def test_the_change_that_releases_a_dying_object_is_not_measured(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store_too_large_widget(api, monkeypatch, finalizers=["example.com/a"])
+    await api.delete(f"{WIDGETS}/a")
+    last = {"metadata": {"finalizers": None, "annotations": {"why": "x" * 1000}}}
+    assert (await api.patch(f"{WIDGETS}/a", last)).code == 200
+    assert (await api.get(f"{WIDGETS}/a")).code == 404
+
+
+async def test_an_object_that_is_already_too_large_can_shrink_and_be_applied_again_but_not_grow(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    too_large = await store_too_large_widget(api, monkeypatch)
+    same = await api.apply(f"{WIDGETS}/a", too_large)
+    assert same.code == 200, same.message
+    grown = await api.patch(f"{WIDGETS}/a", {"metadata": {"labels": {"a": "b"}}})
+    assert (grown.code, grown.message) == (500, TOO_LARGE)
+    shrunk = await api.patch(f"{WIDGETS}/a", {"spec": {"text": "x" * MAX_STORED_BYTES}})
+    assert shrunk.code == 200, shrunk.message
+    assert (await api.apply(f"{WIDGETS}/a", widget("a", text="x"), more="&force=true")).code == 200
+
+
+async def test_an_object_below_the_limit_is_stored(api: Api) -> None:
+    await define(api)
+    assert (await api.post(WIDGETS, widget("a", text="x" * (MAX_STORED_BYTES - 2000)))).code == 201
+
+
+async def test_a_built_in_object_counts_as_the_protobuf_that_a_real_server_stores(api: Api) -> None:
+    text = "\x01" * (1000 * 1024)  # six bytes each in JSON, one in protobuf: below the 1 MiB of a ConfigMap
+    body = orjson.dumps(config("a"))[:-1] + b',"binaryData":{}}'
+    assert (await api.post(CONFIGS, body)).code == 201
+    escaped = orjson.dumps({"data": {"text": text[: 500 * 1024]}})
+    assert MAX_STORED_BYTES < len(escaped) < MOST_BYTES + 1
+    assert (await api.patch(f"{CONFIGS}/a", escaped)).code == 200
+
+
+async def test_a_list_whose_owners_alone_are_too_large_is_refused_before_it_is_merged(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await define(api)
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("it was merged")
+
+    monkeypatch.setattr(server_side_apply, "apply", never)
+    refused = await api.apply(f"{WIDGETS}/a", widget("a", entries=entries(40_000)))
+    assert (refused.code, refused.message) == (500, TOO_LARGE)
+
+
+async def test_json_has_the_same_limit_of_values_as_yaml(api: Api) -> None:
+    many = b'{"a":[' + b"1," * LIMITS.nodes + b"1]}"
+    block = b"a:\n" + b"- 1\n" * LIMITS.nodes
+    for media, body in (("application/json", many), ("application/yaml", many), ("application/yaml", block)):
+        refused = await api.post(CONFIGS, body, media)
+        assert refused.code == 400 and f"more than {LIMITS.nodes} values" in refused.message
+    for patch in (APPLY, MERGE):
+        refused = await api.patch(f"{CONFIGS}/a?fieldManager=m", many, patch)
+        assert refused.code == 400 and f"more than {LIMITS.nodes} values" in refused.message
+
+
+async def test_a_small_text_that_makes_a_large_object_is_worked_on_beside_the_loop(api: Api, plane: Plane) -> None:
+    sizes: list[int] = []
+    run = plane.registry.large_work.run
+
+    async def noting(user: str, size: int, function: Any, *args: Any) -> Any:
+        sizes.append(size)
+        return await run(user, size, function, *args)
+
+    plane.registry.large_work.run = noting  # type: ignore[method-assign]
+    await api.made(CONFIGS, config("a", {"k": "x" * 1000}))
+    assert max(sizes) < LARGE_BYTES
+    copies = [{"op": "copy", "from": "/data/k", "path": f"/data/k{number}"} for number in range(200)]
+    assert (await api.patch(f"{CONFIGS}/a", copies, JSON_PATCH)).code == 200
+    assert max(sizes) >= LARGE_BYTES
+    sizes.clear()
+    lines = ["apiVersion: v1", "kind: ConfigMap", "metadata: {name: b}", f"data: {{k: &t {'x' * 1000},"]
+    aliased = "\n".join(lines) + ",".join(f"k{number}: *t" for number in range(200)) + "}"
+    assert (await api.post(CONFIGS, aliased.encode(), "application/yaml")).code == 201
+    assert max(sizes) >= LARGE_BYTES

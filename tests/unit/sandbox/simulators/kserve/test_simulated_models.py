@@ -1,0 +1,426 @@
+"""InferenceServices, as the simulators play KServe on the embedded cluster, judged by argosy's own rules."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from argosy.errors import Forbidden
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators.kserve import Answer, ModelState
+from support.deadlines import HANG_SECONDS
+from support.serving_manifests import (
+    MODEL_KINDS,
+    ROUTE,
+    SERVICE,
+    judged,
+    model,
+    modelled,
+    runtime,
+)
+from support.simulators import CLAIM, DEPLOYMENT, POD, World, condition, fail, key, made, simulated
+
+pytestmark = pytest.mark.anyio
+URL = "https://web-default.apps.argosy.invalid"
+INSIDE = "http://web-predictor.default.svc.cluster.local"
+PRODUCT = "serving.kserve.io/deploymentMode"
+RUNTIME = GroupKind("serving.kserve.io", "ServingRuntime")
+
+
+def is_ready(live: Manifest) -> bool:
+    return bool(condition(live, "Ready")["status"] == "True")
+
+
+def is_failed(live: Manifest) -> bool:
+    return bool(condition(live, "Ready")["status"] == "False")
+
+
+def target(live: Manifest) -> str:
+    return str(live["status"]["modelStatus"]["states"]["targetModelState"])
+
+
+async def ready(world: World, *manifests: Manifest) -> Manifest:
+    for each in manifests:
+        await world.cluster.create(each)
+    return await world.becomes(SERVICE, is_ready)
+
+
+async def test_a_model_becomes_ready_with_all_that_it_is_made_of(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        live = await ready(world, runtime(), model())
+        deployment = await world.get(DEPLOYMENT, "web-predictor")
+        service = await cluster.get(key(GroupKind("", "Service"), "web-predictor"))
+        route = await world.get(ROUTE)
+        before = await world.settled()
+        assert await world.settled() == before
+    status = live["status"]
+    assert [each["type"] for each in status["conditions"]] == ["IngressReady", "PredictorReady", "Ready", "Stopped"]
+    assert [each["status"] for each in status["conditions"]] == ["True", "True", "True", "False"]
+    assert (status["url"], status["address"]["url"]) == (URL, INSIDE)
+    assert status["components"]["predictor"]["url"] == INSIDE
+    assert status["modelStatus"]["states"] == {"activeModelState": "Loaded", "targetModelState": "Loaded"}
+    assert status["modelStatus"]["transitionStatus"] == "UpToDate"
+    assert status["modelStatus"]["copies"]["totalCopies"] == 1
+    assert status["observedGeneration"] == live["metadata"]["generation"] and status["servingRuntimeName"] == "vllm"
+    assert status["annotations"] == {"sandbox.argosy.dev/simulated": "simulated by argosy"}
+    assert service is not None and service["spec"]["ports"][0]["targetPort"] == 8080
+    assert route["spec"]["host"] == URL.removeprefix("https://") and route["spec"]["to"]["name"] == "web-predictor"
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    assert container["name"] == "kserve-container" and container["args"] == ["--served-model-name=web"]
+
+
+async def test_the_documents_and_argo_cd_call_a_ready_model_healthy(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        live = await ready(world, runtime(), model())
+    assert judged(live, "strict") == ("Healthy", "InferenceService is ready")
+    assert judged(live) == ("Healthy", "InferenceService is healthy.")
+
+
+async def test_a_model_that_is_coming_up_is_progressing(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(runtime())
+        await cluster.create(model(fail("NotReady")))
+        live = await world.becomes(SERVICE, lambda it: condition(it, "PredictorReady")["reason"] == "ReplicaSetUpdated")
+        assert judged(live, "strict")[0] == judged(live)[0] == "Progressing"
+        assert judged(live, "strict")[1].endswith("(simulated by argosy)")
+        assert live["status"]["modelStatus"]["transitionStatus"] == "InProgress" and "url" not in live["status"]
+        await world.patch(SERVICE, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
+        await world.becomes(SERVICE, is_ready)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "by_argo_cd"),
+    [("CrashLoop", "ModelLoadFailed", "Degraded"), ("ImagePull", "ImagePullBackOff", "Progressing")],
+)
+async def test_a_model_whose_pods_fail_is_not_ready_and_says_why(
+    cluster: EmbeddedCluster, fault: str, reason: str, by_argo_cd: str
+) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(runtime())
+        await cluster.create(model(fail(fault)))
+        live = await world.becomes(SERVICE, lambda it: condition(it, "Ready")["reason"] == reason)
+    assert condition(live, "Ready")["status"] == "False"
+    health, message = judged(live, "strict")
+    assert health == "Degraded" and "(simulated by argosy)" in message
+    assert judged(live)[0] == by_argo_cd
+
+
+async def test_a_model_on_a_claim_that_is_not_there_has_failed_until_the_claim_comes(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(runtime())
+        await cluster.create(model(storageUri="pvc://models/fraud"))
+        live = await world.becomes(SERVICE, is_failed)
+        failure = live["status"]["modelStatus"]["lastFailureInfo"]
+        assert (failure["reason"], failure["exitCode"]) == ("ModelLoadFailed", 1)
+        assert failure["message"] == 'persistentvolumeclaim "models" not found (simulated by argosy)'
+        assert judged(live, "strict") == ("Degraded", failure["message"])
+        assert judged(live)[0] == "Degraded" and "BlockedByFailedLoad" in judged(live)[1]
+        storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        await cluster.create(made("v1", "PersistentVolumeClaim", storage, "models"))
+        healed = await world.becomes(SERVICE, is_ready)
+        assert "lastFailureInfo" not in healed["status"]["modelStatus"]
+        (pod,) = await world.pods()
+        assert pod["spec"]["containers"][0]["volumeMounts"][0]["subPath"] == "fraud"
+        assert (await world.get(CLAIM, "models"))["status"]["phase"] == "Bound"
+
+
+async def test_a_model_whose_storage_key_is_missing_has_failed_until_it_comes(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(runtime())
+        await cluster.create(model(storageUri=None, storage={"key": "minio", "path": "fraud/model"}))
+        live = await world.becomes(SERVICE, is_failed)
+        assert "can't read storage secret storage-config" in condition(live, "Ready")["message"]
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "storage-config", "namespace": "default"}}
+        await cluster.create({**secret, "stringData": {"other": "{}"}})
+        said = "specified storage key minio not found in storage secret storage-config (simulated by argosy)"
+        await world.becomes(SERVICE, lambda it: condition(it, "Ready")["message"] == said)
+        await cluster.patch(key(GroupKind("", "Secret"), "storage-config"), {"stringData": {"minio": "{}"}})
+        await world.becomes(SERVICE, is_ready)
+
+
+async def test_a_storage_fault_is_played_and_taken_back(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(runtime())
+        await cluster.create(model(fail("Storage")))
+        live = await world.becomes(SERVICE, is_failed)
+        assert live["status"]["modelStatus"]["lastFailureInfo"]["reason"] == "ModelLoadFailed"
+        assert judged(live, "strict")[0] == judged(live)[0] == "Degraded"
+        await world.patch(SERVICE, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
+        await world.becomes(SERVICE, is_ready)
+
+
+async def test_a_wish_at_the_predictor_is_nearer_than_one_at_the_model(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(runtime())
+        await cluster.create(model(predictor={"annotations": fail("Storage")}))
+        live = await world.becomes(SERVICE, is_failed)
+        assert live["status"]["modelStatus"]["lastFailureInfo"]["reason"] == "ModelLoadFailed"
+
+
+async def test_while_a_new_model_cannot_be_loaded_the_old_one_stays(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}})
+        live = await world.becomes(SERVICE, is_failed)
+        pods = await world.pods_become(lambda found: len(found) == 2)
+        assert any(condition(each, "Ready")["status"] == "True" for each in pods)
+        states = live["status"]["modelStatus"]["states"]
+        assert states == {"activeModelState": "Loaded", "targetModelState": "FailedToLoad"}
+        assert "No model found in s3://models/does-not-exist" in judged(live, "strict")[1]
+        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/web"}}}})
+        await world.becomes(SERVICE, is_ready)
+
+
+async def test_a_model_without_a_runtime_is_an_invalid_spec_until_one_comes(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(model())
+        live = await world.becomes(SERVICE, lambda it: it["status"]["modelStatus"]["transitionStatus"] == "InvalidSpec")
+        failure = live["status"]["modelStatus"]["lastFailureInfo"]
+        assert failure["reason"] == "NoSupportingRuntime"
+        assert failure["message"] == "No runtime found to support specified framework/version (simulated by argosy)"
+        assert condition(live, "Ready")["status"] == "Unknown"
+        assert judged(live)[0] == "Degraded" and judged(live, "strict")[0] == "Progressing"
+        assert await world.all(DEPLOYMENT) == []
+        await cluster.create(runtime())
+        await world.becomes(SERVICE, is_ready)
+
+
+async def test_a_runtime_that_is_named_and_missing_is_waited_for(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(model(runtime="later"))
+        said = "RuntimeNotRecognized"
+        await world.becomes(SERVICE, lambda it: it["status"]["modelStatus"]["lastFailureInfo"]["reason"] == said)
+        await cluster.create(runtime("later"))
+        live = await world.becomes(SERVICE, is_ready)
+        assert live["status"]["servingRuntimeName"] == "later"
+
+
+async def test_a_model_that_is_stopped_is_suspended_and_its_parts_are_gone(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        await world.patch(SERVICE, {"metadata": {"annotations": {"serving.kserve.io/stop": "true"}}})
+        live = await world.becomes(SERVICE, lambda it: condition(it, "Stopped")["status"] == "True")
+        assert judged(live) == judged(live, "strict") == ("Suspended", "InferenceService is Stopped")
+        assert "url" not in live["status"] and "modelStatus" not in live["status"]
+        await world.becomes(DEPLOYMENT, lambda it: not it["metadata"], "web-predictor")
+        await world.becomes(ROUTE, lambda it: not it["metadata"])
+        await world.patch(SERVICE, {"metadata": {"annotations": {"serving.kserve.io/stop": None}}})
+        await world.becomes(SERVICE, is_ready)
+
+
+async def test_events_tell_that_a_model_became_ready_and_that_it_failed(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        await world.patch(SERVICE, {"metadata": {"annotations": fail("Storage")}})
+        await world.becomes(SERVICE, is_failed)
+        await world.settled()
+        events = await world.all(GroupKind("", "Event"))
+    told = [each["reason"] for each in events if each["involvedObject"]["kind"] == "InferenceService"]
+    assert told == ["InferenceServiceReady", "InferenceServiceNotReady", "InternalError"]
+
+
+async def test_a_model_that_nobody_exposes_is_reached_from_inside(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        live = await ready(world, runtime(), model(exposed=False))
+        assert live["status"]["url"] == INSIDE
+        assert await world.all(ROUTE) == []
+
+
+async def test_without_openshift_the_way_in_is_an_ingress(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster, "plain") as world:
+        live = await ready(world, runtime(), model())
+        (ingress,) = await world.all(GroupKind("networking.k8s.io", "Ingress"))
+    assert live["status"]["url"] == "http://web-default.apps.argosy.invalid"
+    assert ingress["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"]["name"] == "web-predictor"
+
+
+async def test_two_fields_of_a_model_are_set_by_the_webhook_and_owned_by_it(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS):
+        sent = model({PRODUCT: "RawDeployment"}, resources={"limits": {"cpu": "1"}})
+        live = await cluster.apply(sent, manager="argocd-controller")
+    assert live["spec"]["predictor"]["automountServiceAccountToken"] is False
+    assert live["spec"]["predictor"]["model"]["name"] == ""
+    (webhook,) = [each for each in live["metadata"]["managedFields"] if each["manager"] == "kserve-webhook"]
+    fields = {"f:automountServiceAccountToken": {}, "f:model": {"f:name": {}}}
+    assert webhook["fieldsV1"] == {"f:spec": {"f:predictor": fields}}
+    assert live["metadata"]["generation"] == 1
+
+
+async def test_the_old_way_to_name_a_framework_becomes_the_new_one(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS):
+        old = model()
+        old["spec"]["predictor"] = {"sklearn": {"storageUri": "s3://models/web"}}
+        live = await cluster.create(old)
+    predictor = live["spec"]["predictor"]
+    assert "sklearn" not in predictor and predictor["model"]["modelFormat"] == {"name": "sklearn"}
+    assert live["metadata"]["annotations"][PRODUCT] == "RawDeployment"
+
+
+async def test_the_old_way_to_name_a_framework_can_be_applied_again(cluster: EmbeddedCluster) -> None:
+    """A merge with what is stored has both ways; the webhook makes one of them, as at first."""
+    old = model()
+    old["spec"]["predictor"] = {"sklearn": {"storageUri": "s3://models/web"}}
+    async with modelled(cluster, *MODEL_KINDS):
+        first = await cluster.create(old)
+        predictor = {"sklearn": {"storageUri": "s3://models/other"}}
+        second = await cluster.patch(key_of(first), {"spec": {"predictor": predictor}}, manager="argocd-controller")
+    assert "sklearn" not in second["spec"]["predictor"]
+    assert second["spec"]["predictor"]["model"]["storageUri"] == "s3://models/other"
+
+
+async def test_a_model_that_cannot_be_is_refused(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS):
+        with pytest.raises(Forbidden, match="'MinReplicas' cannot be greater than MaxReplicas"):
+            await cluster.create(model(predictor={"minReplicas": 3, "maxReplicas": 2}))
+
+
+async def test_in_serverless_mode_each_change_is_a_revision(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        live = await ready(world, runtime(), model({PRODUCT: "Serverless"}))
+        await world.becomes(DEPLOYMENT, lambda it: it["metadata"]["name"], "web-predictor-00001-deployment")
+        assert {"LatestDeploymentReady", "RoutesReady", "PredictorRouteReady"} <= {
+            each["type"] for each in live["status"]["conditions"]
+        }
+        assert judged(live, "strict")[0] == judged(live)[0] == "Healthy"
+        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"args": ["--max-model-len=8000"]}}}})
+
+        def has_second(it: Manifest) -> bool:
+            return bool(it["status"]["components"]["predictor"].get("latestReadyRevision") == "web-predictor-00002")
+
+        live = await world.becomes(SERVICE, lambda it: has_second(it) and is_ready(it))
+        predictor = live["status"]["components"]["predictor"]
+        assert predictor["previousRolledoutRevision"] == "web-predictor-00001"
+        assert predictor["traffic"] == [{"latestRevision": True, "percent": 100, "revisionName": "web-predictor-00002"}]
+        await world.becomes(DEPLOYMENT, lambda it: not it["metadata"], "web-predictor-00001-deployment")
+
+
+async def test_a_change_of_the_model_rolls_its_deployment(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"resources": {"limits": {"cpu": "4"}}}}}})
+
+        def is_new(found: list[Manifest]) -> bool:
+            limits = [each["spec"]["containers"][0]["resources"].get("limits") for each in found]
+            return limits == [{"cpu": "4"}]
+
+        await world.pods_become(is_new)
+        live = await world.becomes(SERVICE, lambda it: is_ready(it) and it["status"]["observedGeneration"] == 2)
+        assert live["status"]["url"] == URL
+
+
+async def test_a_changed_runtime_rolls_what_runs_on_it_unless_that_keeps_its_own(cluster: EmbeddedCluster) -> None:
+    keeps = {"serving.kserve.io/disable-auto-update": "true"}
+    changed = {"spec": {"containers": [{"name": "kserve-container", "image": "vllm:next"}]}}
+
+    def is_new(it: Manifest) -> bool:
+        return bool(it["spec"]["template"]["spec"]["containers"][0]["image"] == "vllm:next")
+
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        other = {**model(keeps), "metadata": {**model(keeps)["metadata"], "name": "old"}}
+        await cluster.create(other)
+        await world.becomes(SERVICE, is_ready, "old")
+        await world.patch(RUNTIME, changed, "vllm")
+        await world.becomes(DEPLOYMENT, is_new, "web-predictor")
+        await world.patch(SERVICE, {"metadata": {"labels": {"looked": "again"}}}, "old")
+        await world.becomes(SERVICE, is_ready, "old")
+        assert not is_new(await world.get(DEPLOYMENT, "old-predictor"))
+        await world.patch(SERVICE, {"spec": {"predictor": {"minReplicas": 2}}}, "old")
+        await world.becomes(DEPLOYMENT, is_new, "old-predictor")
+
+
+async def test_what_somebody_changes_in_its_deployment_is_changed_back(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        await world.patch(DEPLOYMENT, {"spec": {"replicas": 3}}, "web-predictor")
+        await world.becomes(DEPLOYMENT, lambda it: it["spec"]["replicas"] == 1, "web-predictor")
+
+
+async def test_a_service_that_somebody_deletes_comes_back(cluster: EmbeddedCluster) -> None:
+    service = GroupKind("", "Service")
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        uid = (await world.get(service, "web-predictor"))["metadata"]["uid"]
+        await cluster.delete(key(service, "web-predictor"))
+        await world.becomes(service, lambda it: it["metadata"]["uid"] != uid, "web-predictor")
+
+
+async def test_a_model_whose_parts_the_server_refuses_says_what_it_refused(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(runtime())
+        await cluster.create(model(env=[{"name": "", "value": "x"}]))
+        live = await world.becomes(SERVICE, is_failed)
+        assert condition(live, "Ready")["reason"] == "ReconcileFailed"
+        assert judged(live, "strict")[0] == "Degraded" and "env" in judged(live, "strict")[1]
+        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"env": None}}}})
+        await world.becomes(SERVICE, is_ready)
+
+
+async def test_hosts_end_in_the_domain_that_is_asked_for(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS, domain="apps.example.com") as world:
+        live = await ready(world, runtime(), model())
+    assert live["status"]["url"] == "https://web-default.apps.example.com"
+
+
+async def test_everything_goes_with_the_model(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        await cluster.delete(key(SERVICE, "web"))
+        for kind in (DEPLOYMENT, ROUTE, POD):
+            async with asyncio.timeout(HANG_SECONDS):
+                while await world.all(kind):
+                    await asyncio.sleep(0.01)
+
+
+class Answering:
+    """A probe of one function."""
+
+    def __init__(self, ask: Callable[[Manifest], Awaitable[Answer]]) -> None:
+        self._ask = ask
+
+    async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> Answer:
+        assert pods
+        return await self._ask(service)
+
+    def where(self, key: ResourceKey) -> str:
+        return ""
+
+    async def let_go(self, key: ResourceKey) -> None:
+        pass
+
+
+async def test_a_model_is_ready_only_after_it_was_asked(cluster: EmbeddedCluster) -> None:
+    answers: list[Answer] = [Answer(ModelState.LOADING)]
+    asked: list[str] = []
+
+    async def ask(service: Manifest) -> Answer:
+        asked.append(service["metadata"]["name"])
+        return answers[-1]
+
+    async with modelled(cluster, *MODEL_KINDS, probe=Answering(ask)) as world:
+        await cluster.create(runtime())
+        await cluster.create(model())
+        live = await world.becomes(SERVICE, lambda it: target(it) == "Loading")
+        assert condition(live, "Ready")["status"] == "Unknown"
+        answers.append(Answer(ModelState.LOADED, url="http://127.0.0.1:8080"))
+        live = await world.becomes(SERVICE, is_ready)
+        assert live["status"]["url"] == "http://127.0.0.1:8080" and set(asked) == {"web"}
+        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}})
+        live = await world.becomes(SERVICE, is_failed)
+    assert live["status"]["url"] == "http://127.0.0.1:8080", "an address that leads nowhere says less"
+
+
+async def test_a_model_that_answers_with_an_error_is_degraded(cluster: EmbeddedCluster) -> None:
+    async def ask(service: Manifest) -> Answer:
+        return Answer(ModelState.FAILED, "model.pkl cannot be read")
+
+    async with modelled(cluster, *MODEL_KINDS, probe=Answering(ask)) as world:
+        await cluster.create(runtime())
+        await cluster.create(model())
+        live: Any = await world.becomes(SERVICE, is_failed)
+    assert judged(live, "strict") == ("Degraded", "model.pkl cannot be read")

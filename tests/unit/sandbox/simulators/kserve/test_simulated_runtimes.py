@@ -1,0 +1,151 @@
+"""Which runtime serves a model, what a Pod is made of, and what the webhook writes: values only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.sandbox.simulators.kserve.defaulting import check, defaulted
+from argosy.sandbox.simulators.kserve.pod_specs import template_of
+from argosy.sandbox.simulators.kserve.runtimes import choose
+from support.serving_manifests import cluster_runtime, model, runtime
+
+VLLM = {"modelFormat": {"name": "vLLM"}}
+
+
+def format_(name: str = "vLLM", **more: Any) -> list[Manifest]:
+    return [{"name": name, "autoSelect": True, **more}]
+
+
+def name_of(chosen: Any) -> str:
+    return str(chosen.runtime["metadata"]["name"]) if chosen.runtime else str(chosen.reason)
+
+
+def test_a_runtime_of_the_namespace_is_taken_before_one_of_the_cluster() -> None:
+    shared = cluster_runtime("shared", formats=format_(priority=9))
+    assert name_of(choose(VLLM, [runtime("own")], [shared])) == "own"
+    assert choose(VLLM, [], [shared]).is_of_cluster
+
+
+def test_the_higher_priority_wins_and_none_comes_last() -> None:
+    found = [runtime("a"), runtime("b", format_(priority=1)), runtime("c", format_(priority=2))]
+    assert name_of(choose(VLLM, found, [])) == "c"
+    assert name_of(choose(VLLM, found[:2], [])) == "b"
+
+
+def test_of_equal_ones_the_newest_is_taken() -> None:
+    old, new = runtime("a"), runtime("b")
+    old["metadata"]["creationTimestamp"], new["metadata"]["creationTimestamp"] = "2026-01-01", "2026-01-02"
+    assert name_of(choose(VLLM, [old, new], [])) == "b"
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        runtime("x", [{"name": "vLLM"}]),
+        runtime("x", format_("onnx")),
+        runtime("x", disabled=True),
+        runtime("x", multiModel=True),
+        runtime("x", protocolVersions=["v2"]),
+    ],
+    ids=["it does not offer itself", "other format", "disabled", "of many models", "another protocol"],
+)
+def test_what_does_not_fit_is_not_taken(unfit: Manifest) -> None:
+    assert name_of(choose(VLLM, [unfit], [])) == "NoSupportingRuntime"
+
+
+def test_a_version_must_be_the_same() -> None:
+    wanted = {"modelFormat": {"name": "vLLM", "version": "2"}}
+    assert name_of(choose(wanted, [runtime("one", format_(version="1"))], [])) == "NoSupportingRuntime"
+    assert name_of(choose(wanted, [runtime("two", format_(version="2"))], [])) == "two"
+    assert name_of(choose(VLLM, [runtime("two", format_(version="2"))], [])) == "two"
+
+
+@pytest.mark.parametrize(
+    ("named", "reason", "message"),
+    [
+        (runtime("other"), "RuntimeNotRecognized", "Waiting for runtime to become available"),
+        (runtime("it", disabled=True), "RuntimeDisabled", "Specified runtime is disabled"),
+        (
+            runtime("it", format_("onnx")),
+            "NoSupportingRuntime",
+            "Specified runtime does not support specified framework/version",
+        ),
+        (
+            runtime("it", protocolVersions=["grpc-v2"]),
+            "NoSupportingRuntime",
+            "Specified runtime does not support specified protocol version",
+        ),
+    ],
+)
+def test_a_runtime_that_is_named_and_unfit_says_why(named: Manifest, reason: str, message: str) -> None:
+    chosen = choose({**VLLM, "runtime": "it", "protocolVersion": "v2"}, [named], [])
+    assert (chosen.reason, chosen.message) == (reason, message)
+
+
+def test_a_runtime_that_is_named_need_not_offer_itself() -> None:
+    assert name_of(choose({**VLLM, "runtime": "it"}, [runtime("it", [{"name": "vLLM"}])], [])) == "it"
+
+
+def test_the_webhook_changes_nothing_when_it_is_asked_again() -> None:
+    for each in (model(), model(predictor={"containers": [{"name": "side", "image": "x"}]})):
+        once = defaulted(each)
+        assert defaulted(once) == once
+
+
+def test_a_container_of_ones_own_gets_a_name_and_resources() -> None:
+    own = model()
+    own["spec"]["predictor"] = {"containers": [{"image": "mine:1"}]}
+    (container,) = defaulted(own)["spec"]["predictor"]["containers"]
+    assert container["name"] == "kserve-container" and container["resources"]["limits"] == {"cpu": "1", "memory": "2Gi"}
+
+
+@pytest.mark.parametrize("framework", ["triton", "onnx", "huggingface"])
+def test_some_frameworks_speak_the_second_protocol(framework: str) -> None:
+    old = model()
+    old["spec"]["predictor"] = {framework: {"storageUri": "s3://a/b"}}
+    assert defaulted(old)["spec"]["predictor"]["model"]["protocolVersion"] == "v2"
+
+
+def test_two_frameworks_at_once_are_refused() -> None:
+    wrong = model()
+    wrong["spec"]["predictor"] = {"sklearn": {}, "xgboost": {}}
+    with pytest.raises(UserError, match=r"exactly one of \[model, xgboost\]"):
+        check(defaulted(wrong))
+
+
+def test_what_the_model_says_goes_over_what_the_runtime_says() -> None:
+    base = runtime(volumes=[{"name": "shm", "emptyDir": {}}], annotations={"prometheus.io/port": "8080"})
+    base["spec"]["containers"][0] |= {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]}
+    beside = {"nodeSelector": {"gpu": "yes"}}
+    said = model(args=["--max-model-len=1"], env=[{"name": "B", "value": "2"}], predictor=beside)
+    made = template_of(said, "predictor", base)
+    container = made["spec"]["containers"][0]
+    assert container["args"] == ["--served-model-name=web", "--max-model-len=1"]
+    assert container["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
+    assert made["spec"]["nodeSelector"] == {"gpu": "yes"} and made["spec"]["volumes"][0]["name"] == "shm"
+    assert made["metadata"]["annotations"]["prometheus.io/port"] == "8080"
+    assert made["metadata"]["labels"]["serving.kserve.io/inferenceservice"] == "web"
+
+
+def test_marks_of_delivery_do_not_reach_the_pods() -> None:
+    said = model({"argocd.argoproj.io/tracking-id": "x", "sandbox.argosy.dev/fail": "NotReady", "mine": "kept"})
+    annotations = template_of(said, "predictor", runtime())["metadata"]["annotations"]
+    assert "mine" in annotations and not any(name.startswith(("argocd", "sandbox")) for name in annotations)
+
+
+@pytest.mark.parametrize(
+    ("uri", "containers", "first"),
+    [
+        ("oci://registry.example.com/models:qwen", ["kserve-container", "modelcar"], ["modelcar-init"]),
+        ("s3://models/qwen", ["kserve-container"], ["storage-initializer"]),
+        ("pvc://models/qwen", ["kserve-container"], []),
+    ],
+)
+def test_how_a_model_comes_to_its_pod(uri: str, containers: list[str], first: list[str]) -> None:
+    pod = template_of(model(storageUri=uri), "predictor", runtime())["spec"]
+    assert [each["name"] for each in pod["containers"]] == containers
+    assert [each["name"] for each in pod.get("initContainers") or ()] == first

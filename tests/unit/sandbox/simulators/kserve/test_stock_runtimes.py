@@ -1,0 +1,82 @@
+"""A model in the old style that names no runtime is served, because the sandbox brings KServe's own runtimes."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators.kserve.constants import CLUSTER_SERVING_RUNTIME
+from argosy.sandbox.simulators.kserve.defaulting import FRAMEWORKS, defaulted
+from argosy.sandbox.simulators.kserve.runtimes import choose
+from argosy.sandbox.simulators.kserve.stock_runtimes import build_stock_runtimes
+from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled
+
+pytestmark = pytest.mark.anyio
+EXPECTED = {
+    "sklearn": "kserve-sklearnserver",
+    "xgboost": "kserve-xgbserver",
+    "lightgbm": "kserve-lgbserver",
+    "pytorch": "kserve-torchserve",
+    "triton": "kserve-tritonserver",
+    "onnx": "kserve-tritonserver",
+    "huggingface": "kserve-huggingfaceserver",
+    "tensorflow": "kserve-tensorflow-serving",
+    "pmml": "kserve-pmmlserver",
+    "paddle": "kserve-paddleserver",
+}
+
+
+def old_style(framework: str = "sklearn", **more: str) -> Manifest:
+    service = model()
+    service["spec"]["predictor"] = {framework: {"storageUri": "pvc://ml-model-storage/fraud-detection", **more}}
+    return service
+
+
+def is_ready(live: Manifest) -> bool:
+    conditions = (live.get("status") or {}).get("conditions") or ()
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_old_style_framework_has_the_stock_runtime_that_kserve_would_choose(framework: str) -> None:
+    chosen = choose(defaulted(old_style(framework))["spec"]["predictor"]["model"], [], build_stock_runtimes())
+    assert chosen.runtime is not None and chosen.runtime["metadata"]["name"] == EXPECTED[framework]
+
+
+def test_a_sklearn_model_that_speaks_the_second_protocol_is_served_by_mlserver() -> None:
+    wanted = defaulted(old_style(protocolVersion="v2"))["spec"]["predictor"]["model"]
+    chosen = choose(wanted, [], build_stock_runtimes())
+    assert chosen.runtime is not None and chosen.runtime["metadata"]["name"] == "kserve-mlserver"
+
+
+async def test_a_model_in_the_old_style_becomes_ready_without_a_runtime_of_its_own(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        names = {runtime["metadata"]["name"] for runtime in (await cluster.list(CLUSTER_SERVING_RUNTIME)).items}
+        assert names == {*EXPECTED.values(), "kserve-mlserver"}
+        await cluster.create(old_style(storageUri="s3://models/web"))
+        live = await world.becomes(SERVICE, is_ready)
+    assert live["status"]["clusterServingRuntimeName"] == "kserve-sklearnserver"
+
+
+async def test_every_kind_of_write_turns_the_old_style_into_a_model(cluster: EmbeddedCluster) -> None:
+    def stored_model(live: Manifest) -> tuple[bool, object]:
+        predictor = live["spec"]["predictor"]
+        return "sklearn" in predictor, (predictor["model"]["modelFormat"], predictor["model"]["storageUri"])
+
+    async with modelled(cluster, *MODEL_KINDS):
+        created = await cluster.create(old_style())
+        key: ResourceKey = key_of(created)
+        patched = await cluster.patch(key, {"spec": old_style(storageUri="s3://a/patched")["spec"]}, manager="kubectl")
+        replaced = await cluster.replace(
+            {**old_style(storageUri="s3://a/replaced"), "metadata": (await cluster.get(key))["metadata"]},
+        )
+        applied = await cluster.apply(old_style(storageUri="s3://a/applied"), manager="argocd-controller", force=True)
+        applied_again = await cluster.apply(old_style(storageUri="s3://a/again"), manager="argocd-controller")
+    sklearn = {"name": "sklearn"}
+    assert stored_model(created) == (False, (sklearn, "pvc://ml-model-storage/fraud-detection"))
+    assert stored_model(patched) == (False, (sklearn, "s3://a/patched"))
+    assert stored_model(replaced) == (False, (sklearn, "s3://a/replaced"))
+    assert stored_model(applied) == (False, (sklearn, "s3://a/applied"))
+    assert stored_model(applied_again) == (False, (sklearn, "s3://a/again"))

@@ -1,0 +1,81 @@
+"""What a model server answers, path by path, without a server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from argosy.sandbox.simulators.model_server.messages import Entry, Refusal, Request
+from argosy.sandbox.simulators.model_server.protocols import answer
+from argosy.sandbox.simulators.model_server.stub_model import Stub
+from argosy.sandbox.simulators.model_server.tensors import rows, tensor
+
+STUB = Entry("web-default", "web", "loaded", model=Stub("web"))
+
+
+def post(path: str, document: Any) -> Any:
+    return answer(Request("POST", path, json.dumps(document).encode()), STUB)
+
+
+def refused(path: str, document: Any, entry: Entry = STUB) -> tuple[int, str]:
+    with pytest.raises(Refusal) as caught:
+        answer(Request("POST", path, json.dumps(document).encode()), entry)
+    return caught.value.status, caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "status"),
+    [
+        ("/v1/models/other:predict", {"instances": []}, 404),
+        ("/v1/models/web:explain", {"instances": []}, 404),
+        ("/v1/models/web:predict", {"instances": 3}, 400),
+        ("/v1/models/web:predict", [1], 400),
+        ("/v2/models/web/infer", {"inputs": []}, 400),
+        ("/v2/models/web/infer", {"inputs": [{"name": "x", "shape": [3], "data": [1, 2]}]}, 400),
+        ("/v1/chat/completions", {"messages": []}, 400),
+        ("/v1/chat/completions", {"model": "other", "messages": [{"role": "user", "content": "x"}]}, 404),
+        ("/v1/completions", {"prompt": "x", "max_tokens": -1}, 400),
+        ("/v1/completions", {}, 400),
+        ("/nothing", {}, 404),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_with_what_to_send(path: str, document: Any, status: int) -> None:
+    assert refused(path, document)[0] == status
+
+
+def test_a_model_that_is_not_loaded_says_why_on_every_path() -> None:
+    failed = Entry("web-default", "web", "failed", "model.py defines no predict")
+    for path, document in (
+        ("/v1/models/web:predict", {"instances": [1]}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}),
+        ("/v2/models/web/ready", {}),
+        ("/v2/health/ready", {}),
+        ("/v1/models", {}),
+    ):
+        assert refused(path, document, failed) == (503, "model web is not ready: model.py defines no predict")
+
+
+def test_a_limit_of_tokens_never_hides_that_it_is_a_stub() -> None:
+    said = {"messages": [{"role": "user", "content": "one two three"}], "max_tokens": 1}
+    text = post("/v1/chat/completions", said).document["choices"][0]["message"]["content"]
+    assert text == "stub of web: simulated by argosy; no model runs here."
+
+
+def test_a_stream_says_the_same_as_the_whole_answer() -> None:
+    said = {"messages": [{"role": "user", "content": "one  two"}]}
+    whole = post("/v1/chat/completions", said).document["choices"][0]["message"]["content"]
+    *events, last = list(post("/v1/chat/completions", {**said, "stream": True}).events)
+    pieces = [json.loads(each)["choices"][0] for each in events]
+    assert "".join(each["delta"].get("content", "") for each in pieces) == whole
+    assert pieces[-1]["finish_reason"] == "stop" and last == "[DONE]"
+
+
+def test_tensors_become_rows_and_predictions_become_tensors() -> None:
+    given = {"inputs": [{"name": "x", "shape": [2, 2], "datatype": "FP64", "data": [1, 2, 3, 4]}]}
+    assert rows(given) == [[1, 2], [3, 4]]
+    columns = {"inputs": [{"name": each, "shape": [2], "data": [1, 2]} for each in ("a", "b")]}
+    assert rows(columns) == [{"a": 1, "b": 1}, {"a": 2, "b": 2}]
+    assert tensor("y", [[1, 2], [3, 4]]) == {"name": "y", "shape": [2, 2], "datatype": "INT64", "data": [1, 2, 3, 4]}
+    assert tensor("y", ["a"])["datatype"] == "BYTES" and tensor("y", [])["shape"] == [0]

@@ -1,0 +1,185 @@
+"""Builds and image streams, as the simulators play OpenShift on the embedded cluster."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators.openshift.image_streams import pushed
+from support.serving_manifests import BUILD, BUILD_CONFIG, STREAM, STREAM_TAG, build_config, judged, modelled, stream
+from support.simulators import World, fail, key
+
+pytestmark = pytest.mark.anyio
+KINDS = (BUILD_CONFIG, BUILD, STREAM)
+START = "sandbox.argosy.dev/start-build"
+
+
+def has_phase(phase: str):  # type: ignore[no-untyped-def]
+    return lambda it: it["status"]["phase"] == phase
+
+
+async def start(world: World, wish: str) -> None:
+    await world.patch(BUILD_CONFIG, {"metadata": {"annotations": {START: wish}}})
+
+
+async def test_a_build_config_builds_once_when_it_is_made_and_pushes_a_tag(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(stream())
+        await cluster.create(build_config())
+        build = await world.becomes(BUILD, has_phase("Complete"), "web-1")
+        live = await world.becomes(STREAM, lambda it: it["status"]["tags"][0]["items"], "model")
+        tag = await world.becomes(STREAM_TAG, lambda it: it["image"], "model:latest")
+        before = await world.settled()
+        assert await world.settled() == before
+        assert len(await world.all(BUILD)) == 1
+        assert (await world.get(BUILD_CONFIG))["status"]["lastVersion"] == 1
+    assert judged(build) == ("Healthy", "Build is Complete")
+    digest = build["status"]["output"]["to"]["imageDigest"]
+    assert live["status"]["tags"][0]["items"][0]["image"] == digest == tag["image"]["metadata"]["name"]
+    assert build["status"]["startTimestamp"] and build["status"]["completionTimestamp"] and build["status"]["duration"]
+    assert build["spec"]["strategy"]["type"] == "Docker" and build["spec"]["source"]["type"] == "Git"
+
+
+async def test_a_build_is_started_once_for_each_wish(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(stream())
+        await cluster.create(build_config(triggers=[]))
+        await world.settled()
+        assert await world.all(BUILD) == []
+        await start(world, "one")
+        await world.becomes(BUILD, has_phase("Complete"), "web-1")
+        await world.becomes(BUILD_CONFIG, lambda it: START not in it["metadata"].get("annotations", {}))
+        await start(world, "one")
+        await world.becomes(BUILD, has_phase("Complete"), "web-2")
+        await world.becomes(BUILD_CONFIG, lambda it: START not in it["metadata"].get("annotations", {}))
+        assert len(await world.all(BUILD)) == 2
+
+
+REQUEST = {"apiVersion": "build.openshift.io/v1", "kind": "BuildRequest", "metadata": {"name": "web"}}
+
+
+async def test_a_build_request_makes_the_next_build_with_what_it_says(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(stream())
+        await cluster.create(build_config(triggers=[]))
+        asked = {**REQUEST, "env": [{"name": "LEVEL", "value": "2"}], "triggeredBy": [{"message": "by a test"}]}
+        assert (await cluster.create(asked, subresource_of=key(BUILD_CONFIG, "web"), dry_run=True))["kind"] == "Build"
+        both = await asyncio.gather(*(cluster.create(asked, subresource_of=key(BUILD_CONFIG, "web")) for _ in range(2)))
+        assert sorted(each["metadata"]["name"] for each in both) == ["web-1", "web-2"]
+        build = await world.becomes(BUILD, has_phase("Complete"), "web-2")
+        await world.becomes(BUILD_CONFIG, lambda it: it["status"]["lastVersion"] == 2)
+    assert build["spec"]["strategy"]["dockerStrategy"]["env"] == asked["env"]
+    assert build["spec"]["triggeredBy"] == asked["triggeredBy"]
+
+
+async def test_a_build_config_that_is_paused_refuses_a_build_request(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS):
+        await cluster.create(build_config({"openshift.io/build-config.paused": "true"}))
+        with pytest.raises(ClusterError, match="can't instantiate from BuildConfig default/web: BuildConfig is paused"):
+            await cluster.create(REQUEST, subresource_of=key(BUILD_CONFIG, "web"))
+
+
+async def test_a_build_waits_for_the_stream_that_it_pushes_to(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(build_config())
+        build = await world.becomes(BUILD, lambda it: it["status"]["reason"] == "InvalidOutputReference", "web-1")
+        assert build["status"]["phase"] == "New" and judged(build)[0] == "Progressing"
+        assert "there is no ImageStream default/model" in judged(build)[1]
+        await cluster.create(stream())
+        await world.becomes(BUILD, has_phase("Complete"), "web-1")
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("CrashLoop", "DockerBuildFailed"), ("OOMKilled", "OutOfMemoryKilled"), ("ImagePull", "PullBuilderImageFailed")],
+)
+async def test_a_build_that_fails_is_degraded_and_says_why(cluster: EmbeddedCluster, fault: str, reason: str) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(stream())
+        await cluster.create(build_config(fail(fault)))
+        build = await world.becomes(BUILD, has_phase("Failed"), "web-1")
+        assert build["status"]["reason"] == reason
+        assert judged(build)[0] == "Degraded" and judged(build)[1].endswith("(simulated by argosy)")
+        assert not (await world.get(STREAM, "model")).get("status", {}).get("tags")
+
+
+async def test_builds_of_one_config_run_one_after_another(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(stream())
+        await cluster.create(build_config(fail("NotReady")))
+        first = await world.becomes(BUILD, has_phase("Running"), "web-1")
+        assert judged(first) == ("Progressing", "Build is Running")
+        await start(world, "again")
+        await world.becomes(BUILD, has_phase("New"), "web-2")
+        await world.settled()
+        assert (await world.get(BUILD, "web-2"))["status"]["phase"] == "New"
+        await world.patch(BUILD_CONFIG, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
+        await world.becomes(BUILD, has_phase("Complete"), "web-1")
+        await world.becomes(BUILD, has_phase("Complete"), "web-2")
+
+
+async def test_a_build_that_is_cancelled_ends(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(stream())
+        await cluster.create(build_config(fail("NotReady")))
+        await world.becomes(BUILD, has_phase("Running"), "web-1")
+        await cluster.patch(key(BUILD, "web-1"), {"status": {"cancelled": True}}, subresource="status")
+        build = await world.becomes(BUILD, has_phase("Cancelled"), "web-1")
+        assert judged(build)[0] == "Degraded"
+
+
+async def test_a_paused_config_starts_nothing(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(stream())
+        await cluster.create(build_config({"openshift.io/build-config.paused": "true"}))
+        await world.settled()
+        assert await world.all(BUILD) == []
+        assert judged(await world.get(BUILD_CONFIG))[0] == "Suspended"
+
+
+async def test_only_the_newest_builds_are_kept(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(stream())
+        await cluster.create(build_config(successfulBuildsHistoryLimit=1))
+        await world.becomes(BUILD, has_phase("Complete"), "web-1")
+        await start(world, "again")
+        await world.becomes(BUILD, has_phase("Complete"), "web-2")
+        await world.becomes(BUILD, lambda it: not it["metadata"], "web-1")
+
+
+async def test_a_tag_of_an_image_elsewhere_is_imported(cluster: EmbeddedCluster) -> None:
+    tags = [{"name": "v1", "from": {"kind": "DockerImage", "name": "registry.example.com/models/vllm:0.6"}}]
+    async with modelled(cluster, STREAM) as world:
+        made = await cluster.create(stream(tags=tags))
+        assert made["spec"]["tags"][0]["generation"] == 1
+        live = await world.becomes(STREAM, lambda it: it["status"]["tags"][0]["items"], "model")
+        assert judged(live) == ("Healthy", "ImageStream is ready")
+        image = live["status"]["tags"][0]["items"][0]["dockerImageReference"]
+        assert image.startswith("registry.example.com/models/vllm@sha256:")
+        other = [{**tags[0], "from": {"kind": "DockerImage", "name": "registry.example.com/models/vllm:0.7"}}]
+        await world.patch(STREAM, {"spec": {"tags": other}}, "model")
+        again = await world.becomes(STREAM, lambda it: len(it["status"]["tags"][0]["items"]) == 2, "model")
+        assert again["spec"]["tags"][0]["generation"] == 2 and judged(again)[0] == "Healthy"
+
+
+async def test_an_import_that_fails_is_degraded_until_the_wish_is_gone(cluster: EmbeddedCluster) -> None:
+    wanted = stream(tags=[{"name": "v1", "from": {"kind": "DockerImage", "name": "registry.example.com/none:1"}}])
+    wanted["metadata"]["annotations"] = fail("ImagePull")
+    async with modelled(cluster, STREAM) as world:
+        await cluster.create(wanted)
+        live = await world.becomes(STREAM, lambda it: it["status"]["tags"][0]["conditions"], "model")
+        assert judged(live)[0] == "Degraded" and "simulated by argosy" in judged(live)[1]
+        await world.patch(STREAM, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}}, "model")
+        healed = await world.becomes(STREAM, lambda it: it["status"]["tags"][0]["items"], "model")
+        assert judged(healed)[0] == "Healthy"
+
+
+def test_an_image_that_is_pushed_twice_is_there_once() -> None:
+    live: Manifest = stream()
+    once = pushed(live, "latest", "sha256:1", "2026-01-01T00:00:00Z")
+    twice = pushed({**live, "status": {"tags": once}}, "latest", "sha256:1", "2026-01-01T00:00:01Z")
+    assert twice == once and len(once[0]["items"]) == 1

@@ -1,0 +1,176 @@
+"""What the operator stand-in computes from an ArgoCD resource: pure data in, pure data out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.kube.objects import load_all
+from argosy.sandbox.simulators.openshift_gitops import initial_objects
+from argosy.sandbox.simulators.openshift_gitops.config_maps import policy, settings
+from argosy.sandbox.simulators.openshift_gitops.instance import Instance, data_of, workloads
+
+URL = "https://argocd.example.com"
+HEALTH = "resource.customizations.health"
+
+
+def computed(**spec: Any) -> dict[str, str]:
+    return settings(spec, url=URL)
+
+
+def instance(**spec: Any) -> Instance:
+    metadata = {"name": "team", "namespace": "argo", "uid": "u", "creationTimestamp": "2030-01-01T00:00:00Z"}
+    return Instance({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": metadata, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "key"),
+    [
+        ("serving.kserve.io", "InferenceService", f"{HEALTH}.serving.kserve.io_InferenceService"),
+        ("", "PersistentVolumeClaim", f"{HEALTH}.PersistentVolumeClaim"),
+        (None, "PersistentVolumeClaim", f"{HEALTH}.PersistentVolumeClaim"),
+    ],
+)
+def test_a_health_check_becomes_the_key_of_its_kind(group: str | None, kind: str, key: str) -> None:
+    entry = {"kind": kind, "check": "return hs\n"} | ({} if group is None else {"group": group})
+    assert computed(resourceHealthChecks=[entry])[key] == "return hs\n"
+
+
+def test_the_last_of_two_checks_for_one_kind_wins() -> None:
+    twice = [{"group": "a.io", "kind": "A", "check": check} for check in ("first", "second")]
+    assert computed(resourceHealthChecks=twice)[f"{HEALTH}.a.io_A"] == "second"
+
+
+def test_actions_become_the_key_of_their_kind() -> None:
+    entry = {"group": "a.io", "kind": "A", "action": "discovery.lua: |\n"}
+    assert computed(resourceActions=[entry])["resource.customizations.actions.a.io_A"] == "discovery.lua: |\n"
+
+
+def test_ignored_differences_become_yaml() -> None:
+    spec = {
+        "all": {"managedFieldsManagers": ["kube-controller-manager"]},
+        "resourceIdentifiers": [
+            {"group": "apps", "kind": "Deployment", "customization": {"jsonPointers": ["/spec/replicas"]}},
+            {"group": "", "kind": "Secret", "customization": {"jqPathExpressions": [".data"]}},
+        ],
+    }
+    data = computed(resourceIgnoreDifferences=spec)
+    prefix = "resource.customizations.ignoreDifferences"
+    assert data[f"{prefix}.all"] == "managedFieldsManagers:\n- kube-controller-manager\n"
+    assert data[f"{prefix}.apps_Deployment"] == "jsonPointers:\n- /spec/replicas\n"
+    assert data[f"{prefix}.Secret"] == "jqPathExpressions:\n- .data\n"
+
+
+def test_an_empty_resource_gives_only_defaults() -> None:
+    data = computed()
+    assert not [key for key in data if "customizations" in key]
+    assert data["application.instanceLabelKey"] == "app.kubernetes.io/instance"
+    assert data["application.resourceTrackingMethod"] == "annotation"
+    assert (data["admin.enabled"], data["statusbadge.enabled"], data["url"]) == ("true", "false", URL)
+    assert all(isinstance(value, str) for value in data.values())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "key", "text"),
+    [
+        ("applicationInstanceLabelKey", "team.io/app", "application.instanceLabelKey", "team.io/app"),
+        ("resourceTrackingMethod", "annotation+label", "application.resourceTrackingMethod", "annotation+label"),
+        ("resourceTrackingMethod", "guess", "application.resourceTrackingMethod", "annotation"),
+        ("kustomizeBuildOptions", "--enable-helm", "kustomize.buildOptions", "--enable-helm"),
+        ("statusBadgeEnabled", True, "statusbadge.enabled", "true"),
+        ("disableAdmin", True, "admin.enabled", "false"),
+        ("usersAnonymousEnabled", True, "users.anonymous.enabled", "true"),
+        ("oidcConfig", "name: Okta\n", "oidc.config", "name: Okta\n"),
+        ("resourceExclusions", "- kinds: [X]\n", "resource.exclusions", "- kinds: [X]\n"),
+        ("resourceInclusions", "- kinds: [Y]\n", "resource.inclusions", "- kinds: [Y]\n"),
+        ("installationID", "one", "installationID", "one"),
+        ("banner", {"content": "Hi", "url": "https://x"}, "ui.bannerurl", "https://x"),
+        ("kustomizeVersions", [{"version": "v5", "path": "/k"}], "kustomize.version.v5", "/k"),
+        ("controller", {"respectRBAC": "strict"}, "resource.respectRBAC", "strict"),
+        ("helpChatText", "Ask", "help.chatText", "Ask"),
+        ("sso", {"provider": "dex", "dex": {"config": "connectors: []"}}, "dex.config", "connectors: []"),
+        ("localUsers", [{"name": "ci", "login": True}], "accounts.ci", "apiKey, login"),
+        ("localUsers", [{"name": "ci", "enabled": False}], "accounts.ci.enabled", "false"),
+        ("extraConfig", {"timeout.reconciliation": "60s"}, "timeout.reconciliation", "60s"),
+    ],
+)
+def test_a_field_of_the_resource_becomes_a_key(field: str, value: Any, key: str, text: str) -> None:
+    assert computed(**{field: value})[key] == text
+
+
+def test_extra_config_is_last_and_wins() -> None:
+    key = f"{HEALTH}.a.io_A"
+    extra = {key: "mine", "url": "https://mine", "accounts.ci": "login"}
+    spec = {
+        "resourceHealthChecks": [{"group": "a.io", "kind": "A", "check": "theirs"}],
+        "localUsers": [{"name": "ci"}],
+        "extraConfig": extra,
+    }
+    data = computed(**spec)
+    assert {name: data[name] for name in extra} == extra and "accounts.ci.enabled" not in data
+
+
+def test_sign_on_with_openshift_names_its_own_account() -> None:
+    data = data_of(instance(sso={"provider": "dex", "dex": {"openShiftOAuth": True}}))["argocd-cm"]
+    assert "clientID: system:serviceaccount:argo:team-argocd-dex-server" in data["dex.config"]
+
+
+@pytest.mark.parametrize("odd", [None, "text", 3, [None], ["text"], [3], [{}]])
+@pytest.mark.parametrize("field", ["localUsers", "kustomizeVersions"])
+def test_what_is_no_entry_is_no_setting(field: str, odd: Any) -> None:
+    assert all(isinstance(value, str) for value in computed(**{field: odd}).values())
+
+
+def test_an_empty_policy_is_a_choice_and_only_a_missing_one_gets_a_default() -> None:
+    assert policy({}) == {"policy.csv": "", "policy.default": "role:readonly", "scopes": "[groups]"}
+    chosen = {"defaultPolicy": "", "policy": "g, a, role:admin\n", "scopes": "[email]", "policyMatcherMode": "regex"}
+    assert policy({"rbac": chosen}) == {
+        "policy.csv": "g, a, role:admin\n", "policy.default": "", "scopes": "[email]", "policy.matchMode": "regex",
+    }  # fmt: skip
+
+
+def test_the_first_resource_excludes_the_runs_of_tekton() -> None:
+    argocd = next(each for each in initial_objects.openshift() if each["kind"] == "ArgoCD")
+    text = data_of(Instance(argocd))["argocd-cm"]["resource.exclusions"]
+    [entries] = load_all(text)
+    assert {"apiGroups": ["tekton.dev"], "kinds": ["TaskRun", "PipelineRun"], "clusters": ["*"]} in entries
+    assert "tekton.dev" not in computed()["resource.exclusions"], "it is OpenShift that asks for it"
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("120s", "120s"), ("3m0s", "180s"), ("1h30m", "5400s"), ("", None), ("soon", None)]
+)
+def test_app_sync_is_told_to_the_application_controller(written: str, seconds: str | None) -> None:
+    made = workloads(instance(controller={"appSync": written}))["applicationController"]
+    [container] = made["spec"]["template"]["spec"]["containers"]
+    found = {each["name"]: each["value"] for each in container.get("env", ())}
+    assert found.get("ARGOCD_RECONCILIATION_TIMEOUT") == seconds
+
+
+@pytest.mark.parametrize(
+    ("spec", "host", "url"),
+    [
+        ({}, "", "https://team-server"),
+        ({"server": {"host": "cd.example.com"}}, "", "https://team-server"),
+        (
+            {"server": {"host": "cd.example.com", "route": {"enabled": True}}},
+            "cd.example.com",
+            "https://cd.example.com",
+        ),
+        (
+            {"server": {"route": {"enabled": True}}},
+            "team-server-argo.apps.argosy.invalid",
+            "https://team-server-argo.apps.argosy.invalid",
+        ),
+    ],
+)
+def test_the_address_is_that_of_the_route_if_there_is_one(spec: dict[str, Any], host: str, url: str) -> None:
+    found = instance(**spec)
+    assert (found.host, data_of(found)["argocd-cm"]["url"]) == (host, url)
+
+
+@pytest.mark.parametrize("made", [initial_objects.openshift, initial_objects.plain])
+def test_every_first_object_says_that_it_is_simulated(made: Any) -> None:
+    said = {each["metadata"]["annotations"].get("sandbox.argosy.dev/simulated") for each in made()}
+    assert said == {"simulated by argosy"}

@@ -1,0 +1,111 @@
+"""What a container that is a process is started with, and what is kept of its output."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.sandbox.simulators.pod_processes import container_log
+from argosy.sandbox.simulators.pod_processes.container_log import MOST_BYTES, Journal
+from argosy.sandbox.simulators.pod_processes.settings import NotYet, argv_of, env_of, expanded, field_of
+from argosy.sandbox.simulators.pod_processes.volumes import folders_of, mounts_of
+
+pytestmark = pytest.mark.anyio
+POD: dict[str, Any] = {
+    "metadata": {"name": "p", "namespace": "ml", "labels": {"a": "b", "c": "d"}},
+    "spec": {"nodeName": "sandbox"},
+}
+
+
+async def read(kind: str, name: str) -> Any:
+    known = {
+        ("ConfigMap", "words"): {"data": {"x": "1", "y": "2"}},
+        ("Secret", "door"): {"data": {"key": base64.b64encode(b"sesame").decode()}},
+    }
+    return known.get((kind, name))
+
+
+def test_variables_are_put_into_commands_as_kubernetes_does() -> None:
+    assert expanded("$(A) $(B) $$(A) $A $", {"A": "x"}) == "x $(B) $(A) $A $"
+
+
+def test_a_container_without_a_command_cannot_be_a_process() -> None:
+    with pytest.raises(NotYet):
+        argv_of({"args": ["x"]}, {})
+
+
+async def test_the_environment_is_the_pods_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", "secret")
+    container = {
+        "envFrom": [{"configMapRef": {"name": "words"}, "prefix": "W_"}, {"secretRef": {"name": "door"}}],
+        "env": [
+            {"name": "LABEL", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['a']"}}},
+            {"name": "NONE", "valueFrom": {"secretKeyRef": {"name": "gone", "key": "x", "optional": True}}},
+            {"name": "SUM", "value": "$(W_x)$(W_y)"},
+        ],
+    }
+    expected = {"W_x": "1", "W_y": "2", "key": "sesame", "LABEL": "b", "SUM": "12"}
+    assert await env_of(POD, container, read) == expected
+
+
+async def test_a_missing_config_map_is_told_by_its_name() -> None:
+    with pytest.raises(NotYet, match='configmap "gone" not found'):
+        await env_of(POD, {"envFrom": [{"configMapRef": {"name": "gone"}}]}, read)
+
+
+def test_labels_are_told_together_too() -> None:
+    assert field_of(POD, "metadata.labels") == 'a="b"\nc="d"'
+    assert field_of(POD, "spec.nodeName") == "sandbox"
+
+
+async def test_volumes_become_folders_and_never_lead_out_of_them(tmp_path: Path) -> None:
+    volumes = [
+        {"name": "some", "configMap": {"name": "words", "items": [{"key": "x", "path": "deep/x"}]}},
+        {"name": "claim", "persistentVolumeClaim": {"claimName": "data"}},
+    ]
+    pod = {**POD, "spec": {"volumes": volumes}}
+    folders = await folders_of(pod, tmp_path / "own", tmp_path / "claims", read)
+    assert (folders["some"] / "deep" / "x").read_text() == "1"
+    assert folders["claim"] == tmp_path / "claims" / "ml" / "data"
+    mounts = mounts_of({"volumeMounts": [{"name": "claim", "mountPath": "/d", "subPath": "m"}]}, folders)
+    assert mounts == [(str(folders["claim"] / "m"), "/d", False)]
+    with pytest.raises(NotYet):
+        mounts_of({"volumeMounts": [{"name": "claim", "mountPath": "/d", "subPath": "../.."}]}, folders)
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        {"name": "v", "hostPath": {"path": "/etc"}},
+        {"name": "v", "configMap": {"name": "words", "items": [{"key": "x", "path": "../../out"}]}},
+    ],
+)
+async def test_a_volume_that_reaches_for_the_machine_is_refused(tmp_path: Path, volume: Any) -> None:
+    with pytest.raises(NotYet):
+        await folders_of({**POD, "spec": {"volumes": [volume]}}, tmp_path / "own", tmp_path / "claims", read)
+    assert not (tmp_path / "out").exists()
+
+
+async def test_of_much_output_the_newest_is_kept(tmp_path: Path) -> None:
+    book = Journal(tmp_path / "0.log")
+    for number in range(40):
+        book.write(f"{number}:".encode() + b"x" * (MOST_BYTES // 10) + b"\n")
+    book.close()
+    assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= 2 * MOST_BYTES
+    found = [line async for line in container_log.lines(tmp_path / "0.log", tail=2, follow=False, is_over=lambda: True)]
+    assert [line.partition(":")[0] for line in found] == ["38", "39"]
+
+
+@pytest.mark.parametrize("sub", ["/etc", "../other", "link", "link/new", "a/../../b"])
+def test_a_sub_path_never_leads_out_of_its_volume(tmp_path: Path, sub: str) -> None:
+    outside, volume = tmp_path / "outside", tmp_path / "volume"
+    outside.mkdir()
+    volume.mkdir()
+    (volume / "link").symlink_to(outside)  # as an earlier process may have left it there
+    container = {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": sub}]}
+    with pytest.raises(NotYet, match="leads out of its volume"):
+        mounts_of(container, {"v": volume})
+    assert list(outside.iterdir()) == []

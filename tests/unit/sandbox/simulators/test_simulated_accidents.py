@@ -1,0 +1,104 @@
+"""Simulators that are killed between any two writes, or whose cluster answers badly: what they make is the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from argosy.kube.controller import run
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators import make
+from support.deadlines import HANG_SECONDS
+from support.failing_clients import Moody, Mortal
+from support.proof_scale import is_full
+from support.simulators import CORE, deployment, health, made, template
+
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
+COUNTED = ("Pod", "PersistentVolumeClaim", "PersistentVolume"), ("ReplicaSet", "ControllerRevision")
+STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+WRITES = 56  # that happen until all is well
+SEEDS = 12 if is_full() else 2
+
+
+def wanted() -> list[Manifest]:
+    selector = {"selector": {"matchLabels": {"app": "web"}}}
+    claims = [{"metadata": {"name": "data"}, "spec": STORAGE}]
+    labelled = {**template(), "metadata": {"labels": {"app": "db"}}}
+    set_ = {"replicas": 2, "serviceName": "x", "template": labelled, "volumeClaimTemplates": claims}
+    daemon = {**template(), "metadata": {"labels": {"app": "daemon"}}}
+    about = {"selector": {"matchLabels": {"app": "daemon"}}, "template": daemon}
+    return [
+        deployment(2),
+        made("apps/v1", "DaemonSet", about, "daemon"),
+        made("v1", "Service", {"selector": {"app": "web"}, "ports": [{"port": 80}]}, "web"),
+        made("batch/v1", "Job", {"completions": 2, "template": template(restartPolicy="Never")}, "job"),
+        made("apps/v1", "StatefulSet", {**selector, **set_, "selector": {"matchLabels": {"app": "db"}}}, "db"),
+    ]
+
+
+async def prepared(cluster: EmbeddedCluster) -> None:
+    for manifest in [*make(CORE).first, *wanted()]:
+        await cluster.create(manifest)
+
+
+async def all_well(cluster: EmbeddedCluster) -> bool:
+    found = [await cluster.get(key_of(each)) for each in wanted()]
+    return all(each is not None and _is_seen(each) and health(each)[0] == "Healthy" for each in found)
+
+
+def _is_seen(live: Manifest) -> bool:
+    return bool((live.get("status") or {}).get("observedGeneration", live["kind"] in ("Job", "Service")))
+
+
+async def until_well(cluster: EmbeddedCluster, through: Any) -> None:
+    work = asyncio.create_task(run(make(CORE).controllers, through, grace=0.0))
+    async with asyncio.timeout(HANG_SECONDS):
+        while not await all_well(cluster):
+            await asyncio.sleep(0.01)
+    await stop(work)
+
+
+async def stop(work: asyncio.Task[None]) -> None:
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+
+
+async def made_of(cluster: EmbeddedCluster) -> Counter[str]:
+    core, apps = COUNTED
+    found: Counter[str] = Counter()
+    for group, kinds in (("", core), ("apps", apps)):
+        for kind in kinds:
+            found[kind] = len((await cluster.list(GroupKind(group, kind))).items)
+    return found
+
+
+EXPECTED = Counter(Pod=7, PersistentVolumeClaim=2, PersistentVolume=2, ReplicaSet=1, ControllerRevision=2)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("first", range(1, 5))
+async def test_whoever_is_killed_at_a_write_makes_nothing_twice_after_a_restart(first: int, after: bool) -> None:
+    for number in range(first, WRITES, 4) if is_full() else [13 * first]:
+        async with EmbeddedCluster.open() as cluster:
+            await prepared(cluster)
+            mortal = Mortal(cluster, number, after=after)
+            work = asyncio.create_task(run(make(CORE).controllers, mortal, grace=0.0))  # type: ignore[arg-type]
+            async with asyncio.timeout(HANG_SECONDS):
+                while not mortal.died.is_set() and not await all_well(cluster):  # the last writes are not always needed
+                    await asyncio.sleep(0.005)
+            await stop(work)
+            await until_well(cluster, cluster)
+            assert await made_of(cluster) == EXPECTED, number
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_a_cluster_that_answers_badly_leads_to_the_same(seed: int) -> None:
+    async with EmbeddedCluster.open() as cluster:
+        await prepared(cluster)
+        await until_well(cluster, Moody(cluster, seed))
+        assert await made_of(cluster) == EXPECTED

@@ -1,0 +1,127 @@
+"""HorizontalPodAutoscalers that the simulators play: what annotations say of metrics decides about replicas."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators.hpa_algorithm import bounded, measured, metrics_of, proposed, ratio_of
+from support.simulators import DEPLOYMENT, condition, deployment, fail, health, leaping, made, simulated
+
+AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+METRICS = "sandbox.argosy.dev/metrics"
+CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+
+
+def autoscaler(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    found = made(
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 5, "metrics": [CPU], **spec},
+    )
+    found["metadata"]["annotations"] = annotations or {}
+    return found
+
+
+def requesting(replicas: int = 2) -> Manifest:
+    found = deployment(replicas)
+    resources = {"requests": {"cpu": "100m"}}
+    found["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
+    return found
+
+
+@pytest.mark.anyio
+async def test_replicas_follow_what_the_annotation_says_within_the_limits(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (world, clock):
+        await cluster.create(requesting(1))
+        await cluster.create(autoscaler())
+        live = await world.becomes(
+            AUTOSCALER, lambda it: it["status"]["currentReplicas"] == it["status"]["desiredReplicas"] == 2
+        )
+        assert (await world.get(DEPLOYMENT))["spec"]["replicas"] == 2 and health(live)[0] == "Healthy"
+        await world.patch(AUTOSCALER, {"metadata": {"annotations": {METRICS: "cpu=300"}}})
+        live = await world.becomes(AUTOSCALER, lambda it: it["status"]["currentReplicas"] == 4)
+        (shown,) = live["status"]["currentMetrics"]
+        assert shown["resource"] == {"name": "cpu", "current": {"averageUtilization": 75, "averageValue": "0"}}
+        why = "cpu resource utilization (percentage of request) above target"
+        await world.told(f"SuccessfulRescale: New size: 4; reason: {why} (simulated by argosy)")
+        await world.patch(AUTOSCALER, {"metadata": {"annotations": {METRICS: "cpu=9000"}}})
+        await world.becomes(AUTOSCALER, lambda it: condition(it, "ScalingLimited")["reason"] == "TooManyReplicas")
+        await world.becomes(DEPLOYMENT, lambda it: it["status"]["availableReplicas"] == 5)
+        await world.patch(AUTOSCALER, {"metadata": {"annotations": {METRICS: "cpu=10"}}})
+        live = await world.becomes(
+            AUTOSCALER, lambda it: condition(it, "AbleToScale")["reason"] == "ScaleDownStabilized"
+        )
+        assert (await world.get(DEPLOYMENT))["spec"]["replicas"] == 5
+        clock.leap(16)
+        await world.becomes(DEPLOYMENT, lambda it: it["status"]["availableReplicas"] == 2 == it["status"]["replicas"])
+        before = await world.settled()
+        assert await world.settled() == before
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("wanted", "annotations", "said"),
+    [
+        (deployment(2), {}, "failed to get cpu utilization: missing request for cpu in container main"),
+        (requesting(), fail("NotReady"), "the server could not find the requested resource (get pods.metrics.k8s.io)"),
+        (requesting(), {METRICS: "busy"}, "'busy' is no metric; write for example cpu=90 or queue=250m"),
+    ],
+)
+async def test_an_autoscaler_that_cannot_measure_is_degraded(
+    cluster: EmbeddedCluster, wanted: Manifest, annotations: dict[str, str], said: str
+) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(wanted)
+        await cluster.create(autoscaler(annotations))
+        live = await world.becomes(AUTOSCALER, lambda it: health(it)[0] == "Degraded")
+        await world.told("FailedGetResourceMetric: the HPA was unable to compute the replica count: ")
+    assert said in health(live)[1] and health(live)[1].endswith("(simulated by argosy)")
+    assert condition(live, "ScalingActive")["reason"] == "FailedGetResourceMetric"
+
+
+@pytest.mark.anyio
+async def test_a_target_that_is_not_there_degrades_and_one_without_replicas_is_left_alone(
+    cluster: EmbeddedCluster,
+) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(autoscaler())
+        live = await world.becomes(AUTOSCALER, lambda it: health(it)[0] == "Degraded")
+        assert condition(live, "AbleToScale")["reason"] == "FailedGetScale"
+        await cluster.create(requesting(0))
+        await world.becomes(AUTOSCALER, lambda it: condition(it, "ScalingActive")["reason"] == "ScalingDisabled")
+        assert (await world.get(DEPLOYMENT))["spec"]["replicas"] == 0
+
+
+@pytest.mark.parametrize(
+    ("ratio", "current", "wanted"), [("1.05", 10, 10), ("0.95", 10, 10), ("1.5", 3, 5), ("0.1", 4, 1), ("0", 4, 0)]
+)
+def test_little_too_much_changes_nothing_and_more_is_rounded_up(ratio: str, current: int, wanted: int) -> None:
+    assert proposed(Decimal(ratio), current) == wanted
+
+
+def test_what_is_said_of_the_autoscaler_counts_before_what_is_said_of_its_target() -> None:
+    near, far = autoscaler({METRICS: "cpu=90%, queue=250m"}), deployment()
+    far["metadata"]["annotations"] = {METRICS: "cpu=10,memory=1Gi"}
+    found = measured([near, far])
+    assert found == {"cpu": Decimal(90), "queue": Decimal("0.25"), "memory": Decimal(2**30)}
+    with pytest.raises(UserError, match="is no metric; write"):
+        measured([autoscaler({METRICS: "cpu=much"})])
+
+
+def test_each_kind_of_metric_is_compared_with_its_target() -> None:
+    target = {"type": "AverageValue", "averageValue": "10"}
+    pods = {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": target}}
+    metric, other = metrics_of(autoscaler(metrics=[pods, CPU]))
+    assert ratio_of(metric, {"rps": Decimal(40)}, {}, 2) == 2
+    assert ratio_of(other, {}, {"containers": []}, 2) == 1
+    (old,) = metrics_of(autoscaler(metrics=None, targetCPUUtilizationPercentage=50))
+    assert (old.name, old.wanted) == ("cpu", 50)
+    assert bounded(9, autoscaler()) == (5, "TooManyReplicas") and bounded(1, autoscaler()) == (2, "TooFewReplicas")

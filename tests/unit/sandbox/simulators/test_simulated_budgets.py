@@ -1,0 +1,60 @@
+"""PodDisruptionBudgets that the simulators play, and evictions that keep to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import ClusterError
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.simulators import DEPLOYMENT, condition, deployment, fail, health, made, simulated
+
+pytestmark = pytest.mark.anyio
+BUDGET = GroupKind("policy", "PodDisruptionBudget")
+
+
+def budget(**spec: Any) -> Manifest:
+    return made("policy/v1", "PodDisruptionBudget", {"selector": {"matchLabels": {"app": "web"}}, **spec})
+
+
+@pytest.mark.parametrize(
+    ("spec", "needed", "spare"),
+    [({"minAvailable": 3}, 3, 1), ({"maxUnavailable": "50%"}, 2, 2), ({"minAvailable": "90%"}, 4, 0)],
+)
+async def test_a_budget_counts_which_pods_can_be_spared(
+    cluster: EmbeddedCluster, spec: dict[str, Any], needed: int, spare: int
+) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(budget(**spec))
+        await cluster.create(deployment(4))
+        live = await world.becomes(BUDGET, lambda it: it["status"]["currentHealthy"] == 4)
+    status = live["status"]
+    assert (status["expectedPods"], status["desiredHealthy"]) == (4, needed)
+    assert status.get("disruptionsAllowed", 0) == spare
+    assert condition(live, "DisruptionAllowed")["status"] == ("True" if spare else "False")
+
+
+async def test_an_eviction_is_refused_while_no_pod_can_be_spared(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(budget(minAvailable=2))
+        wanted = deployment(2)
+        wanted["metadata"]["annotations"] = fail("NotReady")
+        await cluster.create(wanted)
+        await world.becomes(BUDGET, lambda it: it["status"]["expectedPods"] == 2)
+        # k8s: a Pod that does not run yet may always be evicted
+        pod, _ = await world.pods_become(lambda pods: [it["status"]["phase"] for it in pods] == ["Running"] * 2)
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod["metadata"]["name"], "namespace": "default"},
+        }
+        with pytest.raises(ClusterError, match="disruption budget"):
+            await cluster.create(eviction, subresource_of=key_of(pod))
+        healthy = {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}, "spec": {"replicas": 3}}
+        await world.patch(DEPLOYMENT, healthy)
+        await world.becomes(BUDGET, lambda it: it["status"]["disruptionsAllowed"] == 1)
+        await cluster.create(eviction, subresource_of=key_of(pod))
+        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy")

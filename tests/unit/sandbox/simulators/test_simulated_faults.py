@@ -1,0 +1,123 @@
+"""Every fault that can be asked for, on each kind of workload: what Argo CD says of it, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.simulators import (
+    DEPLOYMENT,
+    JOB,
+    REPLICA_SET,
+    STATEFUL_SET,
+    condition,
+    deployment,
+    fail,
+    health,
+    leaping,
+    made,
+    template,
+)
+
+pytestmark = pytest.mark.anyio
+SELECTOR = {"selector": {"matchLabels": {"app": "web"}}}
+FAULTS = {
+    "ImagePull": "Degraded",
+    "CrashLoop": "Degraded",
+    "OOMKilled": "Degraded",
+    "NotReady": "Progressing",
+    "Unschedulable": "Progressing",
+    "Storage": "Progressing",
+    "Slow": "Progressing",
+}
+WORKLOADS: dict[GroupKind, Manifest] = {
+    DEPLOYMENT: deployment(1),
+    REPLICA_SET: made("apps/v1", "ReplicaSet", {**SELECTOR, "template": template()}),
+    STATEFUL_SET: made("apps/v1", "StatefulSet", {**SELECTOR, "serviceName": "web", "template": template()}),
+}
+
+# Each fault on each kind always; that an annotation of the workload itself counts as well, with one fault.
+ROWS = [
+    pytest.param(
+        fault, kind, where, id=f"{fault}-{kind.kind}-{'template' if where else 'itself'}",
+        marks=() if where or fault == "CrashLoop" else pytest.mark.tier("all"),
+    )
+    for fault in FAULTS for kind in WORKLOADS for where in (True, False)
+]  # fmt: skip
+
+
+def faulty(wanted: Manifest, fault: str, *, on_template: bool) -> Manifest:
+    annotations = fail(fault)
+    if not on_template:
+        return {**wanted, "metadata": {**wanted["metadata"], "annotations": annotations}}
+    pods = wanted["spec"]["template"]
+    noted = {**pods, "metadata": {**pods["metadata"], "annotations": annotations}}
+    return {**wanted, "spec": {**wanted["spec"], "template": noted}}
+
+
+def seen(live: Manifest) -> bool:
+    return bool(live["status"]["observedGeneration"] == live["metadata"]["generation"])
+
+
+@pytest.mark.parametrize(("fault", "kind", "on_template"), ROWS)
+async def test_a_fault_holds_a_workload_up_and_its_pod_says_so(
+    cluster: EmbeddedCluster, fault: str, kind: GroupKind, on_template: bool
+) -> None:
+    async with leaping(cluster) as (world, clock):
+        await cluster.create(faulty(WORKLOADS[kind], fault, on_template=on_template))
+        await world.pods_become(lambda found: [health(each)[0] for each in found] == [FAULTS[fault]] and _noted(found))
+        live = await world.becomes(kind, seen)
+        assert health(live)[0] == "Progressing"
+        if fault == "Slow":
+            clock.leap(31)
+            await world.becomes(kind, lambda it: (seen(it) and health(it)[0] == "Healthy") or clock.leap(1))
+
+
+def _noted(pods: list[Manifest]) -> bool:
+    """Somebody has looked at it: a Pod that is merely new progresses as well."""
+    return all(each["status"].get("startTime") or condition(each, "PodScheduled")["status"] == "False" for each in pods)
+
+
+@pytest.mark.parametrize("kind", WORKLOADS, ids=[each.kind for each in WORKLOADS])
+async def test_an_evicted_pod_is_replaced_once_whoever_owns_it(cluster: EmbeddedCluster, kind: GroupKind) -> None:
+    async with leaping(cluster) as (world, clock):
+        await cluster.create(faulty(WORKLOADS[kind], "Evicted", on_template=False))
+        await world.becomes(kind, lambda it: seen(it) and health(it)[0] == "Healthy")
+        (first,) = await world.pods()
+        clock.leap(6)
+        await world.told("Evicted: The node was low on resource: memory.")
+        await world.pods_become(lambda found: any(_uid(each) != _uid(first) and _runs(each) for each in found))
+        await world.becomes(kind, lambda it: health(it)[0] == "Healthy")
+        clock.leap(60)
+        await world.settled()
+        assert len([each for each in await world.pods() if _runs(each)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "judged"),
+    [("CrashLoop", "Degraded"), ("OOMKilled", "Degraded"), ("ImagePull", "Progressing"), ("Storage", "Progressing")],
+)
+async def test_a_job_fails_by_what_ends_and_waits_for_what_does_not_start(
+    cluster: EmbeddedCluster, fault: str, judged: str
+) -> None:
+    job = made("batch/v1", "Job", {"backoffLimit": 0, "template": template(restartPolicy="Never")})
+    async with leaping(cluster) as (world, _):
+        await cluster.create(faulty(job, fault, on_template=True))
+        live: Any = await world.becomes(JOB, lambda it: health(it)[0] == judged and it["status"]["startTime"])
+        if judged == "Progressing":
+            await world.settled()
+            assert health(await world.get(JOB))[0] == judged
+        else:
+            assert live["status"]["failed"] == 1
+
+
+def _uid(manifest: Manifest) -> str:
+    return str(manifest["metadata"]["uid"])
+
+
+def _runs(pod: Manifest) -> bool:
+    return bool(pod["status"].get("phase") == "Running")

@@ -1,0 +1,94 @@
+"""Who plays KServe and OpenShift may be killed between any two writes: what comes of it is the same."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from argosy.app.addons import running
+from argosy.kube.controller import run
+from argosy.kube.objects.names import GroupKind
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators import playing
+from support.deadlines import HANG_SECONDS
+from support.failing_clients import Moody, Mortal
+from support.serving_manifests import (
+    BUILD,
+    BUILD_CONFIG,
+    MODEL_KINDS,
+    ROUTE,
+    SERVICE,
+    STREAM,
+    build_config,
+    model,
+    runtime,
+    stream,
+)
+from support.simulators import DEPLOYMENT, POD, condition, key
+from support.tiers import IN_TEST_ALL
+
+pytestmark = pytest.mark.anyio
+KINDS = (*MODEL_KINDS, BUILD_CONFIG, BUILD, STREAM)
+EXPECTED = {DEPLOYMENT: 1, POD: 1, ROUTE: 1, BUILD: 1, GroupKind("", "Service"): 2}
+START = "sandbox.argosy.dev/start-build"
+WRITES = [2, 6, 13, *(pytest.param(each, marks=IN_TEST_ALL) for each in (1, 3, 4, 5, 8, 10, 17, 22))]
+SEEDS = [0, *(pytest.param(each, marks=IN_TEST_ALL) for each in (1, 2))]
+
+
+async def prepared(cluster: EmbeddedCluster) -> None:
+    addon = playing(KINDS)
+    async with running([addon], cluster, on_failure=lambda: None):
+        pass  # its kinds and first objects are there; nothing is played yet
+    with cluster.admit_with(addon.admitters):
+        for manifest in (stream(), build_config({START: "now"}), runtime(), model()):
+            await cluster.create(manifest)
+
+
+async def is_done(cluster: EmbeddedCluster) -> bool:
+    live = await cluster.get(key(SERVICE, "web")) or {}
+    builds = (await cluster.list(BUILD)).items
+    done = [each for each in builds if (each.get("status") or {}).get("phase") == "Complete"]
+    config = await cluster.get(key(BUILD_CONFIG, "web")) or {}
+    again = START in (config["metadata"].get("annotations") or {})
+    return condition(live, "Ready")["status"] == "True" and bool(done) and len(done) == len(builds) and not again
+
+
+async def finish(cluster: EmbeddedCluster, through: Any) -> None:
+    work = asyncio.create_task(run(playing(KINDS).controllers, through, grace=0.0))
+    try:
+        async with asyncio.timeout(HANG_SECONDS):
+            while not await is_done(cluster):
+                await asyncio.sleep(0.01)
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+
+async def counted(cluster: EmbeddedCluster) -> dict[GroupKind, int]:
+    return {kind: len((await cluster.list(kind)).items) for kind in EXPECTED}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", WRITES)
+async def test_whoever_is_killed_at_a_write_makes_nothing_twice(number: int, after: bool) -> None:
+    async with EmbeddedCluster.open() as cluster:
+        await prepared(cluster)
+        mortal = Mortal(cluster, number, after=after)
+        work = asyncio.create_task(run(playing(KINDS).controllers, mortal, grace=0.0))  # type: ignore[arg-type]
+        async with asyncio.timeout(HANG_SECONDS):
+            while not mortal.died.is_set() and not await is_done(cluster):
+                await asyncio.sleep(0.005)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await finish(cluster, cluster)
+        assert await counted(cluster) == EXPECTED
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_cluster_that_sometimes_fails_gets_there(seed: int) -> None:
+    async with EmbeddedCluster.open() as cluster:
+        await prepared(cluster)
+        await finish(cluster, Moody(cluster, seed))
+        assert (await counted(cluster))[DEPLOYMENT] == 1

@@ -1,0 +1,115 @@
+"""Operators that write into what others delivered, as the simulators play OpenShift AI on the embedded cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators import WHOLE, WITH_AI, make
+from support.deadlines import HANG_SECONDS
+from support.simulators import DEPLOYMENT, NAMESPACE, fail, simulated
+
+pytestmark = pytest.mark.anyio
+CLUSTER = GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster")
+GATEWAY, DOCLING = GroupKind("networking.istio.io", "Gateway"), GroupKind("docling.io", "DoclingServe")
+VARIANT = "DataScienceCluster+DoclingServe"
+OURS = ResourceKey(*CLUSTER, "", "default-dsc")
+
+
+def cluster_with(state: str = "Managed") -> Manifest:
+    kserve = {"managementState": "Managed", "serving": {"managementState": state, "name": NAMESPACE}}
+    return {
+        "apiVersion": "datasciencecluster.opendatahub.io/v1",
+        "kind": "DataScienceCluster",
+        "metadata": {"name": "default-dsc"},
+        "spec": {"components": {"kserve": kserve, "ray": {"managementState": "Removed"}}},
+    }
+
+
+def gateway(name: str) -> Manifest:
+    port = {"name": "http", "number": 80, "protocol": "HTTP"}
+    return {
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "Gateway",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"selector": {"istio": "ingressgateway"}, "servers": [{"hosts": ["a.example.com"], "port": port}]},
+    }
+
+
+def docling(**spec: Any) -> Manifest:
+    return {
+        "apiVersion": "docling.io/v1alpha1",
+        "kind": "DoclingServe",
+        "metadata": {"name": "web", "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def owners(live: Manifest, field: str) -> list[str]:
+    return [each["manager"] for each in live["metadata"]["managedFields"] if f"f:{field}" in str(each["fieldsV1"])]
+
+
+async def test_the_operator_rewrites_its_gateways_whoever_made_them_and_no_others(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster, VARIANT) as world:
+        await cluster.create(gateway("knative-local-gateway"))
+        await cluster.create(gateway("of-a-team"))
+        await cluster.create(cluster_with())
+        rewritten = {"knative": "ingressgateway"}
+        live = await world.becomes(GATEWAY, lambda it: it["spec"]["selector"] == rewritten, "knative-local-gateway")
+        await world.patch(GATEWAY, {"spec": {"selector": {"istio": "mine"}}}, "knative-local-gateway")
+        await world.becomes(GATEWAY, lambda it: it["spec"]["selector"] == rewritten, "knative-local-gateway")
+        theirs = await world.get(GATEWAY, "of-a-team")
+    assert live["spec"]["servers"][0]["hosts"] == ["*"] and "opendatahub-operator" in owners(live, "servers")
+    assert theirs["spec"] == gateway("of-a-team")["spec"]
+
+
+async def test_gateways_are_left_alone_where_the_mesh_is_somebody_elses(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster, VARIANT) as world:
+        await cluster.create(gateway("knative-local-gateway"))
+        await cluster.create(cluster_with("Unmanaged"))
+        await _becomes(cluster, "Ready")
+        await world.settled()
+        live = await world.get(GATEWAY, "knative-local-gateway")
+    assert live["spec"] == gateway("knative-local-gateway")["spec"]
+
+
+async def test_a_cluster_for_data_science_is_ready_unless_a_fault_is_asked_for(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster, VARIANT):
+        await cluster.create(cluster_with())
+        live = await _becomes(cluster, "Ready")
+        assert live["status"]["installedComponents"] == {"kserve": True, "ray": False}
+        assert live["status"]["conditions"][0]["message"] == "simulated by argosy"
+        await cluster.patch(OURS, {"metadata": {"annotations": fail("NotReady")}})
+        await _becomes(cluster, "Not Ready")
+
+
+async def test_docling_never_has_fewer_than_two_replicas_and_says_who_wrote_that(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster, VARIANT + "+Deployment+ReplicaSet+Pod") as world:
+        await cluster.create(docling(replicas=1))
+        live = await world.becomes(DOCLING, lambda it: it["status"]["phase"] == "Ready")
+        made = await world.get(DEPLOYMENT)
+        await world.patch(DOCLING, {"spec": {"replicas": 3}})
+        await world.becomes(DOCLING, lambda it: it["status"]["readyReplicas"] == 3)
+    assert live["spec"]["replicas"] == 2 and "docling-operator" in owners(live, "replicas")
+    assert made["spec"]["replicas"] == 2 and made["metadata"]["ownerReferences"][0]["kind"] == "DoclingServe"
+
+
+def test_only_the_variant_ai_has_these_operators() -> None:
+    assert {CLUSTER, DOCLING} == set(WITH_AI) - set(WHOLE)
+    assert {each["metadata"]["name"] for each in make("ai").definitions} >= {
+        "clusterpolicies.nvidia.com", "doclingserves.docling.io", "gateways.networking.istio.io"
+    }  # fmt: skip
+
+
+async def _becomes(cluster: EmbeddedCluster, phase: str) -> Manifest:
+    async with asyncio.timeout(HANG_SECONDS):
+        while True:
+            live = await cluster.get(OURS) or {}
+            if (live.get("status") or {}).get("phase") == phase:
+                return live
+            await asyncio.sleep(0.01)

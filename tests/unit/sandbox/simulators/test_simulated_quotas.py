@@ -1,0 +1,164 @@
+"""Quotas on the embedded cluster: nobody gets more, workloads say so, and the status counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import Forbidden
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.simulators import (
+    DEPLOYMENT,
+    JOB,
+    POD,
+    REPLICA_SET,
+    STATEFUL_SET,
+    condition,
+    deployment,
+    health,
+    made,
+    pod,
+    simulated,
+    template,
+)
+
+pytestmark = pytest.mark.anyio
+QUOTA = GroupKind("", "ResourceQuota")
+
+
+def quota(name: str = "compute", hard: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    return made("v1", "ResourceQuota", {"hard": hard or {"pods": "2"}, **spec}, name)
+
+
+async def in_force(cluster: EmbeddedCluster, wanted: Manifest) -> None:
+    """Taken over by its controller, or by somebody in its place: until then it counts for nothing."""
+    made = await cluster.create(wanted)
+    await cluster.patch(key_of(made), {"status": {"hard": wanted["spec"]["hard"]}}, subresource="status")
+
+
+async def test_a_quota_that_nobody_has_taken_over_counts_for_nothing(cluster: EmbeddedCluster) -> None:
+    await cluster.create(quota(hard={"pods": "0"}))
+    await cluster.create(pod())
+
+
+def asking(**amounts: str) -> Manifest:
+    resources = {"requests": amounts}
+    return pod(containers=[{"name": "main", "image": "example:1", "resources": resources}])
+
+
+def limited(**amounts: str) -> Manifest:
+    resources = {"limits": amounts}
+    return pod(containers=[{"name": "main", "image": "example:1", "resources": resources}])
+
+
+async def test_a_deployment_that_exceeds_a_quota_says_so_and_goes_on_when_there_is_room(
+    cluster: EmbeddedCluster,
+) -> None:
+    async with simulated(cluster) as world:
+        await in_force(cluster, quota())
+        await cluster.create(deployment(3))
+        live = await world.becomes(DEPLOYMENT, lambda it: condition(it, "ReplicaFailure")["status"] == "True")
+        message = condition(live, "ReplicaFailure")["message"]
+        assert "is forbidden: exceeded quota: compute, requested: pods=1, used: pods=2, limited: pods=2" in message
+        assert condition(live, "ReplicaFailure")["reason"] == "FailedCreate"
+        assert message.endswith("(simulated by argosy)")
+        (only,) = await world.all(REPLICA_SET)
+        assert health(only)[0] == "Degraded"
+        await world.becomes(QUOTA, lambda it: it["status"] == {"hard": {"pods": "2"}, "used": {"pods": "2"}}, "compute")
+        await world.told("FailedCreate: Error creating: pods ")
+        await world.patch(QUOTA, {"spec": {"hard": {"pods": "3"}}}, "compute")
+        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy" and it["status"]["replicas"] == 3)
+        await world.becomes(QUOTA, lambda it: it["status"]["used"] == {"pods": "3"}, "compute")
+
+
+async def test_a_job_and_a_stateful_set_wait_for_room_and_tell_of_it(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await in_force(cluster, quota(hard={"pods": "0"}))
+        await cluster.create(made("batch/v1", "Job", {"template": template(restartPolicy="Never")}))
+        selector = {"selector": {"matchLabels": {"app": "web"}}, "serviceName": "web"}
+        await cluster.create(made("apps/v1", "StatefulSet", {**selector, "template": template()}))
+        await world.told("FailedCreate: Error creating: ", "FailedCreate: create Pod in StatefulSet web failed error: ")
+        await world.patch(QUOTA, {"spec": {"hard": {"pods": "5"}}}, "compute")
+        await world.becomes(JOB, lambda it: health(it)[0] == "Healthy")
+        await world.becomes(STATEFUL_SET, lambda it: it["status"]["readyReplicas"] == 1)
+        await world.told(
+            "Completed: Job completed (simulated by argosy)",
+            "SuccessfulCreate: create Pod web-0 in StatefulSet web successful (simulated by argosy)",
+        )
+
+
+@pytest.mark.parametrize(
+    ("hard", "wanted", "why"),
+    [
+        ({"pods": "0"}, pod(), "exceeded quota: compute, requested: pods=1, used: pods=0, limited: pods=0"),
+        (
+            {"requests.cpu": "1", "limits.memory": "1Gi"},
+            asking(cpu="500m"),
+            "failed quota: compute: must specify limits.memory for: main",
+        ),
+        (
+            {"requests.memory": "1Gi"},
+            asking(memory="2Gi"),
+            "exceeded quota: compute, requested: requests.memory=2Gi, used: requests.memory=0, "
+            "limited: requests.memory=1Gi",
+        ),
+        ({"requests.nvidia.com/gpu": "1"}, limited(**{"nvidia.com/gpu": "2"}), "requested: requests.nvidia.com/gpu=2"),
+        ({"count/configmaps": "0"}, {**made("v1", "ConfigMap", {}), "data": {}}, "requested: count/configmaps=1"),
+        (
+            {"services.loadbalancers": "0"},
+            made("v1", "Service", {"type": "LoadBalancer", "ports": [{"port": 1}]}),
+            "requested: services.loadbalancers=1",
+        ),
+    ],
+)
+async def test_what_is_too_much_is_refused_at_the_door(
+    cluster: EmbeddedCluster, hard: dict[str, str], wanted: Manifest, why: str
+) -> None:
+    await in_force(cluster, quota(hard=hard))
+    wanted = {name: value for name, value in wanted.items() if name != "spec" or wanted["kind"] != "ConfigMap"}
+    with pytest.raises(Forbidden) as refused:
+        await cluster.create(wanted)
+    assert why in refused.value.message and " is forbidden: " in refused.value.message
+
+
+async def test_scopes_say_which_pods_count(cluster: EmbeddedCluster) -> None:
+    await in_force(cluster, quota("best", {"pods": "0"}, scopes=["BestEffort"]))
+    await in_force(cluster, quota("ending", {"pods": "0"}, scopes=["Terminating"]))
+    await cluster.create(asking(cpu="1"))
+    with pytest.raises(Forbidden, match="exceeded quota: best"):
+        await cluster.create({**pod(), "metadata": {"name": "other", "namespace": "default"}})
+    ending = asking(cpu="1")
+    ending["metadata"]["name"] = "third"
+    ending["spec"]["activeDeadlineSeconds"] = 5
+    with pytest.raises(Forbidden, match="exceeded quota: ending"):
+        await cluster.create(ending)
+
+
+async def test_what_ended_or_went_gives_its_share_back(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(quota(hard={"pods": "1", "requests.cpu": "1"}))
+        first = asking(cpu="1")
+        first["spec"]["restartPolicy"] = "Never"
+        await cluster.create(first)
+        await world.becomes(POD, lambda it: it["status"]["phase"] == "Succeeded")
+        used = {"pods": "0", "requests.cpu": "0"}
+        await world.becomes(QUOTA, lambda it: it["status"]["used"] == used, "compute")
+        second = asking(cpu="1")
+        second["metadata"]["name"] = "second"
+        await cluster.create(second)
+        await world.becomes(QUOTA, lambda it: it["status"]["used"] == {"pods": "1", "requests.cpu": "1"}, "compute")
+
+
+async def test_the_status_counts_other_kinds_and_forgets_names_that_are_gone(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(quota(hard={"count/deployments.apps": "5", "secrets": "3", "requests.storage": "10Gi"}))
+        await cluster.create(deployment(1))
+        claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
+        await cluster.create(made("v1", "PersistentVolumeClaim", claim))
+        used = {"count/deployments.apps": "1", "secrets": "0", "requests.storage": "2Gi"}
+        await world.becomes(QUOTA, lambda it: it["status"]["used"] == used, "compute")
+        await world.patch(QUOTA, {"spec": {"hard": {"secrets": None, "count/deployments.apps": None}}}, "compute")
+        await world.becomes(QUOTA, lambda it: it["status"]["used"] == {"requests.storage": "2Gi"}, "compute")

@@ -1,0 +1,181 @@
+"""Which Node a simulated Pod gets, and what it says when it gets none."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema import pod_resources
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators import nodes, scheduling
+from support.simulators import (
+    DEPLOYMENT,
+    NODE,
+    POD,
+    condition,
+    deployment,
+    fail,
+    health,
+    made,
+    pod,
+    simulated,
+    template,
+)
+
+SMALL = {"cpu": "4", "memory": "8Gi", "pods": "3"}
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+
+def node(name: str, size: dict[str, str] | None = None, **more: Any) -> Manifest:
+    return nodes.node(name, "192.0.2.1", size or SMALL, **more)
+
+
+def asking(**amounts: str) -> Manifest:
+    resources = {"requests": {name.replace("gpu", "nvidia.com/gpu"): much for name, much in amounts.items()}}
+    return pod(containers=[{"name": "main", "image": "example:1", "resources": resources}])
+
+
+def why(wanted: Manifest, *found: Manifest, taken: dict[str, str] | None = None) -> str:
+    used = {name: Decimal(much) for name, much in (taken or {}).items()}
+    chosen, sentence = scheduling.choose(wanted, found, lambda _: used)
+    return sentence if chosen is None else f"on {chosen['metadata']['name']}"
+
+
+GPU_NODE = node("gpu", {**SMALL, "nvidia.com/gpu": "2"}, taints=[nodes.GPU_TAINT])
+TOLERATING: dict[str, Any] = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]}
+CORDONED = {**node("away"), "spec": {"unschedulable": True}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "expected"),
+    [
+        (pod(), [], "no nodes available to schedule pods"),
+        (asking(cpu="1"), [node("a")], "on a"),
+        (
+            asking(cpu="5"),
+            [node("a"), node("b")],
+            f"0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 {NOT_HELPFUL}.",
+        ),
+        (
+            asking(gpu="1"),
+            [node("a"), GPU_NODE],
+            "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, "
+            "1 node(s) had untolerated taint {nvidia.com/gpu: }. "
+            f"preemption: 0/2 nodes are available: 2 {NOT_HELPFUL}.",
+        ),
+        (pod(nodeSelector={"disk": "fast"}), [node("a"), node("b", labels={"disk": "fast"})], "on b"),
+        (
+            pod(nodeSelector={"disk": "fast"}),
+            [node("a"), CORDONED],
+            "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
+            "1 node(s) were unschedulable. "
+            f"preemption: 0/2 nodes are available: 2 {NOT_HELPFUL}.",
+        ),
+        (pod(**TOLERATING), [GPU_NODE], "on gpu"),
+        (pod(tolerations=[{"operator": "Exists"}]), [CORDONED], "on away"),
+        (pod(tolerations=[{"key": "nvidia.com/gpu", "value": "x"}]), [GPU_NODE], "0/1 nodes"),
+    ],
+)
+def test_a_pod_goes_where_it_may_and_fits_or_says_why_not(
+    wanted: Manifest, found: list[Manifest], expected: str
+) -> None:
+    assert why(wanted, *found).startswith(expected)
+
+
+def test_where_others_take_the_room_they_are_no_victims() -> None:
+    said = why(asking(cpu="2"), node("a"), taken={"cpu": "3", "pods": "3"})
+    assert said.startswith("0/1 nodes are available: 1 Insufficient cpu, 1 Too many pods. preemption: ")
+    assert said.endswith("1 No preemption victims found for incoming pod.")
+
+
+@pytest.mark.parametrize(
+    ("term", "is_there"),
+    [
+        ({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}, True),
+        ({"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}, False),
+        ({"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["3"]}]}, True),
+        ({"matchExpressions": [{"key": "size", "operator": "Lt", "values": ["4"]}]}, False),
+        ({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}, True),
+        ({"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["a"]}]}, False),
+        ({}, False),
+    ],
+)
+def test_required_node_affinity_is_kept(term: Manifest, is_there: bool) -> None:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    wanted = pod(affinity={"nodeAffinity": required})
+    assert why(wanted, node("a", labels={"zone": "a", "size": "4"})).startswith("on a" if is_there else "0/1")
+
+
+def test_a_pod_prefers_the_emptier_node_and_one_that_is_not_disliked() -> None:
+    disliked = node("a", taints=[{"key": "old", "effect": "PreferNoSchedule"}])
+    assert why(pod(), disliked, node("b")) == "on b"
+    used = {"a": {"pods": Decimal(2)}, "b": {"pods": Decimal(1)}}
+    chosen, _ = scheduling.choose(pod(), [node("a"), node("b")], lambda name: used[name])
+    assert chosen is not None and chosen["metadata"]["name"] == "b"
+
+
+def test_what_a_pod_asks_for_is_the_sum_of_its_containers_or_its_largest_init_container() -> None:
+    def part(cpu: str, **more: Any) -> Manifest:
+        return {"name": "x", "resources": {"limits": {"cpu": cpu}}, **more}
+
+    spec = {"containers": [part("1"), part("500m")], "initContainers": [part("3"), part("1", restartPolicy="Always")]}
+    assert pod_resources.requests_of(spec) == {"cpu": Decimal(3)}
+    spec["initContainers"] = [part("1", restartPolicy="Always"), part("1")]
+    assert pod_resources.requests_of({**spec, "overhead": {"cpu": "100m"}}) == {"cpu": Decimal("2.6")}
+    assert pod_resources.limits_of({"containers": [{"name": "x"}]}) == {}
+
+
+# -- on a cluster ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_gpus_are_given_out_one_by_one_and_again_when_they_are_free(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        resources = {"limits": {"nvidia.com/gpu": "3"}}
+        containers = [{"name": "main", "image": "example:1", "resources": resources}]
+        wanted = deployment(3)
+        wanted["spec"]["template"] = template(containers=containers, **TOLERATING)
+        await cluster.create(wanted)
+        pods = await world.pods_become(lambda found: sum(bool(it["spec"].get("nodeName")) for it in found) == 2)
+        (waits,) = [each for each in pods if not each["spec"].get("nodeName")]
+        said = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["message"], waits["metadata"]["name"])
+        message = condition(said, "PodScheduled")["message"]
+        assert message == (
+            "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: 0/2 nodes are available: "
+            "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling. "
+            "(simulated by argosy)"
+        )
+        await world.patch(DEPLOYMENT, {"spec": {"replicas": 2}})
+        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy")
+        runs = next(each for each in await world.pods() if each["spec"].get("nodeName"))
+        await cluster.create(made("v1", "Pod", wanted["spec"]["template"]["spec"], "late"))
+        await world.becomes(POD, lambda it: condition(it, "PodScheduled")["status"] == "False", "late")
+        await world.patch(DEPLOYMENT, {"spec": {"replicas": 1}})
+        await world.becomes(POD, lambda it: it["spec"]["nodeName"] == "sandbox-gpu", "late")
+        assert runs["spec"]["nodeName"] == "sandbox-gpu"
+
+
+@pytest.mark.anyio
+async def test_an_unschedulable_fault_names_all_nodes_and_tells_an_event(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(pod(fail("Unschedulable")))
+        found = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["reason"] == "Unschedulable")
+        said = await world.told("FailedScheduling")
+    assert condition(found, "PodScheduled")["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
+    assert said[0].startswith("FailedScheduling: 0/2 nodes are available: 2 Insufficient cpu.")
+
+
+@pytest.mark.anyio
+async def test_a_node_that_is_uncordoned_takes_who_waited(cluster: EmbeddedCluster) -> None:
+    sandbox = ResourceKey("", "Node", "", "sandbox")
+    async with simulated(cluster) as world:
+        assert {each["metadata"]["name"] for each in await world.all(NODE)} == {"sandbox", "sandbox-gpu"}
+        await cluster.patch(sandbox, {"spec": {"unschedulable": True}})
+        await cluster.create(pod())
+        await world.becomes(POD, lambda it: "1 node(s) were unschedulable" in condition(it, "PodScheduled")["message"])
+        await cluster.patch(sandbox, {"spec": {"unschedulable": None}})
+        await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")

@@ -1,0 +1,166 @@
+"""Services, Endpoints and Ingresses that the simulators play, on the embedded cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators.endpoints import endpoints_for, slices_for
+from support.simulators import DEPLOYMENT, World, condition, deployment, fail, health, leaping, made, simulated
+
+SERVICE, ENDPOINTS = GroupKind("", "Service"), GroupKind("", "Endpoints")
+SLICE, INGRESS = GroupKind("discovery.k8s.io", "EndpointSlice"), GroupKind("networking.k8s.io", "Ingress")
+
+
+def service(**spec: Any) -> Manifest:
+    return made("v1", "Service", {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}], **spec})
+
+
+def ingress(annotations: dict[str, str] | None = None) -> Manifest:
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    found = made("networking.k8s.io/v1", "Ingress", {"defaultBackend": backend})
+    found["metadata"]["annotations"] = annotations or {}
+    return found
+
+
+def addresses(endpoints: Manifest, which: str = "addresses") -> int:
+    return sum(len(each.get(which) or ()) for each in endpoints.get("subsets") or ())
+
+
+async def slices(world: World) -> list[Manifest]:
+    return [each for each in await world.all(SLICE) if each["metadata"]["namespace"] == "default"]
+
+
+@pytest.mark.anyio
+async def test_a_service_leads_to_its_ready_pods_and_follows_them(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(service())
+        await world.becomes(ENDPOINTS, lambda it: it["metadata"]["name"] and not addresses(it))
+        await cluster.create(deployment(3))
+        found = await world.becomes(ENDPOINTS, lambda it: addresses(it) == 3)
+        (subset,) = found["subsets"]
+        assert subset["ports"] == [{"port": 8080, "protocol": "TCP"}]
+        ips = {each["status"]["podIP"] for each in await world.pods()}
+        assert {each["ip"] for each in subset["addresses"]} == ips
+        assert found["metadata"]["annotations"]["sandbox.argosy.dev/simulated"] == "simulated by argosy"
+        await world.settled()
+        (only,) = await slices(world)
+        assert only["metadata"]["labels"]["kubernetes.io/service-name"] == "web"
+        assert [each["conditions"]["ready"] for each in only["endpoints"]] == [True] * 3
+        await world.patch(DEPLOYMENT, {"metadata": {"annotations": fail("NotReady")}, "spec": {"replicas": 2}})
+        await world.becomes(
+            ENDPOINTS, lambda it: (addresses(it), addresses(it, "notReadyAddresses")) == (0, 2)
+        )
+        before = await world.settled()
+        assert await world.settled() == before
+
+
+@pytest.mark.anyio
+async def test_what_led_somewhere_goes_with_its_service_and_what_others_wrote_stays(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(service())
+        await world.becomes(ENDPOINTS, lambda it: it["metadata"]["name"])
+        bare = service(selector=None)
+        bare["metadata"]["name"] = "bare"
+        await cluster.create(bare)
+        mine = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "bare", "namespace": "default"}}
+        await cluster.create({**mine, "subsets": [{"addresses": [{"ip": "192.0.2.99"}]}]})
+        await cluster.delete(ResourceKey("", "Service", "default", "web"))
+        await cluster.delete(ResourceKey("", "Service", "default", "bare"))
+        await world.settled()
+        names = [each["metadata"]["name"] for each in await world.all(ENDPOINTS)]
+        assert names == ["bare"] and await slices(world) == []
+
+
+@pytest.mark.anyio
+async def test_a_load_balancer_gets_an_address_and_says_that_nothing_is_behind_it(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(service(type="LoadBalancer"))
+        live = await world.becomes(SERVICE, lambda it: it["status"]["loadBalancer"]["ingress"])
+        assert live["status"]["loadBalancer"]["ingress"][0]["ip"].startswith("203.0.113.")
+        said = condition(live, "sandbox.argosy.dev/Simulated")["message"]
+        assert said == "no load balancer is behind the address (simulated by argosy)"
+        assert health(live)[0] == "Healthy" and live["spec"]["clusterIP"].startswith("10.96.")
+        await world.patch(SERVICE, {"spec": {"type": "ClusterIP"}})
+        await world.becomes(SERVICE, lambda it: not it["status"]["loadBalancer"].get("ingress"))
+
+
+@pytest.mark.anyio
+async def test_a_fault_keeps_addresses_back_and_slow_ones_come_late(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (world, clock):
+        await cluster.create(ingress(fail("NotReady")))
+        slow = service(type="LoadBalancer")
+        slow["metadata"]["annotations"] = fail("Slow")
+        await cluster.create(slow)
+        await world.settled()
+        assert health(await world.get(INGRESS))[0] == "Progressing" == health(await world.get(SERVICE))[0]
+        clock.leap(31)
+        await world.becomes(SERVICE, lambda it: health(it)[0] == "Healthy")
+        assert health(await world.get(INGRESS))[0] == "Progressing"
+        await world.patch(INGRESS, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
+        await world.becomes(INGRESS, lambda it: health(it)[0] == "Healthy")
+
+
+@pytest.mark.anyio
+async def test_an_ingress_gets_an_address_whose_name_says_what_it_is(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(ingress())
+        live = await world.becomes(INGRESS, lambda it: health(it)[0] == "Healthy")
+        (found,) = live["status"]["loadBalancer"]["ingress"]
+        assert found["ip"].startswith("203.0.113.") and found["hostname"] == "simulated.sandbox.argosy.dev"
+        await world.told("Sync: Scheduled for sync (simulated by argosy)")
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def served(**spec: Any) -> Manifest:
+    found = service(**spec)
+    found["metadata"] |= {"uid": "u", "labels": {"app": "web"}}
+    return found
+
+
+def running(name: str, *, ready: bool = True, port: str = "http", **spec: Any) -> Manifest:
+    container = {"name": "main", "ports": [{"name": port, "containerPort": 9000}]}
+    is_ready = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"containers": [container], "nodeName": "sandbox", **spec},
+        "status": {"podIP": f"10.0.0.{len(name)}", "phase": "Running", "conditions": [is_ready]},
+    }
+
+
+def test_a_port_by_name_is_the_one_of_each_pod() -> None:
+    named = served(ports=[{"name": "web", "port": 80, "targetPort": "http"}])
+    found = endpoints_for(named, [running("a"), running("bb", port="other")])
+    assert [each.get("ports") for each in found["subsets"]] == [
+        None,
+        [{"name": "web", "port": 9000, "protocol": "TCP"}],
+    ]
+
+
+def test_pods_that_are_not_ready_are_told_apart_or_published_where_the_service_says_so() -> None:
+    pods = [running("a"), running("bb", ready=False)]
+    found = endpoints_for(served(), pods)
+    assert (addresses(found), addresses(found, "notReadyAddresses")) == (1, 1)
+    assert addresses(endpoints_for(served(publishNotReadyAddresses=True), pods)) == 2
+
+
+def test_a_pod_of_a_stateful_set_has_its_name_and_a_dying_one_is_only_in_slices() -> None:
+    dying = running("a", hostname="web-0", subdomain="web")
+    dying["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert endpoints_for(served(), [dying])["subsets"] is None
+    (only,) = slices_for(served(clusterIP="None"), [dying])
+    (endpoint,) = only["endpoints"]
+    assert endpoint["conditions"] == {"ready": False, "serving": True, "terminating": True}
+    assert endpoint["hostname"] == "web-0" and "service.kubernetes.io/headless" in only["metadata"]["labels"]
+
+
+def test_many_pods_are_in_several_slices() -> None:
+    made_for = slices_for(served(), [running(f"p{number:03}") for number in range(250)])
+    assert [len(each["endpoints"]) for each in made_for] == [100, 100, 50]
+    assert len({each["metadata"]["name"] for each in made_for}) == 3
