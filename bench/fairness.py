@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from argosy.controllers.application import APPLICATION
+from argosy.gitops.reconciler.application_controller import APPLICATION
 from argosy.isolation.process_pool import Crew
 from argosy.kube.objects.names import ResourceKey
 from support.engine import CONTROL, Room, config_map, engine_room

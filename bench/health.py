@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import orjson
 from lupa import luajit21
 
-from argosy.health.assess import EVALUATE, Assessor
-from argosy.health.bundled import bundled_rules
-from argosy.health.installation import PREFIX
-from argosy.health.lua import run_health
-from argosy.health.lua.engine import kept_engine
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import from_config_maps
+from argosy.gitops.health.assess import EVALUATE, Assessor
+from argosy.gitops.health.bundled import bundled_rules
+from argosy.gitops.health.lua import run_health
+from argosy.gitops.health.lua.engine import kept_engine
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import from_config_maps
+from argosy.gitops.health.settings_location import PREFIX
 from argosy.isolation import Pool
 from argosy.kube.objects.names import GroupKind
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 import time
 
-from argosy.model.project import Project, Role
-from argosy.policy.access import read_access
-from argosy.policy.rbac import Enforcer, Permissions, Subjects
+from argosy.gitops.application.project import Project, Role
+from argosy.gitops.policy.rbac import Enforcer, Permissions, Subjects
+from argosy.gitops.policy.rbac_config import read_access
 
 LEAST_A_SECOND = 50_000
 LIST_LIMIT = 0.020

@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from argosy.gitops.application import Application, Source
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.render import render
+from argosy.gitops.source.folder_tree import FolderTree
 from argosy.kube.objects import load_all
-from argosy.model.application import Application, Source
-from argosy.model.flow import Checkout
-from argosy.render import render
-from argosy.source.trees import FolderTree
 
 BIN = Path(sys.executable).parent
 KUBECTL = BIN.parent / "kubectl-1.32" / "kubectl"

@@ -20,11 +20,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from argosy.model.application import Application, read_application
-from argosy.model.flow import Checkout, Rendered
-from argosy.render import BuildSettings, are_current, build_environment, render
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.step_results import Checkout, Rendered
+from argosy.gitops.render import BuildSettings, are_current, build_environment, render
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 
 LIMIT = 0.5  # seconds, for all applications together
 SHARED = 10  # applications on one shared base

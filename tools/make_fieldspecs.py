@@ -2,7 +2,7 @@
 
     python tools/make_fieldspecs.py default-fieldspecs.json [--into FILE]
 
-In: the field specifications as JSON. Out: a file of short rows, read by argosy.render.kustomize.config.
+In: the field specifications as JSON. Out: a file of short rows, which gitops.render.kustomize.field_spec_config reads.
 A row is `path`, `kind`, `version`, `group`, `create`, cut where only empty ones follow.
 """
 
@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-TABLE = Path(__file__).parents[1] / "src/argosy/render/kustomize/data/fieldspecs.json"
+TABLE = Path(__file__).parents[1] / "src/argosy/gitops/render/kustomize/data/fieldspecs.json"
 
 
 def row(spec: dict[str, Any]) -> list[Any]:

@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "argosy"
 PLAN = Path(__file__).parents[2] / "ARCHITECTURE.md"
 
 # From the bottom up: a package may import packages of lower layers only. The longest name that fits a module wins.
+STEPS = "gitops.source gitops.render gitops.policy gitops.live gitops.diff gitops.sync gitops.health gitops.status"
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
@@ -26,10 +27,11 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "isolation http_client observability kube.patch kube.schema",
         "languages kube.client",
         "kube.controller",
-        "gitops.application gitops.clusters model",
-        "source render policy live compare sync health report sandbox",
-        "pipeline",
-        "controllers addons setup advise models",
+        "gitops.application",
+        "gitops.clusters",
+        f"{STEPS} sandbox",
+        "gitops.reconciler",
+        "gitops.applicationset addons setup advise models",
         "promote",
         "desk",
         "server",
@@ -40,8 +42,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
 )
 LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package in layer}
 # Packages that have not moved to their place in kube, sandbox, gitops, features and web. Nothing is added to this list.
-NOT_MOVED = {"model", "source", "render", "policy", "live", "compare", "sync", "health", "report"}
-NOT_MOVED |= {"pipeline", "controllers", "addons", "setup", "advise", "models", "promote", "desk", "server", "app"}
+NOT_MOVED = {"addons", "setup", "advise", "models", "promote", "desk", "server", "app"}
 # Circles of imports that are still there, by the first module of each. Nothing is added to this list.
 CIRCLES = frozenset(
     {
@@ -49,46 +50,45 @@ CIRCLES = frozenset(
         "app.engine",
         "cli",
         "cli.health",
-        "render.kustomize.accumulate",
+        "gitops.render.kustomize.accumulator",
         "server.asked",
     }
 )
 MAY_IMPORT_BESIDE = {
     "errors": {"kube.objects"},
     "kube.objects": {"errors", "annotations"},
-    "gitops.application": {"model"},
-    "gitops.clusters": {"model"},
 }
-ADDONS_MAY_IMPORT = frozenset().union(*LAYERS[:5]) | {"source"}
+ADDONS_MAY_IMPORT = frozenset().union(*LAYERS[:6]) | {"gitops.source"}
 WIRING = {"app"}
 RUNNER = "addons.notebooks.runner"
 RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
 
-PARTS_OF_SYNC = "automatic checks gates images migration options order patching plan retry rollback states terms"
-PURE = {f"sync.{part}" for part in PARTS_OF_SYNC.split()}
+PARTS_OF_SYNC = "auto_sync task_validation wave_gates container_images managed_fields_migration options task_order"
+PARTS_OF_SYNC += " client_side_patch sync_plan retry rollback task_states operation_terms"
+PURE = {f"gitops.sync.{part}" for part in PARTS_OF_SYNC.split()}
 PURE |= {"annotations", "errors", "fair_share", "kube.objects", "kube.patch", "kube.schema", "languages"}
-PURE |= {"gitops.application", "model", "policy", "live", "compare", "health", "report", "render"}
+PURE |= {f"gitops.{step}" for step in ("application", "policy", "live", "diff", "health", "status", "render")}
 IMPURE = (
     *("asyncio", "subprocess", "socket", "ssl", "http", "urllib.request", "aiohttp", "uvicorn"),
     "argosy.kube.client",
 )
 
 OWNERS = {
-    "_gojsonnet": {"render.jsonnet.engine"},
+    "_gojsonnet": {"gitops.render.jsonnet.engine"},
     "aiohttp": {"kube.client", "http_client"},
     "apsw": {"sandbox.store"},
     "bcrypt": {"desk.accounts.passwords"},
     "cel": {"kube.schema"},
     "re2": {"kube.schema"},
     "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_token", "server.identity"},
-    "helm_python": {"render.helm.worker"},
+    "helm_python": {"gitops.render.helm.worker"},
     "http.client": {"addons.notebooks.runner.reporting", "cli", "kube.client", "http_client"},
     "httptools": {"sandbox.apiserver.http.protocol_limits"},
     "joblib": {"sandbox.simulators.model_server.model_file"},
     "jq": {"languages.jq_worker"},
     "jupyter_client": {"addons.notebooks.runner"},
     "jwt": {"desk.accounts.tokens", "server.identity"},
-    "lupa": {"health.lua"},
+    "lupa": {"gitops.health.lua"},
     "minijinja": {"server.pages.filters", "server.pages.rendering"},
     "multidict": {"kube.client", "http_client"},
     "nbclient": {"addons.notebooks.runner"},
@@ -100,7 +100,7 @@ OWNERS = {
     "urllib.request": {"kube.client", "http_client"},
     "uvicorn": {"sandbox.apiserver.http.protocol_limits", "sandbox.apiserver.https_server", "app"},
     "uvloop": {"sandbox.apiserver.https_server", "app"},
-    "yaml": {"kube.objects", "render"},
+    "yaml": {"kube.objects", "gitops.render"},
     "yarl": {"kube.client", "http_client"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager"}
@@ -422,14 +422,14 @@ BROKEN = [
     (imports_go_down_only, "kube/objects/__init__.py", "from .. import patch", "higher"),
     (imports_go_down_only, "kube/schema/builtin_types.py", "from argosy.kube import patch", "same layer"),
     (imports_go_down_only, "kube/patch/strategic_merge.py", "from argosy.kube.client import Cluster", "higher"),
-    (imports_go_down_only, "render/tools.py", "from argosy.sandbox.store import Store", "same layer"),
+    (imports_go_down_only, "gitops/render/tool_dispatch.py", "from argosy.sandbox.store import Store", "same layer"),
     (imports_go_down_only, "kube/client/http.py", "from argosy.languages import globs", "same layer"),
     (imports_go_down_only, "attic/boxes.py", "", "no layer"),
     (pure_packages_do_no_io, "kube/patch/strategic_merge.py", "import asyncio", "pure"),
-    (pure_packages_do_no_io, "compare/diff.py", "from argosy.kube.client import Cluster", "pure"),
-    (pure_packages_do_no_io, "sync/plan.py", "from http import client", "pure"),
+    (pure_packages_do_no_io, "gitops/diff/diff.py", "from argosy.kube.client import Cluster", "pure"),
+    (pure_packages_do_no_io, "gitops/sync/sync_plan.py", "from http import client", "pure"),
     (pure_packages_do_no_io, "kube/objects/names.py", "import urllib.request", "pure"),
-    (addons_use_the_public_api, "addons/notebooks/run.py", "from argosy.compare import diff", "third-party"),
+    (addons_use_the_public_api, "addons/notebooks/run.py", "from argosy.gitops.diff import diff", "third-party"),
     (addons_use_the_public_api, "addons/notebooks/run.py", "from argosy.addons.notifications import x", "another"),
     (the_notebook_runner_can_be_shipped_alone, "addons/notebooks/runner/a.py", "import argosy.errors", "a Pod"),
     (
@@ -441,7 +441,7 @@ BROKEN = [
     (pages_and_the_api_do_not_know_each_other, "server/api/a.py", "from argosy.server.pages.b import c", "looking"),
     (pages_and_the_api_do_not_know_each_other, "server/pages/a.py", "import argosy.server.api.paging", "looking"),
     (libraries_have_one_owner, "kube/controller/informer.py", "import aiohttp", "belongs to http_client, kube.client"),
-    (libraries_have_one_owner, "kube/schema/x.py", "from yaml import CParser", "belongs to kube.objects, render"),
+    (libraries_have_one_owner, "kube/schema/x.py", "from yaml import CParser", "to gitops.render, kube.objects"),
     (libraries_have_one_owner, "sandbox/store/database.py", "import sqlite3", "belongs to nobody"),
     (libraries_have_one_owner, "sandbox/apiserver/http/asgi.py", "import tornado", "without an owner"),
     (names_say_what_is_inside, "kube/patch/json_utils.py", "", "json_utils"),

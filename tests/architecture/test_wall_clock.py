@@ -45,11 +45,11 @@ READERS = {
     "desk/notifications.py": "handed to templates",
     "desk/promoting/checks.py": "compared with the times of files",
     "desk/promoting/planning.py": "compared with times of a cluster",
-    "pipeline/rendering.py": "shown",
+    "gitops/reconciler/render_cache.py": "shown",
     "kube/controller/clock.py": "the clock that is passed in",
     "server/doors/audit.py": "written down",
     "server/pages/rendering.py": "shown",
-    "source/git/access.py": "compared with the times of files",
+    "gitops/source/git/git_credentials.py": "compared with the times of files",
 }
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
+from argosy.gitops.application import Application
+from argosy.gitops.live import BY_OWNER, Keeping, Tracking, indexes, managed, read_exclusions, track
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Cache, Everything
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind
-from argosy.live import BY_OWNER, Keeping, Tracking, indexes, managed, read_exclusions, track
-from argosy.model.application import Application
 from support.contract_manifests import CONFIG_MAP, WAIT, config, definition
 from support.real_server import REAL
 

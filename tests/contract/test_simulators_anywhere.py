@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.app.addons import running
-from argosy.health.builtin import judge
+from argosy.gitops.health.builtin import judge
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey

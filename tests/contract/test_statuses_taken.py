@@ -8,11 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import Conflict
-from argosy.kube.client import Cluster
-from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.kube.schema.bundled_crds import definition
-from argosy.model.application import (
+from argosy.gitops.application import (
     Application,
     OperationRequest,
     OperationState,
@@ -21,13 +17,17 @@ from argosy.model.application import (
     SyncRequest,
     read_application,
 )
-from argosy.model.flow import Assessment, Health, SyncStatus
-from argosy.report import events
-from argosy.report.conditions import Condition, ConditionType
-from argosy.report.history import with_deployment
-from argosy.report.operations import request_wire
-from argosy.report.resources import Resource
-from argosy.report.status import Report, changes, is_outdated, status
+from argosy.gitops.application.step_results import Assessment, Health, SyncStatus
+from argosy.gitops.status import events
+from argosy.gitops.status.conditions import Condition, ConditionType
+from argosy.gitops.status.history import with_deployment
+from argosy.gitops.status.operations import request_wire
+from argosy.gitops.status.resources import Resource
+from argosy.gitops.status.status import Report, changes, is_outdated, status
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
 from support.contract_manifests import eventually
 
 pytestmark = pytest.mark.anyio

@@ -9,15 +9,15 @@ import pytest
 
 from argosy.cli.compat import NEEDS_A_SERVER
 from argosy.errors import SourceRefused
-from argosy.model.repository_url import parse_url
+from argosy.gitops.application.repository_url import parse_url
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "argosy"
 HEADING = "## What is not there yet"
 LINK = "docs/reference/argocd.md#what-is-not-there-yet"
 # Where a field of an Application or AppProject would have to be read to have any effect on a delivery.
-ENGINE = ("model", "controllers", "pipeline", "policy", "render", "sync", "source", "compare", "live")
-KNOWN_NAMES = "model/application/spelling.py"  # the names of all fields, to find one that is misspelled
+ENGINE = ("gitops",)
+KNOWN_NAMES = "gitops/application/unknown_fields.py"  # the names of all fields, to find one that is misspelled
 
 
 def rows() -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.health.bundled import bundled_rules, profile_rules
+from argosy.gitops.health.bundled import bundled_rules, profile_rules
 from argosy.kube.objects.names import GroupKind
 from support.ansible_playbooks import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
 from support.clusters import KUBECTL, Sandbox, argosy, sandbox

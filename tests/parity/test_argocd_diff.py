@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from argosy.compare import CompareRules, compare
+from argosy.gitops.diff import CompareRules, compare
 from argosy.kube.objects import key_of, load
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "diff"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from argosy.health import builtin
-from argosy.health.assess import judge
-from argosy.health.bundled import Origin, Rule
+from argosy.gitops.health import builtin
+from argosy.gitops.health.assess import judge
+from argosy.gitops.health.bundled import Origin, Rule
 from argosy.kube.objects import load_all
 from argosy.kube.objects.names import split_api_version
 

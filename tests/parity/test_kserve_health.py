@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.health.bundled import bundled_rules
-from argosy.health.lua import run_health
+from argosy.gitops.health.bundled import bundled_rules
+from argosy.gitops.health.lua import run_health
 from argosy.kube.objects import load
 from argosy.kube.objects.names import GroupKind
 

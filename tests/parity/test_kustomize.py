@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
+from argosy.gitops.application.file_tree import TreeEntry
+from argosy.gitops.render.kustomize import build
 from argosy.kube.objects import Profile, load_all
-from argosy.model.tree import TreeEntry
-from argosy.render.kustomize import build
 from support.file_trees import TextTree
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.render.kustomize import build, trace
+from argosy.gitops.render.kustomize import build, trace
 from support.file_trees import TextTree
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"

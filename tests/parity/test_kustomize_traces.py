@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.render.kustomize import build, trace
+from argosy.gitops.render.origins import Traced
+from argosy.gitops.source.folder_tree import FolderTree
 from argosy.kube.objects.names import ResourceKey, split_api_version
-from argosy.model.tree import Tree
-from argosy.render.kustomize import build, trace
-from argosy.render.origins import Traced
-from argosy.source.trees import FolderTree
 from support.file_trees import TextTree
 from support.tiers import IN_TEST_ALL
 

@@ -16,7 +16,7 @@ import pytest
 
 from argosy import annotations as names
 from argosy.errors import ClusterError, Conflict, Gone, TransientError, UnknownRef, Unreachable
-from argosy.sync.states import Turn
+from argosy.gitops.sync.task_states import Turn
 from support.deadlines import wait_until_async
 from support.engine_crashes import APP, Outcome, Running, Scene, Theatre, straight, theatre
 from support.engine_histories import SCENES

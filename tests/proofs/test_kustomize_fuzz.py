@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.render.kustomize import build, merging, shapes
+from argosy.gitops.render.kustomize import build, kustomization_fields, strategic_merge
 from support.file_trees import TextTree
 from support.fuzzer import Found, disturbed, feed, made_up, mutated
 
@@ -122,21 +122,21 @@ def test_patches_that_are_almost_right_are_applied_or_refused(rng: random.Random
 
 
 def trust_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "_NAMES", {})
+    monkeypatch.setattr(kustomization_fields, "_NAMES", {})
 
 
 def trust_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise KeyError
 
-    monkeypatch.setattr("argosy.render.kustomize.stages.set_replicas", fail)
+    monkeypatch.setattr("argosy.gitops.render.kustomize.transformation_order.set_replicas", fail)
 
 
 def trust_patches(monkeypatch: pytest.MonkeyPatch) -> None:
     def mismatch(at: str, target: Any, patch: Any) -> Exception:
         return TypeError(at)
 
-    monkeypatch.setattr(merging, "_mismatch", mismatch)
+    monkeypatch.setattr(strategic_merge, "_mismatch", mismatch)
 
 
 @pytest.mark.parametrize(

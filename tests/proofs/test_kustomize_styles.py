@@ -55,7 +55,7 @@ def test_the_proof_notices_a_step_that_is_left_out(
 ) -> None:
     kubectls = theirs(STYLES[name], memory_path)
     assert agree(ours(STYLES[name]), kubectls)
-    monkeypatch.setattr(f"argosy.render.kustomize.{step}", lambda *_: None)
+    monkeypatch.setattr(f"argosy.gitops.render.kustomize.{step}", lambda *_: None)
     mine = ours(STYLES[name])
     assert not isinstance(mine, str), mine
     assert not agree(mine, kubectls)

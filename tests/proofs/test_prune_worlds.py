@@ -16,23 +16,23 @@ from typing import Any
 import pytest
 
 from argosy import annotations as names
-from argosy.compare import compare, rules_for
+from argosy.gitops.application import Application, OperationRequest, OperationState, SyncRequest, read_application
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.diff import compare, rules_for
+from argosy.gitops.live import Tracking, indexes, instance_name, is_self_referenced, managed, read_exclusions, track
+from argosy.gitops.policy import prune_policy
+from argosy.gitops.reconciler.permissions import permission, why_not_delete
+from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.sync.operation_terms import Terms
+from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.prune import refusal
+from argosy.gitops.sync.sync_plan import Occasion, plan
 from argosy.kube.client import KindInfo
 from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.live import Tracking, indexes, instance_name, is_self_referenced, managed, read_exclusions, track
-from argosy.model.application import Application, OperationRequest, OperationState, SyncRequest, read_application
-from argosy.model.project import Project, read_project
-from argosy.pipeline.permitting import permission, why_not_delete
-from argosy.pipeline.rules import Rules
-from argosy.policy import pruning
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
-from argosy.sync.options import SyncOptions
-from argosy.sync.plan import Occasion, plan
-from argosy.sync.prune import refusal
-from argosy.sync.terms import Terms
 
 pytestmark = pytest.mark.tier("test", "prove")
 CONTROL, HERE, ELSEWHERE = "argocd", "ml", "prod"
@@ -232,8 +232,8 @@ def test_nothing_is_pruned_that_is_not_the_applications_own(size: Callable[..., 
 def test_a_prune_that_does_not_ask_whose_it_is_is_found_out(
     monkeypatch: pytest.MonkeyPatch, rng: random.Random
 ) -> None:
-    monkeypatch.setattr(pruning, "may_delete", lambda candidate, instance: "")
-    monkeypatch.setattr("argosy.pipeline.permitting.may_delete", lambda candidate, instance: "")
-    monkeypatch.setattr("argosy.live.reader.owner", lambda live, tracking: "models")  # in the index
+    monkeypatch.setattr(prune_policy, "may_delete", lambda candidate, instance: "")
+    monkeypatch.setattr("argosy.gitops.reconciler.permissions.may_delete", lambda candidate, instance: "")
+    monkeypatch.setattr("argosy.gitops.live.cache_reader.owner", lambda live, tracking: "models")  # in the index
     worlds = (world(random.Random(rng.getrandbits(64))) for _ in range(500))
     assert any(pruned(found) - found.own for found in worlds)

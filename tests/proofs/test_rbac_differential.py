@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from argosy.policy.access import read_access
-from argosy.policy.rbac import Enforcer, Subjects
+from argosy.gitops.policy.rbac import Enforcer, Subjects
+from argosy.gitops.policy.rbac_config import read_access
 from support.reference_rbac import (
     ACTIONS,
     ASKED,

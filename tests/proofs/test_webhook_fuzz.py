@@ -22,13 +22,13 @@ import pytest
 from argosy.annotations import REFRESH
 from argosy.desk.applications import refreshes
 from argosy.desk.applications.refreshes import Refreshes
+from argosy.gitops.application import APPLICATION
+from argosy.gitops.source import webhooks
 from argosy.kube.client import Cluster
 from argosy.kube.objects import key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import APPLICATION
 from argosy.server.api import webhook
 from argosy.server.api.webhook import Webhooks
-from argosy.source import webhooks
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.fuzzer import disturbed, mutated

@@ -13,9 +13,9 @@ import pytest
 
 from argosy.cli import app_adopting, asking
 from argosy.desk.applications import adopting
+from argosy.gitops.application import Application
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, config_map

@@ -12,13 +12,13 @@ import pytest
 
 from argosy import annotations as names
 from argosy.errors import ArgosyError, ClusterError, TransientError
+from argosy.gitops.application import Application, SyncRequest, read_application
+from argosy.gitops.application.hooks import is_hook
+from argosy.gitops.sync.app_deletion import Deleted, delete_further, finalizers_for
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, SyncRequest, read_application
-from argosy.model.hooks import is_hook
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sync.deleting import Deleted, delete_further, finalizers_for
 from support.crashing_client import Crash, CrashingCluster
 from support.sync_operations import (
     LISTED,

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from argosy.desk.beside import SETTLING, Beside, find_engines
+from argosy.gitops.policy.delivery_engine import Deliverer
 from argosy.kube.client import Cluster, User
-from argosy.policy.engines import Deliverer
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

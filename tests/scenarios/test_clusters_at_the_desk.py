@@ -20,9 +20,9 @@ from argosy.desk.applications.happenings import events_of
 from argosy.desk.applications.objects import delete_object, objects_to_change, patch_object, read_objects
 from argosy.desk.applications.reader import Unseen, fares, open_reader
 from argosy.errors import PolicyError
+from argosy.gitops.application import Application
+from argosy.gitops.policy.delivery_engine import Controller, Engines
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.policy.engines import Controller, Engines
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import reader_of
 from argosy.server.identity.caller import Caller

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from argosy.health.assess import Assessor
-from argosy.health.lint import lint
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Check, Customizations, from_manifests
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.health.assess import Assessor
+from argosy.gitops.health.lint import lint
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import Check, Customizations, from_manifests
+from argosy.gitops.sync.stale_status import DEFAULT_OBSERVED_KINDS, hold_stale_statuses
 from argosy.isolation import Pool
 from argosy.kube.objects import load
 from argosy.kube.objects.names import GroupKind
-from argosy.model.flow import Assessment, Health
-from argosy.sync.stale_status import DEFAULT_OBSERVED_KINDS, hold_stale_statuses
 from support.documented_health import (
     CELLS,
     CLAIM,

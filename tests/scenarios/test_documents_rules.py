@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from argosy.cli import NO, main
-from argosy.render.helm.engines import find_program, has_library
+from argosy.gitops.render.helm.engine_choice import find_program, has_library
 
 DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
 HELPER = re.compile(r'^```yaml\n(\{\{- define "wait-for-image" -\}\}.*?)^```', re.MULTILINE | re.DOTALL)

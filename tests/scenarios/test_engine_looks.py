@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from argosy.errors import Forbidden, SourceRefused, Unreachable
+from argosy.gitops.reconciler.read_your_writes import TOLD
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.pipeline.doorway import TOLD
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from argosy.gitops.application import Application
+from argosy.gitops.reconciler import Passed, Pipeline
 from argosy.kube.client import Cluster
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.pipeline import Passed, Pipeline
 from support.deadlines import HANG_SECONDS
 from support.engine_crashes import APP, CONTROL, NAMESPACE, URL, Scene, Theatre, theatre
 from support.engine_histories import by_hand, drifts

@@ -216,7 +216,7 @@ def test_the_report_for_ci_is_xml(files: Path) -> None:
 
 @pytest.mark.tier("all")
 def test_every_rule_that_comes_with_argosy_passes_its_tests(files: Path) -> None:
-    code, out, _ = health(files, "test", ROOT / "src/argosy/health/rules", "-o", "json")
+    code, out, _ = health(files, "test", ROOT / "src/argosy/gitops/health/rules", "-o", "json")
     found = json.loads(out)
     assert code == 0
     assert found["total"] == found["passed"] > 300
@@ -225,7 +225,7 @@ def test_every_rule_that_comes_with_argosy_passes_its_tests(files: Path) -> None
 
 @pytest.mark.tier("all")
 def test_every_profile_that_comes_with_argosy_passes_its_tests(files: Path) -> None:
-    for folder in sorted((ROOT / "src/argosy/health/profiles").iterdir()):
+    for folder in sorted((ROOT / "src/argosy/gitops/health/profiles").iterdir()):
         assert health(files, "test", folder)[0] == 0, folder.name
 
 
@@ -304,7 +304,9 @@ def test_lint_reports_for_machines(files: Path) -> None:
 
 @pytest.mark.tier("all")
 def test_no_rule_that_comes_with_argosy_has_an_error(files: Path) -> None:
-    code, out, _ = health(files, "lint", ROOT / "src/argosy/health/rules", ROOT / "src/argosy/health/profiles")
+    code, out, _ = health(
+        files, "lint", ROOT / "src/argosy/gitops/health/rules", ROOT / "src/argosy/gitops/health/profiles"
+    )
     assert code == 0, out
 
 

@@ -16,12 +16,12 @@ from argosy.desk.applications.differing import differing
 from argosy.desk.applications.reader import Reader
 from argosy.desk.lookout import Lookout, open_lookout
 from argosy.errors import TransientError
+from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Catalog, Cluster, Listing, WatchEvent
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.pipeline.doorway import Doorway
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 

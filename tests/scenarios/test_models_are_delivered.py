@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from argosy.app.addons import running
-from argosy.compare import CompareRules, compare
 from argosy.desk.applications.differing import differing
+from argosy.gitops.diff import CompareRules, compare
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators import make

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from argosy.gitops.render import render
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.isolation import Crew
 from argosy.kube.objects import key_of
-from argosy.render import render
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 
 BENCH = Path(__file__).parents[2] / "bench" / "repository_of_apps.py"
 

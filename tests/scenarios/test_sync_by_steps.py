@@ -13,19 +13,19 @@ from typing import Any, cast
 import pytest
 
 from argosy.annotations import HOOK_FINALIZER
+from argosy.gitops.application import Progress, Retry, SyncRequest
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.sync import retry
+from argosy.gitops.sync.operation_terms import SyncSettings
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import Progress, Retry, SyncRequest
-from argosy.model.flow import Assessment, Health
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.https_server import serve
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.tls import certificates
-from argosy.sync import retry
-from argosy.sync.terms import SyncSettings
 from support.crashing_client import CrashingCluster
 from support.deadlines import HANG_SECONDS
 from support.sync_operations import (

@@ -18,12 +18,12 @@ import pytest
 from argosy import annotations as names
 from argosy.annotations import HOOK_FINALIZER
 from argosy.errors import ArgosyError, ClusterError, TransientError
+from argosy.gitops.application import OperationState, Progress, SyncRequest
+from argosy.gitops.sync.operation_terms import SyncSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import OperationState, Progress, SyncRequest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sync.terms import SyncSettings
 from support.crashing_client import Crash, CrashingCluster
 from support.proof_scale import is_full
 from support.sync_operations import (

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from argosy.errors import ClusterError
+from argosy.gitops.application import Progress, SyncRequest
+from argosy.gitops.application.step_results import Assessment, Health
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import Progress, SyncRequest
-from argosy.model.flow import Assessment, Health
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.sync_operations import (
     LISTED,

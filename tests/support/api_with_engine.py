@@ -16,6 +16,8 @@ from argosy.app.site import opened_site
 from argosy.desk.accounts.codes import Codes
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -23,8 +25,6 @@ from argosy.server.doors.entry import Entry
 from argosy.server.routes import Route
 from argosy.server.site import ServeOptions, Site
 from argosy.server.table import TABLE
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket

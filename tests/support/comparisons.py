@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from argosy.compare import CompareRules, compare
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.application.step_results import Comparison, Pair
+from argosy.gitops.diff import CompareRules, compare
 from argosy.kube.objects import Manifest, key_of
-from argosy.model.application import IgnoreDifference
-from argosy.model.flow import Comparison, Pair
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -18,13 +18,13 @@ from typing import Any
 from argosy import annotations as names
 from argosy.app.engine import Engine, EngineOptions
 from argosy.errors import ClusterError, UnknownRef
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.objects import Manifest, dump_all, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.flow import Checkout
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 from support.deadlines import HANG_SECONDS
 from support.engine import furnish
 from support.file_trees import TextTree

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from argosy.model.application import Phase
+from argosy.gitops.application import Phase
+from argosy.gitops.sync.sync_plan import Occasion
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sync.plan import Occasion
 from support.engine_crashes import Opened, Outcome, killed, straight
 from support.engine_histories import SCENES
 

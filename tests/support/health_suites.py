@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from argosy.health.suite import Outcome, Suite, collect, run
+from argosy.gitops.health.test_suite import Outcome, Suite, collect, run
 from support.file_pools import FilePool
 from support.paths import DATA
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from argosy.model.application import Application, Destination, HelmOptions
-from argosy.render import helm
-from argosy.render.helm.engines import find_program, has_library
-from argosy.render.helm.library import HelmLibrary
-from argosy.render.helm.program import HelmProgram
-from argosy.render.helm.release import Engine
+from argosy.gitops.application import Application, Destination, HelmOptions
+from argosy.gitops.render import helm
+from argosy.gitops.render.helm.engine_choice import find_program, has_library
+from argosy.gitops.render.helm.helm_library import HelmLibrary
+from argosy.gitops.render.helm.helm_program import HelmProgram
+from argosy.gitops.render.helm.release import Engine
 from support.file_trees import TextTree
 
 APP = Application(name="web", destination=Destination(namespace="shop"))

@@ -18,11 +18,11 @@ from argosy.desk.accounts.codes import Codes
 from argosy.desk.accounts.passwords import Hashing
 from argosy.desk.accounts.reading import secret_data
 from argosy.errors import ClusterError
+from argosy.gitops.reconciler.render_cache import Renders
 from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import Cache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.pipeline.rendering import Renders
 from argosy.server.identity.caller import BadCredential, Caller, Shown
 from argosy.server.identity.identities import Identities
 from support.engine import LeapingClock, embedded, furnish

@@ -9,10 +9,10 @@ from typing import Any
 from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.live_view import Differs, LiveApp, LiveRow, LiveView
 from argosy.advise.rules import CATALOGUE
+from argosy.gitops.application import read_application
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.objects.timestamps import written
-from argosy.model.application import read_application
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 

@@ -20,6 +20,8 @@ import pytest
 from argosy.app.listening import bind, listening
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -27,8 +29,6 @@ from argosy.server.doors.entry import Entry
 from argosy.server.events.hub import Hub
 from argosy.server.site import ServeOptions, Site
 from argosy.server.table import LIVES, TABLE
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 from support import model_manifests, promotion_repository
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, shared_crew

@@ -6,8 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import (
+from argosy.gitops.application import (
     OperationRequest,
     OperationState,
     Outcome,
@@ -18,6 +17,7 @@ from argosy.model.application import (
     SyncRequest,
     read_source,
 )
+from argosy.kube.objects.names import ResourceKey
 
 WORDS = st.sampled_from(["", "web", "api", "größe", "a b"])
 NAMES = st.sampled_from(["web", "api", "db"])

@@ -18,12 +18,12 @@ from argosy.app.listening import bind, listening
 from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import AsOf
+from argosy.gitops.policy.rbac import Subjects
+from argosy.gitops.reconciler.render_cache import Renders
+from argosy.gitops.reconciler.settings import Rules
 from argosy.kube.controller.cache import Cache
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.pipeline.rendering import Renders
-from argosy.pipeline.rules import Rules
-from argosy.policy.rbac import Subjects
 from argosy.server.doors.entry import Entry
 from argosy.server.identity.caller import BadCredential, Caller, Shown
 from argosy.server.routes import Route

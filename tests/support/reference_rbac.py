@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from argosy.model.project import Project, Role
-from argosy.policy.rbac import Subjects
+from argosy.gitops.application.project import Project, Role
+from argosy.gitops.policy.rbac import Subjects
 
 ROLES = ["role:a", "role:b", "role:readonly", "role:admin", "proj:p:dev", "proj:q:dev"]
 NAMES = ["ann", "bob", "team", "crew", "", *ROLES]

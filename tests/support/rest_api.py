@@ -16,14 +16,14 @@ from urllib.parse import quote
 
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import Lookout, open_lookout
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.server.site import ServeOptions, Site
 from argosy.server.table import TABLE
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, _ensure, embedded, furnish, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket

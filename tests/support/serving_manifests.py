@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from argosy.app.addons import running
-from argosy.health.assess import judge
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Customizations
+from argosy.gitops.health.assess import judge
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import Customizations
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

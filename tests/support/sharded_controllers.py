@@ -26,7 +26,7 @@ import yaml
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from argosy import annotations as names
-from argosy.controllers.claiming import number_of
+from argosy.gitops.reconciler.ownership.claim import number_of
 from argosy.kube.controller.sharding.rendezvous_hash import owner
 from argosy.kube.schema.bundled_crds import definition
 from support import forked_commands

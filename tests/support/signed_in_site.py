@@ -17,13 +17,13 @@ from argosy.app.site import opened_site
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.codes import Codes
 from argosy.desk.accounts.passwords import Hashing
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import dump
 from argosy.server import build
 from argosy.server.identity.identities import Identities
 from argosy.server.site import ServeOptions
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from argosy.app.addons import running
-from argosy.health.builtin import judge
+from argosy.gitops.health.builtin import judge
 from argosy.kube.client import Cluster
 from argosy.kube.controller import run
 from argosy.kube.objects import Manifest

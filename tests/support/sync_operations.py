@@ -15,11 +15,7 @@ from typing import Any
 
 from argosy import annotations as names
 from argosy.errors import ClusterError
-from argosy.health import builtin
-from argosy.kube.client import Cluster
-from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import (
+from argosy.gitops.application import (
     Application,
     OperationRequest,
     OperationState,
@@ -29,13 +25,17 @@ from argosy.model.application import (
     SyncRequest,
     read_application,
 )
-from argosy.model.flow import Assessment, Comparison, Health, Pair
-from argosy.model.hooks import is_hook
-from argosy.sync.advance import Advanced, advance
-from argosy.sync.options import SyncOptions
-from argosy.sync.patching import holds
-from argosy.sync.plan import Occasion, hook_tasks, plan
-from argosy.sync.terms import SyncSettings
+from argosy.gitops.application.hooks import is_hook
+from argosy.gitops.application.step_results import Assessment, Comparison, Health, Pair
+from argosy.gitops.health import builtin
+from argosy.gitops.sync.advance import Advanced, advance
+from argosy.gitops.sync.client_side_patch import holds
+from argosy.gitops.sync.operation_terms import SyncSettings
+from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.sync_plan import Occasion, hook_tasks, plan
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
 
 NAMESPACE = "ml"
 STARTED = "2026-01-01T00:00:00Z"

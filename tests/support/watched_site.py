@@ -12,6 +12,8 @@ from typing import Any
 
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import definition
@@ -19,8 +21,6 @@ from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
 from argosy.server.site import ServeOptions, Site
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 from support.engine import CONTROL, furnish, shared_crew
 from support.page_site import KnownPeople, anything
 

@@ -12,10 +12,10 @@ from typing import Final
 
 from argosy.advise.cause import Cause, CauseKind, is_by_hand
 from argosy.advise.evidence import ABSENT, Evidence, is_immutable, is_undeclared, refusal_of
-from argosy.compare.trimming import same
 from argosy.errors import PatchError
+from argosy.gitops.application.step_results import Difference, Origin
+from argosy.gitops.diff.field_subset import same
 from argosy.kube.patch.managed_fields import Manager, managers_of
-from argosy.model.flow import Difference, Origin
 
 LONGEST: Final = 200
 GONE: Final = "Git does not have it any more"

@@ -15,12 +15,12 @@ from typing import Final
 
 from argosy.advise.finding import Place
 from argosy.advise.repository import Fault, Item
-from argosy.compare import differences, masked_pair
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Difference, Pair
+from argosy.gitops.diff import differences, masked_pair
 from argosy.kube.objects import Manifest, dump
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.model.application import Application
-from argosy.model.flow import Difference, Pair
 
 HASH: Final = re.compile(r"(?<=.)-[bcdfghkmt24-9]{10}$")  # argo: what Kustomize puts behind names of what it generates
 _CLUSTER_WIDE: Final = frozenset(each.group_kind for each in BUILT_IN if not each.namespaced)

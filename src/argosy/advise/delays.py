@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from argosy.advise.live_view import moment
 from argosy.annotations import REFRESH
-from argosy.model.application import Application
-from argosy.model.project import Project
-from argosy.policy.clusters import Clusters
-from argosy.policy.engines import Deliverer, Engines
-from argosy.policy.windows import Verdict, verdict
-from argosy.report.holds import read_hold
-from argosy.report.project_budgets import BudgetUse
-from argosy.report.wire import mapping
+from argosy.gitops.application import Application
+from argosy.gitops.application.project import Project
+from argosy.gitops.policy.delivery_engine import Deliverer, Engines
+from argosy.gitops.policy.destination_clusters import Clusters
+from argosy.gitops.policy.sync_windows import Verdict, verdict
+from argosy.gitops.status.hold import read_hold
+from argosy.gitops.status.project_budgets import BudgetUse
+from argosy.gitops.status.wire_format import mapping
 
 
 class Delay(NamedTuple):

@@ -17,12 +17,12 @@ from argosy.advise.pods import needs
 from argosy.advise.repository import Item, Step
 from argosy.advise.schemas import MISTYPED, Schemas
 from argosy.annotations import RESOURCES_FINALIZER
-from argosy.compare.differences import readable
+from argosy.gitops.application import Application
+from argosy.gitops.application.hooks import is_hook
+from argosy.gitops.diff.differences import readable
+from argosy.gitops.sync.options import SyncOptions, outlives
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.model.application import Application
-from argosy.model.hooks import is_hook
-from argosy.sync.options import SyncOptions, outlives
 
 _TEMPLATE: Final = {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("argoproj.io", "Rollout")}
 _SCALING: Final = ("minReplicas", "maxReplicas", "scaleTarget", "scaleMetric", "canaryTrafficPercent")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.annotations import FIELD_MANAGER
-from argosy.compare.legacy import last_applied
+from argosy.gitops.application.step_results import Origin, Pair
+from argosy.gitops.diff.three_way_diff import last_applied
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.json_pointer import format_tokens, parse
-from argosy.model.flow import Origin, Pair
 
 NAMES: Final = ("name", "mountPath", "containerPort", "port", "key", "ip", "topologyKey", "type")
 # k8s: `spec.selector: Invalid value: {…}: field is immutable`; several stand in brackets, with commas between.

@@ -12,12 +12,12 @@ from typing import Any, Final
 from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.causes import causes
 from argosy.advise.evidence import ABSENT, Evidence
-from argosy.compare.differences import owner_of
-from argosy.compare.trimming import same
 from argosy.errors import PatchError
+from argosy.gitops.application.step_results import Difference, Origin
+from argosy.gitops.diff.differences import owner_of
+from argosy.gitops.diff.field_subset import same
 from argosy.kube.patch.json_pointer import parse
 from argosy.kube.patch.managed_fields import Manager, managers_of
-from argosy.model.flow import Difference, Origin
 
 AS_ASKED: Final = "as Git asks for it"
 DEFAULT: Final = "Git does not ask for it, and the server fills in a default"

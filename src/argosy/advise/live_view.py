@@ -14,18 +14,18 @@ from typing import Any, Final, NamedTuple
 
 from argosy.advise.cause import Cause
 from argosy.advise.finding import Place, Severity, Sight
-from argosy.compare import readable
+from argosy.gitops.application import Application
+from argosy.gitops.application.project import Project
+from argosy.gitops.diff import readable
+from argosy.gitops.policy.delivery_engine import Engines
+from argosy.gitops.policy.destination_clusters import Clusters
+from argosy.gitops.status.history import deployments
+from argosy.gitops.status.hold import read_hold, told
+from argosy.gitops.status.project_budgets import BudgetUse
+from argosy.gitops.status.rollback import Rollback, rollback_of
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import Application
-from argosy.model.project import Project
-from argosy.policy.clusters import Clusters
-from argosy.policy.engines import Engines
-from argosy.report.history import deployments
-from argosy.report.holds import read_hold, told
-from argosy.report.project_budgets import BudgetUse
-from argosy.report.rollbacks import Rollback, rollback_of
-from argosy.report.wire import mapping, mappings
 
 PRODUCTION: Final = frozenset({"prod", "production", "prd", "live"})
 NO_OTHERS: Final = Engines()

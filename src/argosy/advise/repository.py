@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.advise.finding import Mend, Place, Sight
 from argosy.advise.mends import value_at
+from argosy.gitops.application import Application
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
 
 if TYPE_CHECKING:
     from argosy.kube.objects.yaml_edits import Edit

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.advise.live_view import LiveApp, LiveView, span
-from argosy.model.application.operations import Progress, Result
-from argosy.report.wire import given
-from argosy.sync.gates import deadline_of, without_deadline
-from argosy.sync.retry import is_resting
+from argosy.gitops.application.operations import Progress, Result
+from argosy.gitops.status.wire_format import given
+from argosy.gitops.sync.retry import is_resting
+from argosy.gitops.sync.wave_gates import deadline_of, without_deadline
 
 WAITING: Final = "waiting for "  # so begins what an operation says that is put off
 _MOST: Final = 3

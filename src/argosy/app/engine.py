@@ -23,16 +23,28 @@ from argosy.app.outpost import Outpost
 from argosy.app.sharing import Sharing, wait_for_no_leader, wait_for_no_members
 from argosy.app.telling import QuotableSecrets, masked
 from argosy.app.vitals import Vitals
-from argosy.controllers.application import APPLICATION, ApplicationController
-from argosy.controllers.application_sets import ApplicationSetReporter
-from argosy.controllers.budget_reporter import BudgetReporter
-from argosy.controllers.settings import SECRET, SETTINGS, Settings
-from argosy.controllers.turns import Turns, lost
-from argosy.controllers.updates import Updates
 from argosy.desk.beside import Beside
 from argosy.desk.control import LEASE
 from argosy.errors import ArgosyError, ClusterError, TransientError, UserError
+from argosy.gitops.applicationset.condition import ApplicationSetReporter
 from argosy.gitops.clusters.cluster_secret import connection_of, values_of
+from argosy.gitops.live import CacheReader, Keeping, indexes
+from argosy.gitops.live.tracking import owner
+from argosy.gitops.policy.delivery_engine import Engines
+from argosy.gitops.policy.destination_clusters import HERE, KnownCluster
+from argosy.gitops.reconciler import Pipeline
+from argosy.gitops.reconciler.application_controller import APPLICATION, ApplicationController
+from argosy.gitops.reconciler.budget_reporter import BudgetReporter
+from argosy.gitops.reconciler.ignored_updates import Updates
+from argosy.gitops.reconciler.ownership.delivery_turn import Turns, lost
+from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.gitops.reconciler.settings_watch import SECRET, SETTINGS, Settings
+from argosy.gitops.source.git.ref_fingerprint import Footprint
+from argosy.gitops.source.git.refs import Refs
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.source.webhook_payloads import Push
+from argosy.gitops.source.webhooks import concerns, read_pushes
 from argosy.isolation import Pool
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Cluster
@@ -46,18 +58,6 @@ from argosy.kube.controller.retry import insist
 from argosy.kube.controller.sharding.members import Members
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.live import CacheReader, Keeping, indexes
-from argosy.live.tracking import owner
-from argosy.pipeline import Pipeline
-from argosy.pipeline.doorway import Doorway
-from argosy.policy.clusters import HERE, KnownCluster
-from argosy.policy.engines import Engines
-from argosy.source.git.footprint import Footprint
-from argosy.source.git.refs import Refs
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
-from argosy.source.webhook_payloads import Push
-from argosy.source.webhooks import concerns, read_pushes
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

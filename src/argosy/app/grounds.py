@@ -16,17 +16,17 @@ from typing import Final
 
 from argosy.annotations import REFRESH
 from argosy.app.outpost import Outpost
-from argosy.controllers.application import APPLICATION
-from argosy.controllers.settings import Settings
+from argosy.gitops.application import Application, read_destination
+from argosy.gitops.policy.destination_clusters import HERE, KnownCluster
+from argosy.gitops.reconciler.application_controller import APPLICATION
+from argosy.gitops.reconciler.destination import Ground, Shut
+from argosy.gitops.reconciler.settings_watch import Settings
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller import Cache, Clock
 from argosy.kube.controller.clock import within
 from argosy.kube.controller.cluster_concurrency import Admission
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_destination
-from argosy.pipeline.ground import Ground, Shut
-from argosy.policy.clusters import HERE, KnownCluster
-from argosy.report.wire import mapping
 
 log = logging.getLogger(__name__)
 UNUSED: Final = 600.0  # seconds without any application, until it is closed

@@ -14,17 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from argosy import __version__
-from argosy.controllers.application import APPLICATION
-from argosy.kube.client.counting import Answered, Counted
-from argosy.kube.controller import Cache
-from argosy.kube.controller.informer_set import Everything
-from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_destination
-from argosy.observability.metrics import MOST_SERIES, Counts, Family, Histogram, Sample, one
-from argosy.pipeline import Passed
-from argosy.policy.clusters import HERE, HERE_NAME
-from argosy.report.metrics import (
+from argosy.gitops.application import Application, read_destination
+from argosy.gitops.policy.destination_clusters import HERE, HERE_NAME
+from argosy.gitops.reconciler import Passed
+from argosy.gitops.reconciler.application_controller import APPLICATION
+from argosy.gitops.status.metrics import (
     ABOUT,
     SYNC_SECONDS,
     SYNCS,
@@ -35,7 +29,13 @@ from argosy.report.metrics import (
     seconds_of,
     server_of,
 )
-from argosy.report.wire import mapping
+from argosy.gitops.status.wire_format import mapping
+from argosy.kube.client.counting import Answered, Counted
+from argosy.kube.controller import Cache
+from argosy.kube.controller.informer_set import Everything
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.observability.metrics import MOST_SERIES, Counts, Family, Histogram, Sample, one
 
 if TYPE_CHECKING:
     from argosy.app.confinement import ConfinementCheck

@@ -13,8 +13,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from argosy.controllers.settings import Settings
 from argosy.errors import ArgosyError, ClusterError, UserError
+from argosy.gitops.live import Keeping, Tracking, indexes
+from argosy.gitops.policy.destination_clusters import KnownCluster
+from argosy.gitops.reconciler.desired_state import Assembler
+from argosy.gitops.reconciler.destination import Ground
+from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.gitops.reconciler.settings_watch import Settings
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.counting import Counted, Tell
@@ -27,11 +32,6 @@ from argosy.kube.controller.informer_set import Everything
 from argosy.kube.controller.liveness import PATIENCE, Living, Pulse
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.live import Keeping, Tracking, indexes
-from argosy.pipeline.assembling import Assembler
-from argosy.pipeline.doorway import Doorway
-from argosy.pipeline.ground import Ground
-from argosy.policy.clusters import KnownCluster
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

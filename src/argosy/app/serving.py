@@ -34,10 +34,10 @@ from argosy.kube.client import Cluster
 from argosy.kube.client.file_permissions import check_private
 
 if TYPE_CHECKING:
+    from argosy.gitops.source.repositories import Repositories
     from argosy.isolation.process_pool import Crew
     from argosy.server.doors.entry import Entry
     from argosy.server.site import ServeOptions, Site
-    from argosy.source.repositories import Repositories
 
 USUAL_PORT: Final = 8484
 AUDIT: Final = "audit.log"

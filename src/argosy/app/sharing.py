@@ -11,11 +11,11 @@ import contextlib
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.controllers.application import APPLICATION, ApplicationController
-from argosy.controllers.claiming import Claims
-from argosy.controllers.takeover import Takeover
 from argosy.desk.control import LEASE
 from argosy.errors import ClusterError, Forbidden, UserError
+from argosy.gitops.reconciler.application_controller import APPLICATION, ApplicationController
+from argosy.gitops.reconciler.ownership.claim import Claims
+from argosy.gitops.reconciler.ownership.takeover import Takeover
 from argosy.kube.client import Cluster
 from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock, WorkQueue
 from argosy.kube.controller.clock import sleep

@@ -15,13 +15,13 @@ from argosy.desk.accounts.codes import Codes
 from argosy.desk.applications.desk import Desk
 from argosy.desk.control import control_namespace
 from argosy.desk.lookout import open_lookout
+from argosy.gitops.source.repositories import Repositories
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Cluster
 from argosy.server.events.hub import Hub
 from argosy.server.identity.identities import Identities
 from argosy.server.site import ServeOptions, Site
 from argosy.server.table import LIVES
-from argosy.source.repositories import Repositories
 
 
 @asynccontextmanager

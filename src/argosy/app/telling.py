@@ -16,10 +16,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from argosy.gitops.application import APPLICATION
 from argosy.kube.controller.log_context import fields
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import APPLICATION
 
 if TYPE_CHECKING:
     from argosy.server.doors.hiding import Mask

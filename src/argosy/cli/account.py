@@ -199,7 +199,7 @@ def _typed(name: str) -> str:
 
 
 def _seconds(text: str) -> int:
-    from argosy.model.application.policies import seconds_of
+    from argosy.gitops.application.sync_policy import seconds_of
 
     try:
         return int(seconds_of(text))

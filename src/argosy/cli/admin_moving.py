@@ -134,7 +134,7 @@ def run_import(chosen: argparse.Namespace) -> int:
         from argosy.desk.applications.desk import now
         from argosy.desk.moving.importing import plan_import, read_stream
         from argosy.desk.moving.planning import Wish
-        from argosy.report.holds import Hold
+        from argosy.gitops.status.hold import Hold
 
         hold = Hold("imported", await desk.who(), now(), "") if chosen.hold else None
         wish = Wish(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from argosy.desk.aligning.aligning import Alignment
     from argosy.desk.aligning.files import Files
-    from argosy.model.application import Application
-    from argosy.source.settings import SourceSettings
+    from argosy.gitops.application import Application
+    from argosy.gitops.source.settings import SourceSettings
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
     from argosy.desk.applications.differing import Differing
     from argosy.desk.applications.reader import Reader
+    from argosy.gitops.application import Application
+    from argosy.gitops.application.step_results import Difference
     from argosy.kube.objects import Manifest
-    from argosy.model.application import Application
-    from argosy.model.flow import Difference
 
 LONGEST_VALUE = 60
 EXTRA, NEW = "lives, and Git does not have it (to be pruned)", "Git has it, and it does not live (to be created)"
@@ -275,8 +275,8 @@ def _tell_sum(app: Application, found: Sequence[Differing]) -> None:
 
 def run_manifests(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.compare import masked
         from argosy.desk.applications.reader import open_reader
+        from argosy.gitops.diff import masked
 
         app, local = _placed(await desk.find(chosen.name), chosen)
         async with open_reader(desk, local, app=app) as reader:

@@ -22,7 +22,7 @@ from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
-    from argosy.model.application import Application
+    from argosy.gitops.application import Application
 
 
 def add_holding(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -65,7 +65,7 @@ def add_holding(parts: Commands[argparse.ArgumentParser]) -> None:
 def run_hold(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.desk.applications.changing import hold
-        from argosy.report.holds import read_hold
+        from argosy.gitops.status.hold import read_hold
 
         app, changed = await hold(desk, await desk.find(chosen.name), chosen.reason)
         found = read_hold(app.annotations)

@@ -70,7 +70,7 @@ def run_logs(chosen: argparse.Namespace) -> int:
 
 def _excerpt(chosen: argparse.Namespace) -> Excerpt:
     from argosy.desk.applications.acting import Excerpt
-    from argosy.model.application.policies import seconds_of
+    from argosy.gitops.application.sync_policy import seconds_of
 
     since = chosen.since_seconds or None
     if chosen.since:

@@ -17,8 +17,8 @@ from argosy.desk.applications import facts
 from argosy.desk.applications.facts import Row
 from argosy.desk.applications.following import is_taken_up
 from argosy.desk.applications.waited import Waited
+from argosy.gitops.application import Application
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
 
 Tell = Callable[[str], None]
 HEADINGS = ("TIMESTAMP", "GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")

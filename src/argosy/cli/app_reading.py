@@ -14,9 +14,9 @@ from argosy.cli.target_flags import with_target
 if TYPE_CHECKING:
     from argosy.desk.applications import facts
     from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application import Application, Destination
+    from argosy.gitops.policy.delivery_engine import Engines
     from argosy.kube.objects.names import ResourceKey
-    from argosy.model.application import Application, Destination
-    from argosy.policy.engines import Engines
 
 LIST_FORMS = ("table", "wide", "name", "json", "yaml")
 GET_FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
@@ -128,7 +128,7 @@ def _until_interrupted(chosen: argparse.Namespace, work: Callable[[Desk], Awaita
 
 
 def _fits(app: Application, chosen: argparse.Namespace) -> bool:
-    from argosy.model.repository_url import is_same_repository
+    from argosy.gitops.application.repository_url import is_same_repository
 
     sources = app.sources
     return (
@@ -140,7 +140,7 @@ def _fits(app: Application, chosen: argparse.Namespace) -> bool:
 
 
 def _is_cluster(destination: Destination, wanted: str) -> bool:
-    from argosy.model.cluster_address import parse_cluster_address
+    from argosy.gitops.application.cluster_address import parse_cluster_address
 
     return wanted == destination.name or parse_cluster_address(wanted) == destination.server
 
@@ -331,7 +331,7 @@ async def print_tree(desk: Desk, app: Application, how: str = "tree") -> None:
 def run_history(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.cli import app_screen
-        from argosy.report.history import deployments
+        from argosy.gitops.status.history import deployments
 
         app = await desk.find(chosen.name)
         how = form(chosen)

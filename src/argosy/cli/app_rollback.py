@@ -11,8 +11,8 @@ from argosy.cli.app_syncing import FORMS, add_timeout, followed, leaving_it_runn
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
-    from argosy.model.application import Application
-    from argosy.report.history import Deployment
+    from argosy.gitops.application import Application
+    from argosy.gitops.status.history import Deployment
 
 MOST = 24  # lines of a plan
 

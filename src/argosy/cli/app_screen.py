@@ -12,12 +12,12 @@ from typing import Any, Final
 from argosy.cli.screen import WHY, Screen, cut, plain, shown_width
 from argosy.desk.applications import facts
 from argosy.desk.applications.facts import Row
+from argosy.gitops.application import Application, OperationState
+from argosy.gitops.policy.delivery_engine import Engines
+from argosy.gitops.status.history import Deployment
+from argosy.gitops.status.hold import read_hold
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, OperationState
-from argosy.policy.engines import Engines
-from argosy.report.history import Deployment
-from argosy.report.holds import read_hold
-from argosy.report.wire import mapping, mappings
 
 GAP: Final = "  "
 UNDER: Final = "  └ "

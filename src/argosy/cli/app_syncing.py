@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
     from argosy.desk.applications.following import Ended
     from argosy.desk.applications.requests import SyncWish
+    from argosy.gitops.application import Application
     from argosy.kube.objects import Manifest
     from argosy.kube.objects.names import ResourceKey
-    from argosy.model.application import Application
 
 FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 MOST = 12  # objects that are named
@@ -232,7 +232,7 @@ def _tell_state(app: Application, seconds: float) -> None:
 
 async def _compared(desk: Desk, app: Application, see: Callable[[Application], None]) -> Application | None:
     """Once more, when what the sync did has been looked at: until then objects are told as they were before."""
-    from argosy.model.application import read_application
+    from argosy.gitops.application import read_application
     from argosy.setup.waiting import until
 
     state = app.state

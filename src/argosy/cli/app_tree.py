@@ -11,11 +11,11 @@ from datetime import datetime
 from argosy.cli.screen import Screen
 from argosy.desk.applications import facts
 from argosy.desk.applications.trees import Branch, branches
+from argosy.gitops.application import Application
+from argosy.gitops.live.resource_tree import Node
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.tree import Node
-from argosy.model.application import Application
-from argosy.report.wire import mapping
 
 
 def tree_lines(

@@ -14,7 +14,7 @@ from argosy.errors import UserError
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
     from argosy.desk.applications.following import Ended, Waited
-    from argosy.model.application import Application
+    from argosy.gitops.application import Application
 
 
 def add_waiting(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -123,7 +123,7 @@ async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Na
 
 def _next(ended: Ended, name: str) -> str:
     from argosy.desk.applications import facts
-    from argosy.report.holds import read_hold
+    from argosy.gitops.status.hold import read_hold
 
     app = ended.app
     assert app is not None

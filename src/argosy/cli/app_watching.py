@@ -21,10 +21,10 @@ from argosy.desk.applications.delays import describe_delays, may_be_delayed
 from argosy.desk.applications.desk import APPLICATION, Desk, clock
 from argosy.desk.applications.following import FOR_EVER
 from argosy.errors import Gone, TransientError
+from argosy.gitops.application import Application, read_application
 from argosy.kube.controller.clock import SYSTEM_CLOCK, let_go, sleep
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_application
 from argosy.setup.waiting import AGAIN, until
 
 DELAY_CACHE_SECONDS: Final = 5.0  # for which what Applications wait for counts as known

@@ -13,10 +13,10 @@ from argosy.desk.applications import facts
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.facts import Row
 from argosy.desk.applications.trees import Branch, branches
+from argosy.gitops.application import Application, Source
+from argosy.gitops.live.resource_tree import Node
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.tree import Node
-from argosy.model.application import Application, Source
-from argosy.report.wire import mapping, mappings
 
 WIDTH: Final = 20
 LONGEST_VALUE: Final = 80

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli import app_screen, argocd_block
-from argosy.controllers.settings import ARGOCD_CM
 from argosy.desk.applications import facts
 from argosy.desk.applications.reader import Reader, fares, health_words, open_reader
 from argosy.desk.applications.windows import assigned, window_text
+from argosy.gitops.reconciler.settings_watch import ARGOCD_CM
 from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
-    from argosy.model.application import Application
+    from argosy.gitops.application import Application
 
 ALLOWED = "Sync Allowed"
 

@@ -13,7 +13,7 @@ from argosy.cli import health_installing
 from argosy.cli.screen import plain, table
 
 if TYPE_CHECKING:
-    from argosy.health.settings import Customizations
+    from argosy.gitops.health.settings import Customizations
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -158,7 +158,7 @@ def list_rules(chosen: argparse.Namespace) -> int:
 
 def show_rule(chosen: argparse.Namespace) -> int:
     from argosy.desk.health.catalog import called, find_rule, shown, source_of
-    from argosy.health.bundled import profiles_of
+    from argosy.gitops.health.bundled import profiles_of
 
     of, rule = find_rule(chosen.kind, settings_of(chosen.filename), chosen.profile or "")
     if chosen.output != "text":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argosy.desk.health.report import Report
     from argosy.desk.health.testing import Request
     from argosy.desk.health.workbench import Verdict, Workbench
-    from argosy.health.suite import Outcome
+    from argosy.gitops.health.test_suite import Outcome
 
 POLL_SECONDS: Final = 0.2
 
@@ -74,13 +74,13 @@ def _once(bench: Workbench, request: Request, output: str) -> int:
 
 
 def _show(report: Report, output: str) -> None:
-    from argosy.health import suite
+    from argosy.gitops.health import test_suite
 
     if output == "text":
         print_lines(_text(report, Screen(sys.stdout)))
         return
     if output == "junit":
-        print(suite.junit(report.outcomes()), end="")
+        print(test_suite.junit(report.outcomes()), end="")
     else:
         print_data(report.as_data(), output, named=False)
     # The cases hold every error; what may be wrong is told beside.
@@ -90,7 +90,7 @@ def _show(report: Report, output: str) -> None:
 
 def _text(report: Report, screen: Screen) -> Iterator[str]:
     from argosy.cli.health_review import remark_line
-    from argosy.health.suite import line
+    from argosy.gitops.health.test_suite import line
 
     if report.tests:
         yield from (screen.bad(line(outcome)) for outcome in report.tests if not outcome.ok)

@@ -92,8 +92,8 @@ def run_list(chosen: argparse.Namespace) -> int:
 
 def _rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
     from argosy.desk.applications.desk import clock
-    from argosy.model.project import SyncWindow, read_project
-    from argosy.policy.windows import find_window_fault, is_active
+    from argosy.gitops.application.project import SyncWindow, read_project
+    from argosy.gitops.policy.sync_windows import find_window_fault, is_active
 
     def status(window: SyncWindow) -> str:
         if find_window_fault(window, clock()):
@@ -113,8 +113,8 @@ def _rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
 def _faults(project: dict[str, Any]) -> list[str]:
     """What is wrong with each window that cannot be read."""
     from argosy.desk.applications.desk import clock
-    from argosy.model.project import read_project
-    from argosy.policy.windows import find_window_fault
+    from argosy.gitops.application.project import read_project
+    from argosy.gitops.policy.sync_windows import find_window_fault
 
     name = project["metadata"]["name"]
     command = f"argosy proj windows update {name}"

@@ -15,13 +15,13 @@ from typing import Final
 
 from argosy.desk.reaching import Asked, reached
 from argosy.errors import ArgosyError, ClusterError
+from argosy.gitops.policy.delivery_engine import SELECTORS, Controller, Engines
 from argosy.kube.client.reachability import loudness
 from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock
 from argosy.kube.controller.clock import Backoff, Timer, sleep
 from argosy.kube.controller.informer import REFUSALS, Informer
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.policy.engines import SELECTORS, Controller, Engines
 
 log = logging.getLogger(__name__)
 # Pods, too: one whose StatefulSet is deleted without it runs on.

@@ -14,6 +14,11 @@ from typing import Final
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import Reader
 from argosy.errors import TransientError
+from argosy.gitops.application import Application
+from argosy.gitops.live.ownership import claims, parents
+from argosy.gitops.live.resource_tree import Node, node_of
+from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.gitops.source.repositories import Repositories
 from argosy.isolation import Pool
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Catalog, Cluster, Listing
@@ -21,11 +26,6 @@ from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.selectors import labels as read_labels
-from argosy.live.relations import claims, parents
-from argosy.live.tree import Node, node_of
-from argosy.model.application import Application
-from argosy.pipeline.doorway import Doorway
-from argosy.source.repositories import Repositories
 
 Knows = Callable[[GroupKind], bool]
 MOST_TREES: Final = 16

@@ -16,7 +16,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from argosy.controllers.settings import Settings
 from argosy.desk.applications.desk import APPLICATION, Desk
 from argosy.desk.applications.listing import AppRow, row_of
 from argosy.desk.applications.renderer import renderer
@@ -24,6 +23,15 @@ from argosy.desk.live_reader import LiveReader, SeenCluster
 from argosy.desk.reaching import claims
 from argosy.desk.rendering.checkouts import cache_folder
 from argosy.errors import ArgosyError, ClusterError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.live import indexes
+from argosy.gitops.policy.delivery_engine import Engines, engines_of, is_controller
+from argosy.gitops.reconciler.app_state import DEFINITION
+from argosy.gitops.reconciler.render_cache import Renders
+from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.reconciler.settings_watch import Settings
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.isolation import Pool
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Versioned
@@ -32,14 +40,6 @@ from argosy.kube.controller.informer import REFUSALS, Listener
 from argosy.kube.controller.informer_set import Everything
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.live import indexes
-from argosy.model.application import Application, read_application
-from argosy.pipeline.looking import DEFINITION
-from argosy.pipeline.rendering import Renders
-from argosy.pipeline.rules import Rules
-from argosy.policy.engines import Engines, engines_of, is_controller
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 
 log = logging.getLogger(__name__)
 _place: Final = operator.attrgetter("name", "namespace")  # of a row in the list

@@ -10,10 +10,20 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from argosy.errors import ClusterError, Forbidden
+from argosy.gitops.policy.delivery_engine import (
+    PARAMETER,
+    PARAMETERS,
+    Engines,
+    account,
+    claimed,
+    engines_of,
+    fits,
+    patterns,
+    running,
+)
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.policy.engines import PARAMETER, PARAMETERS, Engines, account, claimed, engines_of, fits, patterns, running
 
 CONFIG_MAP, NAMESPACE = GroupKind("", "ConfigMap"), GroupKind("", "Namespace")
 REVIEW: Final = "authorization.k8s.io/v1"

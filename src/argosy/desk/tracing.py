@@ -13,11 +13,11 @@ from argosy.desk.applications.explanation import explain, find
 from argosy.desk.applications.reader import open_reader
 from argosy.desk.models import ModelDesk
 from argosy.errors import ArgosyError, ClusterError, UserError
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
 from argosy.models.lineage import VOLUME, Address, Lineage, Run, runs_of, trace
-from argosy.report.wire import mapping
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 MODEL: Final = "inferenceservices.serving.kserve.io"

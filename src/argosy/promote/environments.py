@@ -15,7 +15,7 @@ from typing import Final
 
 from argosy.advise.environments import PRODUCTION, WORDS, rank
 from argosy.errors import UserError
-from argosy.model.application import Application
+from argosy.gitops.application import Application
 from argosy.setup.delivery.values import Delivery, Environment, Gate, Role, Sync
 
 FOLDERS: Final = ("overlays", "environments", "envs", "env", "clusters")

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import Reader, Unseen
+from argosy.gitops.application import Application
 from argosy.kube.objects import Manifest, key_of
-from argosy.model.application import Application
 from argosy.server.asked import Asked
 
 UNKNOWN: Final = "_unknown"  # whom nobody is called

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.errors import UserError
+from argosy.gitops.application import APPLICATION, Application, read_application
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.languages.globs import matches
-from argosy.model.application import APPLICATION, Application, read_application
 from argosy.server.asked import Absent, Asked, Refused
 from argosy.server.routes import Found
 from argosy.server.site import Site

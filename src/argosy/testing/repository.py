@@ -18,8 +18,8 @@ from argosy.desk.checking.files import shown, top_of
 from argosy.desk.checking.surveying import Survey
 from argosy.desk.rendering.checkouts import Checkouts
 from argosy.errors import UserError
+from argosy.gitops.application import Application, read_source
 from argosy.kube.objects import Manifest
-from argosy.model.application import Application, read_source
 from argosy.testing.manifests import Manifests
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import health_word, is_busy, sync_word
 from argosy.desk.control import USUAL
 from argosy.desk.kubectl.naming import read_names
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.operations import Progress
+from argosy.gitops.status.conditions import ConditionType
+from argosy.gitops.status.wire_format import mappings
 from argosy.kube.client import PatchKind
 from argosy.kube.objects import Manifest, key_of, read_manifests
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_application
-from argosy.model.application.operations import Progress
-from argosy.report.conditions import ConditionType
-from argosy.report.wire import mappings
 from argosy.testing.background import Background, Held
 from argosy.testing.manifests import Manifests
 

@@ -15,7 +15,7 @@ import pytest
 from argosy.advise.finding import Severity
 from argosy.advise.rules import CATALOGUE
 from argosy.desk.checking.checking import Checked, Manner, check
-from argosy.source.git.refs import Refs
+from argosy.gitops.source.git.refs import Refs
 from support.paths import DATA
 
 FIXTURES = DATA / "rules"

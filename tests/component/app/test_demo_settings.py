@@ -11,13 +11,13 @@ from argosy.app.demo.arranging import Arranger
 from argosy.app.demo.content import make_repository
 from argosy.app.demo.stages import StagesArranger
 from argosy.app.demo.stages_content import URL
+from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.source.settings import read_settings
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
-from argosy.model.repository_url import parse_url
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.setup.repository.bare import BareRepository
 from argosy.setup.repository.files import REPO_URL
-from argosy.source.settings import read_settings
 
 NAMESPACE = "openshift-gitops"
 SETTINGS = ResourceKey("", "ConfigMap", NAMESPACE, "argosy-cm")

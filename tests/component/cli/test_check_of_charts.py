@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.cli import DONE, NO, main
-from argosy.render.helm.engines import find_program, has_library
+from argosy.gitops.render.helm.engine_choice import find_program, has_library
 
 pytestmark = pytest.mark.skipif(not (find_program() or has_library()), reason="there is no Helm (make install)")
 

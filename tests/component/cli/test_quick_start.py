@@ -25,11 +25,11 @@ SLOW = {
     "argosy.cli.setup",
     "argosy.kube.client",
     "argosy.isolation",
-    "argosy.model.application.operations",
-    "argosy.model.application.tool_options",
-    "argosy.model.flow.syncing",
+    "argosy.gitops.application.operations",
+    "argosy.gitops.application.source_options",
+    "argosy.gitops.application.step_results.comparison",
     "argosy.kube.schema",
-    "argosy.source.git",
+    "argosy.gitops.source.git",
     "asyncio",
     "importlib.resources",
     "multiprocessing",
@@ -85,5 +85,5 @@ def test_a_list_of_applications_imports_nothing_that_renders_or_compares(tmp_pat
     )  # fmt: skip
     modules = set(done.stderr.strip().splitlines()[-1].split("|"))
     assert "argosy.cli.app_reading" in modules
-    unwanted = {"argosy.render", "argosy.compare", "argosy.isolation", "argosy.cli.app_changing"}
+    unwanted = {"argosy.gitops.render", "argosy.gitops.diff", "argosy.isolation", "argosy.cli.app_changing"}
     assert unwanted & modules == set()

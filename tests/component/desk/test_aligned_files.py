@@ -15,8 +15,8 @@ from argosy.desk.aligning.committing import commit
 from argosy.desk.aligning.files import Files
 from argosy.desk.aligning.trying import PatchedTree, Trial, edited_file
 from argosy.errors import UserError
-from argosy.model.application import Application, read_application
-from argosy.source.settings import SourceSettings, read_settings
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.source.settings import SourceSettings, read_settings
 from support.file_trees import TextTree
 
 ONE = "# first\nkind: Application\napiVersion: argoproj.io/v1alpha1\nmetadata: {name: one, namespace: argocd}\n"

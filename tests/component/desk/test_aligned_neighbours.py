@@ -10,8 +10,8 @@ from argosy.desk.aligning.aligning import align
 from argosy.desk.aligning.proposing import Wishes
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import open_reader
+from argosy.gitops.application import Application, read_application
 from argosy.kube.objects import Manifest
-from argosy.model.application import Application, read_application
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.engine import CONTROL, Repository, config_map, furnish
 

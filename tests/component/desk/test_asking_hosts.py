@@ -11,7 +11,7 @@ from argosy.cli import DONE, main
 from argosy.desk.checking.asking import Hosts
 from argosy.desk.rendering.checkouts import Checkouts
 from argosy.errors import Unreachable
-from argosy.source.git.refs import Refs
+from argosy.gitops.source.git.refs import Refs
 
 KNOWN = Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40, "refs/tags/v1.2.0": "2" * 40})
 URL = "https://git.example.com/acme/fraud.git"

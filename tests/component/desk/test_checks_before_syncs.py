@@ -13,13 +13,13 @@ import pytest
 from argosy.desk.applications import sync_checks
 from argosy.desk.applications.reader import Reader
 from argosy.errors import PolicyError, UnknownRef
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.project import read_project
+from argosy.gitops.policy.destination_clusters import Clusters
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest
-from argosy.model.application import Application, read_application
-from argosy.model.project import read_project
-from argosy.policy.clusters import Clusters
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
 from support.deadlines import HANG_SECONDS
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from argosy.desk.applications import counting
 from argosy.desk.applications.desk import Desk
+from argosy.gitops.application import Application, read_application
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_application
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 

@@ -12,9 +12,9 @@ from argosy.annotations import HOLD
 from argosy.desk.applications.changing import entry_to_roll_back_to, roll_back
 from argosy.desk.applications.desk import APPLICATION, Desk
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
-from argosy.model.application import Application
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 

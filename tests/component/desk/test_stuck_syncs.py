@@ -13,8 +13,8 @@ from argosy.cli.app_syncing import _told
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.following import Ended, Ending
 from argosy.desk.applications.stuck import UNSCHEDULED, find_stuck_reason, stuck_pods
+from argosy.gitops.application import Application, read_application
 from argosy.kube.objects import Manifest, key_of
-from argosy.model.application import Application, read_application
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 REVISION = "deployment.kubernetes.io/revision"

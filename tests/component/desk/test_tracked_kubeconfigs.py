@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.checking.checking import Checked, check
-from argosy.source.git.history import History
+from argosy.gitops.source.git.local_repository import History
 
 KUBECONFIG = """\
 apiVersion: v1

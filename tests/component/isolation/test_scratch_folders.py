@@ -21,11 +21,11 @@ import pytest
 
 import argosy
 from argosy.errors import LimitError
+from argosy.gitops.render.tree_export import exported
 from argosy.isolation import scratch_folders
 from argosy.isolation.process_pool import Crew
 from argosy.isolation.program import workshop
 from argosy.isolation.scratch_folders import LOCK, PREFIXES, scratch_folder, sweep_scratch_folders
-from argosy.render.exporting import exported
 from support.crew_functions import hold_scratch_folder
 from support.deadlines import HANG_SECONDS, wait_until
 from support.file_trees import TextTree
@@ -78,7 +78,8 @@ def test_no_other_module_makes_temporary_folders_or_files_that_nobody_sweeps() -
     found = {str(file.relative_to(source)) for file in source.rglob("*.py") if made.search(file.read_text())}
     assert found == {
         "addons/notebooks/runner/kernels.py", "cli/app_patching.py", "desk/notebooks/files.py",
-        "isolation/scratch_folders.py", "kube/client/tls.py", "source/git/access.py", "source/signatures.py",
+        "isolation/scratch_folders.py", "kube/client/tls.py", "gitops/source/git/git_credentials.py",
+        "gitops/source/signatures.py",
     }  # fmt: skip
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.source.git.mirror import Mirror
 from argosy.kube.objects import Manifest
-from argosy.model.flow import Checkout
 from argosy.server.answers import Page
 from argosy.server.api import own_overview
 from argosy.server.asked import Asked, Refused
@@ -23,7 +24,6 @@ from argosy.server.looking.environments import EnvironmentApplications
 from argosy.server.pages import environments
 from argosy.server.pages.rendering import part
 from argosy.server.site import Site
-from argosy.source.git.mirror import Mirror
 from support import promotion_repository
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL

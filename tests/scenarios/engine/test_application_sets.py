@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.gitops.policy.application_sets import REASON
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.bundled_crds import definition
-from argosy.policy.application_sets import REASON
 from support.deadlines import wait_until_async
 from support.engine import CONTROL, Room
 

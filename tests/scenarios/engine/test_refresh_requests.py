@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.source.webhook_payloads import Push
+from argosy.gitops.source.webhook_payloads import Push
 from support.engine import Room, config_map
 from support.tiers import IN_TEST_ALL
 

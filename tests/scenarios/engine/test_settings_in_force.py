@@ -46,7 +46,7 @@ async def test_a_setting_that_cannot_be_read_is_one_finding_and_one_log_line_and
     for app in ("models", "others"):
         await room.until_synced(name=app)
         assert not conditions((await room.settled(app))["status"], "UnknownError")
-    lines = [each.getMessage() for each in caplog.records if each.name == "argosy.controllers.setting_faults"]
+    lines = [each.getMessage() for each in caplog.records if each.name == "argosy.gitops.reconciler.setting_errors"]
     assert len(lines) == 1 and f"{place}: {name}" in lines[0], lines
     [finding] = await unreadable_settings(room)
     assert finding.place.file == f"ConfigMap/{place}" and name in finding.sight.message

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.pipeline.passing import CLOSED
+from argosy.gitops.reconciler.reconcile import CLOSED
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from argosy.errors import UserError
+from argosy.gitops.render.kustomize import build
 from argosy.kube.objects import Profile, load_all
 from argosy.kube.patch.json_patch import equal
-from argosy.render.kustomize import build
 from support.deadlines import HANG_SECONDS
 from support.file_trees import TextTree
 from support.paths import VENV

@@ -23,12 +23,12 @@ from argosy.advise.aligning.report import Standing, percent, tally
 from argosy.advise.aligning.selectors import selector_edits, writes_selectors
 from argosy.advise.aligning.sight import RESPECT, AppSight, SeenObject
 from argosy.advise.cause import Cause, CauseKind
+from argosy.gitops.application import IgnoreDifference, read_application
+from argosy.gitops.application.step_results import Difference, Pair
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.objects.yaml_edits import edited
 from argosy.kube.patch.json_pointer import parse
 from argosy.languages.jq import compile_path
-from argosy.model.application import IgnoreDifference, read_application
-from argosy.model.flow import Difference, Pair
 
 ROUTE = ResourceKey("route.openshift.io", "Route", "minio", "console")
 WIDGET = ResourceKey("example.org", "Widget", "ml", "one")

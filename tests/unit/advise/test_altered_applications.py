@@ -10,9 +10,9 @@ import pytest
 from argosy.advise.aligning.altering import altered, edits_of
 from argosy.advise.aligning.proposal import Dropped, Proposal, ProposalKind
 from argosy.advise.aligning.sight import RESPECT
+from argosy.gitops.application import IgnoreDifference, read_application
 from argosy.kube.objects import dump, load
 from argosy.kube.objects.yaml_edits import edited
-from argosy.model.application import IgnoreDifference, read_application
 
 POINTERS = ["/spec/a", "/spec/b/c~1d", "/status", "/metadata/generation", "/spec/host"]
 PATHS = ['.spec.list[] | select(.name == "x")', ".spec.y"]

@@ -10,8 +10,8 @@ import pytest
 from argosy.advise.cause import Cause, CauseKind, is_by_hand
 from argosy.advise.causes import causes
 from argosy.advise.evidence import ABSENT, Evidence, refusal_of, refused_fields, value_at
+from argosy.gitops.application.step_results import Difference, Origin, Pair
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.flow import Difference, Origin, Pair
 from support.paths import ROOT
 
 KEY = ResourceKey("example.org", "Widget", "ml", "one")

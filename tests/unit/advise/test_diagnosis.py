@@ -13,7 +13,7 @@ from argosy.advise.finding import Severity
 from argosy.advise.live_view import SettingsView
 from argosy.advise.rules import diagnose
 from argosy.advise.waves import wait_of
-from argosy.report.holds import Hold, hold_text, told
+from argosy.gitops.status.hold import Hold, hold_text, told
 from support.installation_facts import ago, app, differs, row, view
 
 BY_OTHERS = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")

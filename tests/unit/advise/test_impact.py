@@ -12,8 +12,8 @@ from argosy.advise.environments import environment_of
 from argosy.advise.finding import Place
 from argosy.advise.impact import Impact, Verdict, impact
 from argosy.advise.repository import Fault, Item, Trouble
+from argosy.gitops.application import read_application
 from argosy.kube.objects import Manifest, key_of
-from argosy.model.application import read_application
 
 
 def item(manifest: Manifest) -> Item:

@@ -21,11 +21,11 @@ from argosy.advise.live_view import (
 from argosy.advise.rules import CATALOGUE, diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK, NOTEBOOK_KEY
 from argosy.advise.rules.live.workloads import CLASS, MODEL
+from argosy.gitops.application import read_application
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.delivery_engine import Controller, Engines
+from argosy.gitops.status.project_budgets import BudgetUse
 from argosy.kube.objects import Manifest
-from argosy.model.application import read_application
-from argosy.model.project import Project, read_project
-from argosy.policy.engines import Controller, Engines
-from argosy.report.project_budgets import BudgetUse
 from support.installation_facts import ago, app, differs, manifest, row, told, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"

@@ -12,11 +12,11 @@ from argosy.advise.aligning import narrowing
 from argosy.advise.aligning.narrowing import Foreign
 from argosy.advise.aligning.patterns import DOCUMENTED
 from argosy.advise.aligning.sight import RESPECT
-from argosy.compare import CompareRules, compare, differences, respecting
 from argosy.desk.aligning.proposing import ROUNDS
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.application.step_results import Pair, SyncStatus
+from argosy.gitops.diff import CompareRules, compare, differences, respecting
 from argosy.kube.objects import Manifest, key_of
-from argosy.model.application import IgnoreDifference
-from argosy.model.flow import Pair, SyncStatus
 
 HOST = "console-minio.apps.ocp.example.org"
 

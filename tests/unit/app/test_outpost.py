@@ -10,14 +10,14 @@ import pytest
 
 from argosy.app import outpost
 from argosy.errors import ClusterError, cluster_error
+from argosy.gitops.live import Tracking
+from argosy.gitops.policy.destination_clusters import KnownCluster
 from argosy.kube.client.connection import Connection
 from argosy.kube.controller import Cache, Clock
 from argosy.kube.controller.clock import SYSTEM_CLOCK
 from argosy.kube.controller.liveness import LONGEST, Pulse
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.live import Tracking
-from argosy.policy.clusters import KnownCluster
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -36,9 +36,9 @@ async def told(logs: PartLogs, of: Manifest, **how: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("logger", "name"),
     [
-        ("argosy.controllers.application", CONTROLLER),
-        ("argosy.pipeline.looking", "argocd-application-controller"),
-        ("argosy.source.git.mirror", "openshift-gitops-repo-server"),
+        ("argosy.gitops.reconciler.application_controller", CONTROLLER),
+        ("argosy.gitops.reconciler.app_state", "argocd-application-controller"),
+        ("argosy.gitops.source.git.mirror", "openshift-gitops-repo-server"),
         ("argosy.sandbox.apiserver.http.asgi", "openshift-gitops-server"),
         ("argosy.sandbox.simulators.openshift_gitops.operator", "openshift-gitops-operator-controller-manager"),
         ("argosy.addons.notebooks.controller", "jupyter-notebook-validator-operator-controller-manager"),
@@ -59,8 +59,8 @@ async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str
 @pytest.mark.parametrize(
     ("logger", "name"),
     [
-        ("argosy.health", "cluster"),
-        ("argosy.controllers.application", "cluster"),
+        ("argosy.gitops.health", "cluster"),
+        ("argosy.gitops.reconciler.application_controller", "cluster"),
         ("argosy.sandbox.simulators.openshift_gitops.operator", "openshift-gitops-operator"),
     ],
 )

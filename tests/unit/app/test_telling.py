@@ -17,7 +17,7 @@ from argosy.kube.controller.log_context import about, about_object, fields, note
 from argosy.kube.objects.names import ResourceKey
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "web")
-LOG = logging.getLogger("argosy.controllers.application")
+LOG = logging.getLogger("argosy.gitops.reconciler.application_controller")
 
 
 class Kept(logging.Handler):

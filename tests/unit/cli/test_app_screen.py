@@ -16,10 +16,10 @@ from argosy.cli.compat import without_server
 from argosy.cli.screen import Screen
 from argosy.desk.applications.differing import Differing, normal, unified
 from argosy.desk.applications.trees import branches
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.live.ownership import Parent
+from argosy.gitops.live.resource_tree import Node
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.relations import Parent
-from argosy.live.tree import Node
-from argosy.model.application import Application, read_application
 
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")
 

@@ -104,15 +104,15 @@ def test_a_rule_in_code_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str]
 
 def test_every_rule_in_code_has_its_sentence() -> None:
     from argosy.desk.health.catalog import BUILT_IN
-    from argosy.health.builtin import CHECKS
-    from argosy.health.kind_keys import key_text
+    from argosy.gitops.health.builtin import CHECKS
+    from argosy.gitops.health.kind_keys import key_text
 
     assert {key_text(*of) for of in CHECKS} == BUILT_IN.keys()
 
 
 def test_every_short_name_leads_to_a_kind_that_has_a_rule() -> None:
     from argosy.desk.health.kinds import SHORT, find_kind, known_kinds
-    from argosy.health.settings import Customizations
+    from argosy.gitops.health.settings import Customizations
 
     known = known_kinds(Customizations())
     assert {str(find_kind(short, known)) for short in SHORT} == set(SHORT.values())
@@ -286,7 +286,7 @@ def test_a_profile_is_compared_with_the_default_on_our_own_test_objects(capsys: 
 
 
 def test_the_reference_names_every_profile_and_the_kinds_that_have_it() -> None:
-    from argosy.health.bundled import profile_rules, profiles
+    from argosy.gitops.health.bundled import profile_rules, profiles
 
     page = (ROOT / "docs/reference/health.md").read_text()
     rows = [line for line in page.partition("## Profiles")[2].partition("## Facts")[0].splitlines() if "|" in line]

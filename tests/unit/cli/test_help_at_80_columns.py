@@ -10,8 +10,8 @@ import pytest
 from argosy import cli
 from argosy.advise.cause import Cause, CauseKind
 from argosy.desk.applications.differing import Differing, in_short
+from argosy.gitops.application.step_results import Difference
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.flow import Difference
 
 
 def help_of(*words: str, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -8,10 +8,10 @@ import pytest
 
 from argosy.cli import NO, REFUSED
 from argosy.cli.app_syncing import verdict
+from argosy.gitops.application import Application, Destination, read_application
+from argosy.gitops.application.project import read_project
+from argosy.gitops.policy.projects import permits, violations
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, Destination, read_application
-from argosy.model.project import read_project
-from argosy.policy.projects import permits, violations
 
 PROJECT = read_project({"metadata": {"name": "team"}, "spec": {"sourceRepos": [], "destinations": []}})
 

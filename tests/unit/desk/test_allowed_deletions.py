@@ -10,9 +10,9 @@ from argosy.annotations import DELETION_APPROVED
 from argosy.desk.applications.changing import confirm_deletion
 from argosy.desk.applications.desk import Desk
 from argosy.errors import UserError
+from argosy.gitops.application import Application
+from argosy.gitops.sync.operation_terms import is_approved
 from argosy.kube.client import Cluster
-from argosy.model.application import Application
-from argosy.sync.terms import is_approved
 from support.engine import furnish
 
 pytestmark = pytest.mark.anyio

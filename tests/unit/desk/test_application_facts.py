@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.desk.applications import facts
+from argosy.gitops.application import Application, read_application
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_application
 
 COMMIT = "4c1d2e3" + "0" * 33
 OBJECT = {"version": "v1", "kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync"}

@@ -9,8 +9,8 @@ import pytest
 from argosy.desk.applications.requests import SyncWish, chosen_keys, positioned, read_pattern, sync_operation
 from argosy.desk.applications.specs import changed, checked, new_application, without
 from argosy.errors import PolicyError, UserError
+from argosy.gitops.application import Application, read_application
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_application
 
 RESOURCES = [
     {"group": "apps", "kind": "Deployment", "namespace": "ml", "name": "predictor"},

@@ -9,7 +9,7 @@ import pytest
 from argosy.cli.app_progress import HEARTBEAT, Sentences
 from argosy.desk.applications.stuck import waiting
 from argosy.desk.applications.waited import Doom, Waited, doom
-from argosy.model.application import Application, read_application
+from argosy.gitops.application import Application, read_application
 
 COMMIT = "4c1d2e3" + "0" * 33
 OBJECT = {"version": "v1", "kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync"}

@@ -7,7 +7,7 @@ import pytest
 from argosy.desk.boards import models
 from argosy.desk.boards.owning import owner_of
 from argosy.desk.boards.readiness import chain
-from argosy.live.tracking import Tracking
+from argosy.gitops.live.tracking import Tracking
 from support.model_manifests import cache, job, pod, service
 
 

@@ -15,7 +15,7 @@ from argosy.desk.connections.openpgp import read_keys
 from argosy.desk.connections.probing import State
 from argosy.desk.connections.repositories import CREDENTIALS, REPOSITORIES
 from argosy.errors import UserError
-from argosy.model.repository_url import is_same_repository
+from argosy.gitops.application.repository_url import is_same_repository
 from support.sample_keys import AUTHORITY, HOST_KEY, KEY
 
 URL = "https://git.example.com/team/app"

@@ -14,12 +14,12 @@ from argosy.desk.control import LEASE
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.head import HeadCheck, Mark, head_checks
 from argosy.desk.doctor.installation import read_installation
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.policy.application_sets import build_condition
 from argosy.isolation.requirement import render_refusal
 from argosy.kube.client import Cluster
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
-from argosy.model.application import Application, read_application
-from argosy.policy.application_sets import build_condition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 CONTROL = "argocd"

@@ -10,7 +10,7 @@ from argosy.advise.finding import Sight
 from argosy.app.addons import running
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.installation import read_installation
-from argosy.health.bundled import profile_rules
+from argosy.gitops.health.bundled import profile_rules
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.openshift_gitops import make as make_operator

@@ -10,7 +10,7 @@ import pytest
 from argosy.desk.doctor.applications import urgency
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.examining import AT_ONCE, Limit, in_time, in_turn
-from argosy.model.application import read_application
+from argosy.gitops.application import read_application
 
 
 def application(name: str, **status: Any) -> Any:

@@ -11,9 +11,9 @@ from argosy.desk.moving.importing import read_stream
 from argosy.desk.moving.planning import Change, Verb, Wish, planned
 from argosy.desk.moving.shaping import exported, stream
 from argosy.errors import UserError
+from argosy.gitops.policy.delivery_engine import Controller, Engines
+from argosy.gitops.status.hold import Hold
 from argosy.kube.objects import dump
-from argosy.policy.engines import Controller, Engines
-from argosy.report.holds import Hold
 
 SCOPE = Scope("argocd", has_secrets=True)
 DECISIONS = {

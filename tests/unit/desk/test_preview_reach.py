@@ -8,9 +8,9 @@ import pytest
 
 from argosy.desk.previewing.reach import Reaches, around, is_touched
 from argosy.errors import ArgosyError
-from argosy.model.application import Application, read_source
-from argosy.model.flow import Checkout
-from argosy.render import render
+from argosy.gitops.application import Application, read_source
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.render import render
 from support.file_trees import TextTree
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '1'}\n"

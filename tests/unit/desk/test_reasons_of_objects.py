@@ -6,8 +6,8 @@ from typing import Any
 
 from argosy.desk.applications.reasons import reason, reasons
 from argosy.desk.applications.stuck import waiting
+from argosy.gitops.application.step_results import Assessment, Health
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.flow import Assessment, Health
 from argosy.models.facts import read_model
 
 NO_ROOM = "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient nvidia.com/gpu."

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.desk.rendering.options import FLAGS, with_options
 from argosy.errors import UserError
-from argosy.model.application import read_source
+from argosy.gitops.application import read_source
 
 ROWS: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({}, {"--helm-set": ["a=1"]}, {"helm": {"parameters": [{"name": "a", "value": "1"}]}}),

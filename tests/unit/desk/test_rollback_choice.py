@@ -8,7 +8,7 @@ import pytest
 
 from argosy.desk.applications.changing import entry_to_roll_back_to, is_deployed_already
 from argosy.errors import UserError
-from argosy.model.application import Application, read_application
+from argosy.gitops.application import Application, read_application
 
 
 def application(*revisions: str, **last_source: Any) -> Application:

@@ -9,9 +9,9 @@ import pytest
 
 from argosy.desk.applications.app_row import row_of
 from argosy.desk.applications.whose import Doings, whose
+from argosy.gitops.application import Application, read_application
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_application
 
 OLD, NEW = "a" * 40, "b" * 40
 ENDED = "2026-11-15T10:00:00Z"

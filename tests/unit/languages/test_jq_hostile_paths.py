@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from argosy.compare.ignoring import Removed, ignored_by
-from argosy.compare.pairs import compare
-from argosy.compare.rules import CompareRules
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.diff.comparison import compare
+from argosy.gitops.diff.diff_options import CompareRules
+from argosy.gitops.diff.ignored_fields import Removed, ignored_by
 from argosy.kube.objects import key_of
 from argosy.languages.jq import compile_path
 from argosy.languages.jq_evaluator import JqTooExpensiveError
-from argosy.model.application import IgnoreDifference
 
 MANY = 60_000
 LARGE = {"x": list(range(MANY)), "names": {str(number): number for number in range(20_000)}, "text": "a" * 1_000_000}

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.model.application import Application, read_source
-from argosy.model.flow import Checkout
+from argosy.gitops.application import Application, read_source
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.render import render
 from argosy.promote.moving import moving
 from argosy.promote.releases import Contents, contents
 from argosy.promote.writing import Writer, kustomization
-from argosy.render import render
 from support.file_trees import TextTree
 
 BASE = {

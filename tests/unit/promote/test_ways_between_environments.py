@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.model.application import read_application
+from argosy.gitops.application import read_application
 from argosy.promote.environments import Way, declared, folder, found
 from argosy.setup.delivery.form import read_delivery
 

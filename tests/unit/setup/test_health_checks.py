@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import UserError
-from argosy.health.bundled import bundled_rules, profile_rules, profiles
-from argosy.health.lint import lint
+from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
+from argosy.gitops.health.lint import lint
 from argosy.kube.objects.names import GroupKind
 from argosy.setup.checks.merging import (
     INFERENCE_SERVICE,

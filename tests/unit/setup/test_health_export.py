@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from argosy.health.settings import from_manifests
+from argosy.gitops.health.settings import from_manifests
 from argosy.kube.objects import load
 from argosy.kube.objects.names import GroupKind
 from argosy.setup.checks.export import FORMS, exported

@@ -9,11 +9,11 @@ import pytest
 from argosy.annotations import RESOURCES_FINALIZER as FINALIZER
 from argosy.desk.beside import find_engines
 from argosy.errors import UserError
+from argosy.gitops.application.finalizers import OF_HOOKS, OF_RESOURCES
+from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP, BUDGETS_LABELS
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.finalizers import OF_HOOKS, OF_RESOURCES
-from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BUDGETS_LABELS
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import DEFINITIONS, manifests
 from argosy.setup.installing.options import InstallOptions

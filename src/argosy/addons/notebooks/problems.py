@@ -17,9 +17,9 @@ from argosy.addons.notebooks.runner import parameters
 from argosy.addons.notebooks.triggers.entries import read_entries
 from argosy.annotations import BLOCK_WAVE, ON_SUCCESS
 from argosy.errors import UserError
+from argosy.gitops.application.hooks import wave
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.quantity import parse
-from argosy.model.hooks import wave
 
 # Those that a run really has, and those that the original keeps for itself
 RESERVED: Final = (

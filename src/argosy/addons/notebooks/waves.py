@@ -18,9 +18,9 @@ from argosy.annotations import (
     WAVE_COMPLETE,
     WAVE_FAILED,
 )  # fmt: skip
+from argosy.gitops.application.hooks import wave
 from argosy.kube.controller import Context, Requeue
 from argosy.kube.objects import Manifest
-from argosy.model.hooks import wave
 
 MANAGER: Final = "notebooks"
 WRITTEN: Final = (

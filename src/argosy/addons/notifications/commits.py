@@ -17,13 +17,13 @@ from typing import Any, Final
 from argosy.addons.notifications import names
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import ArgosyError
+from argosy.gitops.source.credentials import Trust, read_credentials
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import read_settings
 from argosy.isolation.scratch_folders import scratch_folder
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.source.credentials import Trust, read_credentials
-from argosy.source.repositories import Repositories
-from argosy.source.settings import read_settings
 
 log = logging.getLogger(__name__)
 ASKED: Final = "GetCommitMetadata"

@@ -8,10 +8,10 @@ from __future__ import annotations
 from argosy.addons.notifications.composing import Drift
 from argosy.addons.notifications.drift import drift_of, drifted
 from argosy.errors import ClusterError
+from argosy.gitops.application import read_destination
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import read_destination
 
 
 async def look_for_drift(app: Manifest, cluster: ClusterReader) -> Drift:

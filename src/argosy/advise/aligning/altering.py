@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.advise.aligning.proposal import Proposal, rule_wire
+from argosy.gitops.application import IgnoreDifference
 from argosy.kube.objects.yaml_edits import REMOVED, Edit
-from argosy.model.application import IgnoreDifference
 
 Path = tuple[str | int, ...]
 _RULES: Final[Path] = ("spec", "ignoreDifferences")

@@ -14,7 +14,7 @@ from argosy.advise.aligning.proposal import ORDER, Proposal, ProposalKind
 from argosy.advise.aligning.proposals import propose
 from argosy.advise.aligning.sight import RESPECT, AppSight, SeenObject, is_foreign
 from argosy.advise.cause import CauseKind
-from argosy.model.application import IgnoreDifference
+from argosy.gitops.application import IgnoreDifference
 
 _KEPT: Final = (ProposalKind.INFORM, ProposalKind.ACCEPT)
 _HIDES: Final = "/spec/selector hides a change that can never be applied: recreate the object, or undo it in Git"

@@ -12,8 +12,8 @@ from argosy.advise.aligning.selectors import added_labels, is_in_selector, write
 from argosy.advise.aligning.sight import RECREATE, AppSight, SeenObject
 from argosy.advise.cause import CauseKind
 from argosy.advise.evidence import value_at
+from argosy.gitops.application.step_results import Difference
 from argosy.kube.objects.yaml_edits import Edit
-from argosy.model.flow import Difference
 
 
 def immutable(seen: AppSight) -> Iterator[Proposal]:

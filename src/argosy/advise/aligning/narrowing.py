@@ -13,10 +13,10 @@ import orjson
 
 from argosy.advise.aligning.patterns import is_operators, reason_for
 from argosy.advise.evidence import ABSENT, NAMES, value_at
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.application.step_results import Difference
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.patch.json_pointer import format_tokens, parse
-from argosy.model.application import IgnoreDifference
-from argosy.model.flow import Difference
 
 MANY: Final = 5  # fields of one writer: from there on the writer is named instead
 _PEOPLES: Final = frozenset({"", "apps", "batch"})  # groups of kinds that people write

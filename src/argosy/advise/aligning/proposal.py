@@ -9,8 +9,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from argosy.gitops.application import IgnoreDifference
 from argosy.kube.objects.yaml_edits import Edit
-from argosy.model.application import IgnoreDifference
 
 
 class ProposalKind(enum.StrEnum):

@@ -17,11 +17,11 @@ from argosy.advise.aligning.proposal import ORDER, Dropped, Proposal, ProposalKi
 from argosy.advise.aligning.sight import RESPECT, TOOLS, AppSight, SeenObject, is_foreign, is_narrow
 from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.evidence import ABSENT, value_at
-from argosy.compare.rules import concerns
 from argosy.errors import PatchError
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.application.step_results import Difference
+from argosy.gitops.diff.diff_options import concerns
 from argosy.kube.patch.json_pointer import parse
-from argosy.model.application import IgnoreDifference
-from argosy.model.flow import Difference
 
 SHARED: Final = "SharedResourceWarning"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from argosy.gitops.application.step_results import Difference
 from argosy.kube.objects.yaml_edits import REMOVED, Edit
 from argosy.kube.patch.json_pointer import parse
-from argosy.model.flow import Difference
 
 # Where workloads keep what they choose their Pods by
 _SELECTORS: Final = (("spec", "selector", "matchLabels"), ("spec", "selector"))

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from argosy.advise.aligning.patterns import why_too_broad
 from argosy.advise.cause import Cause, CauseKind, is_by_hand
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Difference, Pair
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.model.flow import Difference, Pair
 
 RESPECT: Final = "RespectIgnoreDifferences=true"
 RECREATE: Final = "Force=true,Replace=true"

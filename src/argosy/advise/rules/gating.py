@@ -14,10 +14,10 @@ from argosy.advise.pods import TRIGGERS, containers, script_of
 from argosy.advise.repository import Item, Rendering, Repository, Step
 from argosy.advise.rules.ordering import turn_of
 from argosy.advise.rules.rule import Rule
-from argosy.health.bundled import Origin
-from argosy.health.installation import ARGOSY_CM, holds_settings
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import from_manifests
+from argosy.gitops.health.bundled import Origin
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import from_manifests
+from argosy.gitops.health.settings_location import ARGOSY_CM, holds_settings
 
 # argo: kinds that go on working after they were made, and that no check of Argo CD's own is for.
 _UNJUDGED: Final = frozenset({

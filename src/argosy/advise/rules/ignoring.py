@@ -13,8 +13,8 @@ from argosy.advise.finding import Severity, Sight
 from argosy.advise.mends import without_ignored
 from argosy.advise.repository import Item, Rendering, Repository, Written
 from argosy.advise.rules.rule import Rule
+from argosy.gitops.application import IgnoreDifference
 from argosy.languages import globs
-from argosy.model.application import IgnoreDifference
 
 _WHOLE_JQ: Final = frozenset({".", ".spec", ".data", ".metadata"})
 # argo: never compared, or taken out of both sides before.

@@ -17,8 +17,8 @@ from argosy.advise.naming import renamed
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.rule import Rule
 from argosy.errors import ArgosyError
+from argosy.gitops.application import hooks
 from argosy.kube.objects import load
-from argosy.model import hooks
 
 _JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 _MODEL: Final = ("serving.kserve.io", "InferenceService")

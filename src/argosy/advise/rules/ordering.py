@@ -15,10 +15,10 @@ from argosy.advise.mends import annotated
 from argosy.advise.pods import AWAITED, Need, containers, needs, script_of
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.rule import Rule
+from argosy.gitops.application import hooks
+from argosy.gitops.application.hooks import DeletePolicy
+from argosy.gitops.application.operations import Phase
 from argosy.kube.objects.names import ResourceKey
-from argosy.model import hooks
-from argosy.model.application.operations import Phase
-from argosy.model.hooks import DeletePolicy
 
 PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC)
 _JOB: Final = ("batch", "Job")

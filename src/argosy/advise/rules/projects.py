@@ -12,8 +12,8 @@ from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import LiveApp
 from argosy.advise.repository import Item, Repository
 from argosy.advise.rules.rule import Rule
-from argosy.model.project import Project, read_project
-from argosy.policy.shallow_denials import ShallowDenial, find_shallow_denials
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.shallow_denials import ShallowDenial, find_shallow_denials
 
 SHALLOW: Final = "AGY118"
 _PROJECT: Final = ("argoproj.io", "AppProject")

@@ -15,7 +15,7 @@ from argosy.advise.pods import TRIGGERS, containers
 from argosy.advise.repository import Item, Rendering, Repository, Step
 from argosy.advise.rules.rule import Rule
 from argosy.advise.schemas import MISSING, MISTYPED, UNKNOWN, WRONG, Amiss, Schemas
-from argosy.live.exclusions import read_exclusions
+from argosy.gitops.live.exclusions import read_exclusions
 
 _NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 _IN_POD: Final = ("volumes", "volumeMounts", "env", "envFrom", "resources", "containerImage", "serviceAccountName")

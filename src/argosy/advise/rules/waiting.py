@@ -18,7 +18,7 @@ from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.ordering import PHASES, turn_of
 from argosy.advise.rules.rule import Rule
 from argosy.advise.shell_loops import find_unset_counters
-from argosy.model.application.operations import Phase
+from argosy.gitops.application.operations import Phase
 
 _JOB: Final = ("batch", "Job")
 _RBAC: Final = "rbac.authorization.k8s.io"

@@ -19,13 +19,13 @@ from argosy.app.demo.content import (
     notebook_operator,
 )
 from argosy.errors import ClusterError, TransientError
+from argosy.gitops.source.settings import MIRRORS
+from argosy.gitops.source.settings import PLACE as SETTINGS
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.setup.repository.bare import BareRepository
 from argosy.setup.repository.files import REPO_URL
-from argosy.source.settings import MIRRORS
-from argosy.source.settings import PLACE as SETTINGS
 
 MANAGER: Final = "argosy-demo"
 PATIENCE: Final = 60.0

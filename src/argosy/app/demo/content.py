@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from argosy.annotations import SIMULATED
+from argosy.gitops.source.settings import MIRRORS
+from argosy.gitops.source.settings import PLACE as SETTINGS
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.setup.delivery.values import FILE
 from argosy.setup.repository.bare import Author, BareRepository, Change
 from argosy.setup.repository.files import REPO_URL, File, delivery_files
-from argosy.source.settings import MIRRORS
-from argosy.source.settings import PLACE as SETTINGS
 
 REPOSITORY: Final = "llmops-demo.git"
 DEV, STAGING, PRODUCTION = "llmops-dev", "llmops-staging", "llmops-production"

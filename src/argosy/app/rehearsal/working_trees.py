@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.desk.rendering.heads import head_of
-from argosy.model.flow import Checkout
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
-from argosy.source.trees import FolderTree
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.source.folder_tree import FolderTree
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 
 LOCAL: Final = "working-tree"  # stands for the revision of files that no commit holds
 

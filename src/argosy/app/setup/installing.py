@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from argosy.app.target import TargetOptions, open_target
 from argosy.desk.health.kinds import find_kind, known_kinds
 from argosy.errors import UserError
-from argosy.health.settings import Customizations
+from argosy.gitops.health.settings import Customizations
 from argosy.kube.objects.names import GroupKind
 from argosy.setup.argocd import NotInstalled
 from argosy.setup.checks.export import exported

@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.desk.health.kinds import find_kind, known_kinds
 from argosy.errors import UserError
-from argosy.health.settings import Customizations
+from argosy.gitops.health.settings import Customizations
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.setup.applications import FILES, check_application
 from argosy.setup.checks.merging import USUAL_KINDS, Check, wanted_checks

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argosy.desk.accounts.reading import map_data
+from argosy.gitops.application.project import read_project
+from argosy.gitops.policy.rbac import Enforcer, Subjects
+from argosy.gitops.policy.rbac_config import RBAC_CM, read_access
+from argosy.gitops.policy.roles import role_of
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.project import read_project
-from argosy.policy.access import RBAC_CM, read_access
-from argosy.policy.rbac import Enforcer, Subjects
-from argosy.policy.roles import role_of
 
 
 async def may(

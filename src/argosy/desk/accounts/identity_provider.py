@@ -13,8 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from argosy.desk.accounts.reading import SECRET, secret_data
 from argosy.errors import UserError
+from argosy.gitops.application.sync_policy import seconds_of
 from argosy.kube.objects import Manifest, load
-from argosy.model.application.policies import seconds_of
 
 USUAL_SCOPES: Final = ("openid", "profile", "email", "groups")  # argo
 PLACEHOLDER: Final = "https://known.example"  # stands for a value of a Secret

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
+from argosy.gitops.policy.roles import is_reserved
 from argosy.kube.objects import Manifest, load_json
-from argosy.policy.roles import is_reserved
 
 ADMIN: Final = "admin"
 LOGIN, API_KEY = "login", "apiKey"

@@ -14,8 +14,8 @@ from argosy.desk.accounts.tokens import ISSUER, Claims, sign
 from argosy.desk.applications.desk import ATTEMPTS, Desk, clock
 from argosy.desk.applications.projects import project_named
 from argosy.errors import Conflict, UserError
+from argosy.gitops.policy.roles import role_subject
 from argosy.kube.objects.names import ResourceKey
-from argosy.policy.roles import role_subject
 
 TOKENS: Final = "jwtTokens"
 

@@ -19,7 +19,7 @@ from argosy.desk.aligning.proving import Proof, proven
 from argosy.desk.aligning.trying import Trial, tree_of
 from argosy.desk.applications.reader import Reader
 from argosy.errors import ArgosyError
-from argosy.model.application import Application
+from argosy.gitops.application import Application
 
 AT_ONCE: Final = 4
 Tell = Callable[[int], None]

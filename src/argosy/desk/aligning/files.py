@@ -19,10 +19,10 @@ from argosy.desk.checking.files import File, files_of
 from argosy.desk.rendering.places import enclosing
 from argosy.desk.rendering.requesting import is_of
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.application import Application
+from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.objects.yaml_edits import edited
-from argosy.model.application import Application
-from argosy.model.repository_url import parse_url
-from argosy.source.settings import SourceSettings
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
 

@@ -20,13 +20,13 @@ from argosy.desk.applications.differing import differing
 from argosy.desk.applications.explaining import default_branch, explained
 from argosy.desk.applications.reader import Reader
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Health
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.status.conditions import ConditionType
+from argosy.gitops.status.wire_format import mappings
 from argosy.kube.objects import key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.model.flow import Health
-from argosy.pipeline.looking import Look
-from argosy.report.conditions import ConditionType
-from argosy.report.wire import mappings
 
 ROUNDS: Final = 4
 _REFUSED: Final = frozenset({CauseKind.IMMUTABLE, CauseKind.REFUSED})

@@ -16,11 +16,11 @@ from argosy.desk.aligning.trying import Trial, look
 from argosy.desk.applications.facts import health_word, sync_word
 from argosy.desk.applications.reader import Reader, Unseen
 from argosy.errors import ArgosyError
-from argosy.model.application import Application
-from argosy.model.flow import Health, SyncStatus
-from argosy.pipeline.looking import Look
-from argosy.report.conditions import ConditionType
-from argosy.report.wire import mappings
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Health, SyncStatus
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.status.conditions import ConditionType
+from argosy.gitops.status.wire_format import mappings
 
 _ASKED = (ConditionType.COMPARISON_ERROR.value, ConditionType.SYNC_ERROR.value, ConditionType.INVALID_SPEC_ERROR.value)
 

@@ -13,18 +13,18 @@ from typing import Any, Final
 from argosy.advise.aligning.sight import RECREATE, RESPECT
 from argosy.advise.evidence import refused_fields
 from argosy.annotations import FIELD_MANAGER, SYNC_OPTIONS
-from argosy.compare import compare, questions, rules_for
 from argosy.desk.applications.reader import Reader
 from argosy.errors import ArgosyError, ClusterError
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
+from argosy.gitops.diff import compare, questions, rules_for
+from argosy.gitops.live import is_self_referenced, settle
+from argosy.gitops.reconciler.app_state import Look, removed_by
+from argosy.gitops.reconciler.operation import respected
+from argosy.gitops.sync.client_side_patch import patch_of, placed, shape_of, with_last_applied
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import merge_patch, strategic_merge
-from argosy.live import is_self_referenced, settle
-from argosy.model.application import Application
-from argosy.model.flow import Comparison, Pair, SyncStatus
-from argosy.pipeline.looking import Look, removed_by
-from argosy.pipeline.operating import respected
-from argosy.sync.patching import patch_of, placed, shape_of, with_last_applied
 
 AT_ONCE: Final = 8
 LONGEST: Final = 160

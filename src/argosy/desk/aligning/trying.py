@@ -17,15 +17,15 @@ from argosy.advise.aligning.sight import RECREATE
 from argosy.annotations import SYNC_OPTIONS
 from argosy.desk.applications.reader import Reader, Unseen
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.file_tree import Tree, TreeEntry
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.reconciler.desired_state import Assembled, Wanted
+from argosy.gitops.reconciler.unknown_state import invalid
+from argosy.gitops.source.repositories import Repositories
 from argosy.kube.objects import load, load_all
 from argosy.kube.objects.yaml_edits import Edit, edited
-from argosy.model.application import Application, read_application
-from argosy.model.flow import Checkout
-from argosy.model.tree import Tree, TreeEntry
-from argosy.pipeline.assembling import Assembled, Wanted
-from argosy.pipeline.looking import Look
-from argosy.pipeline.standing import invalid
-from argosy.source.repositories import Repositories
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ from argosy.desk.applications.desk import now
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.reader import Reader
 from argosy.errors import PolicyError, UserError
-from argosy.health.actions import Action, Actions, patch_of, split_status
-from argosy.health.settings import from_config_maps
+from argosy.gitops.application import Application
+from argosy.gitops.health.actions import Action, Actions, patch_of, split_status
+from argosy.gitops.health.settings import from_config_maps
+from argosy.gitops.live.resource_tree import POD, Node
+from argosy.gitops.reconciler.permissions import permission
+from argosy.gitops.status.events import NOBODY, Reason, event
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.tree import POD, Node
-from argosy.model.application import Application
-from argosy.pipeline.permitting import permission
-from argosy.report.events import NOBODY, Reason, event
-from argosy.report.wire import mapping, mappings
 
 CONFIG_MAPS: Final = ("argocd-cm", "argosy-cm")
 

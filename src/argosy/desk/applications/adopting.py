@@ -17,18 +17,18 @@ from argosy.desk.applications.facts import is_busy, revisions
 from argosy.desk.applications.requests import check_free
 from argosy.desk.control import has_engine
 from argosy.errors import ArgosyError, ClusterError, PolicyError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.policy.delivery_engine import ARGOSY, Engines
+from argosy.gitops.status.events import NOBODY, Reason, event
+from argosy.gitops.status.hold import Hold, hold_text, read_hold
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import Application, read_application
-from argosy.policy.engines import ARGOSY, Engines
-from argosy.report.events import NOBODY, Reason, event
-from argosy.report.holds import Hold, hold_text, read_hold
-from argosy.report.wire import mapping, mappings
 from argosy.setup.waiting import TooLate, until
 
 if TYPE_CHECKING:
     from argosy.desk.applications.reader import Reader
-    from argosy.pipeline.looking import Look
+    from argosy.gitops.reconciler.app_state import Look
 
 MOST_FIELDS: Final = 3  # that are named of an object
 APPLICATION_SET: Final = GroupKind("argoproj.io", "ApplicationSet")

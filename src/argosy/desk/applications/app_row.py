@@ -24,11 +24,11 @@ from argosy.desk.applications.facts import (
     why,
 )
 from argosy.errors import UserError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.status.hold import Hold, read_hold
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_application
-from argosy.report.holds import Hold, read_hold
-from argosy.report.wire import mapping, mappings
 
 NO_OPERATION: Final = "None"
 ENVIRONMENT_LABELS: Final = ("environment", "env", "app.kubernetes.io/environment")

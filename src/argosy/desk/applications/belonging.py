@@ -11,10 +11,10 @@ from argosy.desk.applications.acting import Choice
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.reader import Reader
 from argosy.errors import UserError
+from argosy.gitops.application import Application
+from argosy.gitops.live import walk
+from argosy.gitops.reconciler.permissions import permission
 from argosy.kube.objects import Manifest, key_of
-from argosy.live import walk
-from argosy.model.application import Application
-from argosy.pipeline.permitting import permission
 
 
 class NotIts(UserError):

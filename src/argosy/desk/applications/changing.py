@@ -17,20 +17,20 @@ from argosy.desk.applications.following import FOR_EVER, UNHEARD, Tell
 from argosy.desk.applications.requests import check_free
 from argosy.desk.applications.stuck import find_stuck_reason
 from argosy.errors import PolicyError, UserError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.finalizers import BACKGROUND as BACKGROUND_FINALIZER
+from argosy.gitops.application.refresh import refresh_asked
+from argosy.gitops.status import events
+from argosy.gitops.status.events import Reason
+from argosy.gitops.status.history import Deployment, deployments
+from argosy.gitops.status.hold import Hold, hold_text, read_hold
+from argosy.gitops.status.operations import request_wire
+from argosy.gitops.status.rollback import LEFT
+from argosy.gitops.status.wire_format import mappings
+from argosy.gitops.sync.rollback import rollback_request
 from argosy.kube.client import Propagation
 from argosy.kube.objects import Manifest
-from argosy.model.application import Application, read_application
-from argosy.model.finalizers import BACKGROUND as BACKGROUND_FINALIZER
-from argosy.model.refreshing import refresh_asked
-from argosy.report import events
-from argosy.report.events import Reason
-from argosy.report.history import Deployment, deployments
-from argosy.report.holds import Hold, hold_text, read_hold
-from argosy.report.operations import request_wire
-from argosy.report.rollbacks import LEFT
-from argosy.report.wire import mappings
 from argosy.setup.waiting import TooLate, until
-from argosy.sync.rollback import rollback_request
 
 FOREGROUND, BACKGROUND = "foreground", "background"
 OURS: Final = (names.RESOURCES_FINALIZER,)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.controllers.settings import PROJECT
 from argosy.desk.applications.desk import Desk
 from argosy.errors import ClusterError, PolicyError, UserError
-from argosy.model.application import read_application
-from argosy.policy.projects import violations
+from argosy.gitops.application import read_application
+from argosy.gitops.policy.projects import violations
+from argosy.gitops.reconciler.settings_watch import PROJECT
 
 ANYWAY = "write it all the same with --validate=false"
 

@@ -16,8 +16,8 @@ from argosy.desk.applications.reasons import reason
 from argosy.desk.applications.renderer import renderer
 from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
 
 if TYPE_CHECKING:
     from argosy.desk.applications.reader import Reader

@@ -13,12 +13,12 @@ from argosy.advise.delays import find_delay, is_waiting_for_pass, is_waiting_for
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.beside import UNKNOWN, seen_engines
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
+from argosy.gitops.policy.delivery_engine import Engines
+from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, find_budget_use, read_budget_uses
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.pipeline.rules import Rules
-from argosy.policy.engines import Engines
-from argosy.report.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, find_budget_use, read_budget_uses
 
 GetManifest = Callable[[ResourceKey], Manifest | None]
 

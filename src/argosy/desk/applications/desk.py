@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, UserError
+from argosy.gitops.application import Application, read_application
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.objects.timestamps import written
-from argosy.model.application import Application, read_application
 from argosy.setup.login import whoami
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")

@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from argosy.advise.cause import Cause, CauseKind
-from argosy.compare import additions, differences, masked_pair
+from argosy.gitops.application.step_results import Comparison, Difference, Origin, Pair, Rendered
+from argosy.gitops.diff import additions, differences, masked_pair
+from argosy.gitops.status.wire_format import given
 from argosy.kube.objects import Manifest, dump
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.flow import Comparison, Difference, Origin, Pair, Rendered
-from argosy.report.wire import given
 
 
 class Differing(NamedTuple):

@@ -15,22 +15,22 @@ from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.causes import causes
 from argosy.advise.evidence import Evidence, pointer_in, refused_fields
 from argosy.annotations import FIELD_MANAGER
-from argosy.compare.typed import kept, shape_for
 from argosy.desk.applications.differing import Differing
 from argosy.desk.applications.facts import revisions, short
 from argosy.desk.applications.reader import LOCAL, Reader
 from argosy.desk.applications.removals import removed
 from argosy.errors import ArgosyError, ClusterError, ManifestError, UserError
+from argosy.gitops.application import Application, Source
+from argosy.gitops.application.operations import Outcome
+from argosy.gitops.application.step_results import Origin, Pair
+from argosy.gitops.diff.typed_manifests import kept, shape_for
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.reconciler.desired_state import Assembled
+from argosy.gitops.source.git.blame import Blame
+from argosy.gitops.source.git.refs import SHORT_COMMIT, Refs
 from argosy.kube.client import Catalog
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, Source
-from argosy.model.application.operations import Outcome
-from argosy.model.flow import Origin, Pair
-from argosy.pipeline.assembling import Assembled
-from argosy.pipeline.looking import Look
-from argosy.source.git.blame import Blame
-from argosy.source.git.refs import SHORT_COMMIT, Refs
 
 AT_ONCE: Final = 8  # dry runs
 MOST: Final = 100  # objects that a server is asked about

@@ -14,19 +14,19 @@ from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.evidence import ABSENT, Evidence, value_at
 from argosy.advise.fields import FieldStory, tell
 from argosy.advise.paths import find_field
-from argosy.compare import additions, differences, masked_pair, readable
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.explaining import evidence, signed, unrendered
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.reader import Reader
 from argosy.desk.kubectl.naming import read_names
 from argosy.errors import ClusterError, Forbidden, RenderError, UnknownRef, UserError
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Pair
+from argosy.gitops.diff import additions, differences, masked_pair, readable
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.status.wire_format import given, mappings
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.patch.json_pointer import parse
-from argosy.model.application import Application
-from argosy.model.flow import Pair
-from argosy.pipeline.looking import Look
-from argosy.report.wire import given, mappings
 
 
 @dataclass(frozen=True)

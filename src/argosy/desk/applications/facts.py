@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from argosy.gitops.application import Application, OperationState
+from argosy.gitops.policy.projects import is_refusal
+from argosy.gitops.status.conditions import ConditionType
+from argosy.gitops.status.hold import read_hold
+from argosy.gitops.status.rollback import Rollback, rollback_of
+from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.sync.retry import is_resting
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, OperationState
-from argosy.policy.projects import is_refusal
-from argosy.report.conditions import ConditionType
-from argosy.report.holds import read_hold
-from argosy.report.rollbacks import Rollback, rollback_of
-from argosy.report.wire import mapping, mappings
-from argosy.sync.retry import is_resting
 
 NONE: Final = "<none>"
 SHORT: Final = 7  # characters of a commit

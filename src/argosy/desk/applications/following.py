@@ -17,9 +17,9 @@ from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
 from argosy.desk.applications.waited import Doom, Waited, doom
 from argosy.desk.beside import seen_engines
 from argosy.errors import TransientError
+from argosy.gitops.application import Application, read_application
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.kube.objects import Manifest
-from argosy.model.application import Application, read_application
 from argosy.setup.waiting import until
 
 FOR_EVER: Final = 3e8  # seconds

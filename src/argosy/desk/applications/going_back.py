@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from argosy.desk.applications.reader import Reader
 from argosy.errors import PolicyError
-from argosy.model.application import Application, Source, read_source
-from argosy.pipeline.looking import Look
-from argosy.policy.projects import forbidden_sources
-from argosy.report.history import Deployment
+from argosy.gitops.application import Application, Source, read_source
+from argosy.gitops.policy.projects import forbidden_sources
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.status.history import Deployment
 
 
 def check_sources(reader: Reader, app: Application, entry: Deployment) -> None:

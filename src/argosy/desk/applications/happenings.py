@@ -10,10 +10,10 @@ from typing import Final
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import rows
 from argosy.errors import ClusterError
+from argosy.gitops.application import Application
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
-from argosy.model.application import Application
-from argosy.report.wire import mapping
 
 EVENT: Final = GroupKind("", "Event")
 

@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from argosy.errors import UserError
+from argosy.gitops.status.wire_format import mappings
 from argosy.kube.objects import load
 from argosy.languages.expr import compile_expression
 from argosy.languages.go_templates import compile_template
-from argosy.report.wire import mappings
 
 MOST: Final = 100
 STEPS: Final = 20_000

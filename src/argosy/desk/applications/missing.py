@@ -16,10 +16,10 @@ from argosy.desk.applications.reasons import reason
 from argosy.desk.applications.stuck import waiting
 from argosy.desk.applications.trees import Branch, branches
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Health
+from argosy.gitops.status.wire_format import mappings
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.model.flow import Health
-from argosy.report.wire import mappings
 
 MOST: Final = 12
 WELL: Final = (None, Health.HEALTHY)

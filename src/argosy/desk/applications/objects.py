@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from argosy.compare import masked
 from argosy.desk.applications.acting import Choice, chosen_objects
 from argosy.desk.applications.desk import now
 from argosy.desk.applications.patches import read_patch
 from argosy.desk.applications.reader import Reader
 from argosy.errors import PolicyError, UserError
+from argosy.gitops.application import Application
+from argosy.gitops.diff import masked
+from argosy.gitops.status.events import NOBODY, Reason, event
 from argosy.kube.client import PatchKind, Propagation
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.report.events import NOBODY, Reason, event
 
 
 async def read_objects(reader: Reader, app: Application, choice: Choice) -> list[Manifest]:

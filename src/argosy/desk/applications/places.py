@@ -10,9 +10,9 @@ import binascii
 from typing import Any, Final, NamedTuple
 
 from argosy.annotations import SECRET_TYPE
-from argosy.controllers.settings import SECRET
 from argosy.desk.applications.desk import Desk
 from argosy.errors import ClusterError, UserError
+from argosy.gitops.reconciler.settings_watch import SECRET
 from argosy.kube.objects import Manifest
 
 SECRETS: Final = ("username", "password", "bearerToken", "sshPrivateKey", "tlsClientCertData", "githubAppPrivateKey")

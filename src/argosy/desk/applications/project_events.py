@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import secrets
 
-from argosy.controllers.settings import PROJECT
 from argosy.desk.applications.desk import Desk, now
+from argosy.gitops.reconciler.settings_watch import PROJECT
+from argosy.gitops.status.events import NOBODY, Reason
 from argosy.kube.objects.names import ResourceKey
-from argosy.report.events import NOBODY, Reason
 
 COMPONENT = "argocd-server"  # argo
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from argosy.desk.applications.project_specs import entries
 from argosy.errors import UserError
-from argosy.model.application import Application
-from argosy.model.project import Project, read_project
-from argosy.policy.projects import permits_destination, permits_source
+from argosy.gitops.application import Application
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.projects import permits_destination, permits_source
 
 KINDS: Final = (
     "clusterResourceWhitelist",

@@ -10,12 +10,12 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from argosy.controllers.settings import EVERYTHING_ALLOWED, PROJECT
 from argosy.desk.applications.desk import ATTEMPTS, Desk
 from argosy.errors import Conflict, PolicyError, UserError
+from argosy.gitops.application.project import read_project
+from argosy.gitops.reconciler.settings_watch import EVERYTHING_ALLOWED, PROJECT
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.project import read_project
 
 DEFAULT = "default"
 HEAD = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject"}

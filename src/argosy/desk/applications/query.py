@@ -13,9 +13,9 @@ from urllib.parse import parse_qsl, urlencode
 
 from argosy.desk.applications.app_row import NO_OPERATION
 from argosy.errors import UserError
+from argosy.gitops.application import Progress
+from argosy.gitops.application.step_results import Health
 from argosy.kube.schema.selectors import labels as read_labels
-from argosy.model.application import Progress
-from argosy.model.flow import Health
 
 SYNC_WORDS: Final = ("Synced", "OutOfSync", "Unknown")
 HEALTH_WORDS: Final = tuple(each.value for each in Health)

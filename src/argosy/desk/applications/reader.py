@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from argosy.compare import Memory
-from argosy.controllers.settings import CONFIG_MAP, PROJECT, SECRET, STORAGE_CLASS, Settings
 from argosy.desk.applications.abroad import Late
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import rows
@@ -25,7 +23,25 @@ from argosy.desk.rendering.checkouts import cache_folder
 from argosy.desk.rendering.places import locate
 from argosy.errors import ClusterError, PolicyError, TransientError, UserError
 from argosy.fair_share import on_behalf_of
+from argosy.gitops.application import Application, Source, read_source
+from argosy.gitops.application.project import OrphanRule, Project
+from argosy.gitops.application.step_results import Assessment, Checkout, Health
 from argosy.gitops.clusters.cluster_secret import connection_of, values_of
+from argosy.gitops.diff import Memory
+from argosy.gitops.live import indexes, orphans, tree
+from argosy.gitops.live.resource_tree import Node
+from argosy.gitops.policy.destination_clusters import HERE
+from argosy.gitops.policy.projects import forbidden_sources
+from argosy.gitops.reconciler.app_state import DEFINITION, Look, Looker
+from argosy.gitops.reconciler.desired_state import Assembled, Assembler, Wanted
+from argosy.gitops.reconciler.impersonation import user_to_impersonate
+from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.gitops.reconciler.render_cache import Renders
+from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.reconciler.settings_watch import CONFIG_MAP, PROJECT, SECRET, STORAGE_CLASS, Settings
+from argosy.gitops.source.folder_tree import FolderTree
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
 from argosy.isolation import Pool
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Catalog, Cluster, User
@@ -33,22 +49,6 @@ from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.live import indexes, orphans, tree
-from argosy.live.tree import Node
-from argosy.model.application import Application, Source, read_source
-from argosy.model.flow import Assessment, Checkout, Health
-from argosy.model.project import OrphanRule, Project
-from argosy.pipeline.assembling import Assembled, Assembler, Wanted
-from argosy.pipeline.doorway import Doorway
-from argosy.pipeline.impersonation import user_to_impersonate
-from argosy.pipeline.looking import DEFINITION, Look, Looker
-from argosy.pipeline.rendering import Renders
-from argosy.pipeline.rules import Rules
-from argosy.policy.clusters import HERE
-from argosy.policy.projects import forbidden_sources
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings
-from argosy.source.trees import FolderTree
 
 AT_ONCE: Final = 8  # requests
 _BUILT_IN: Final = frozenset(each.group_kind for each in BUILT_IN)

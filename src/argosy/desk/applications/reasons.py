@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from argosy.desk.applications.facts import gist
 from argosy.desk.applications.stuck import unscheduled
+from argosy.gitops.application.step_results import Assessment
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.flow import Assessment
 from argosy.models.facts import invalid
 
 

@@ -15,10 +15,10 @@ from typing import Final
 
 from argosy.desk.applications.desk import ATTEMPTS, PAUSE
 from argosy.errors import ArgosyError, Conflict, TransientError
+from argosy.gitops.application.refresh import refresh_asked
 from argosy.kube.client import Cluster
 from argosy.kube.controller.log_context import about, about_object
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.refreshing import refresh_asked
 
 log = logging.getLogger(__name__)
 SECONDS: Final = 10.0  # between two of one Application

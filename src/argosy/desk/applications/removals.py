@@ -13,11 +13,11 @@ from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.causes import GONE
 from argosy.desk.applications.reader import LOCAL, Reader
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
+from argosy.gitops.reconciler.desired_state import Assembled
+from argosy.gitops.source.git.blame import Blame
+from argosy.gitops.status.wire_format import mappings
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.pipeline.assembling import Assembled
-from argosy.report.wire import mappings
-from argosy.source.git.blame import Blame
 
 Causes = Mapping[str, Cause]
 

@@ -10,4 +10,4 @@ from argosy.isolation.process_pool import Crew
 
 def renderer() -> Crew:
     """Begin it before the imports that take long, and hand it to `open_reader`."""
-    return Crew(workers=1, modules=["argosy.pipeline.rendering"])
+    return Crew(workers=1, modules=["argosy.gitops.reconciler.render_cache"])

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from argosy.desk.applications.facts import is_busy, retrying, rows
 from argosy.errors import PolicyError, UserError
+from argosy.gitops.application import Application
+from argosy.gitops.status.wire_format import given, mapping
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.report.wire import given, mapping
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import Any, Final
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import rows
 from argosy.errors import ClusterError
+from argosy.gitops.application import Application, Progress
+from argosy.gitops.live.stuck_pods import IMAGE_FAILURES, is_image_current, is_old_replica_set, waiting_containers
+from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.sync.retry import is_resting
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
-from argosy.live.stuck_pods import IMAGE_FAILURES, is_image_current, is_old_replica_set, waiting_containers
-from argosy.model.application import Application, Progress
-from argosy.report.wire import mapping, mappings
-from argosy.sync.retry import is_resting
 
 POD: Final = GroupKind("", "Pod")
 UNSCHEDULED: Final = "Unschedulable"  # k8s: not hopeless: somebody may add a node, or end another Pod

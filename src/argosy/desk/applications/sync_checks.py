@@ -13,10 +13,10 @@ from typing import Final
 from argosy.desk.applications.desk import Desk, clock
 from argosy.desk.applications.reader import Reader, open_reader
 from argosy.errors import ArgosyError, PolicyError, UnknownRef
+from argosy.gitops.application import Application, Source
+from argosy.gitops.policy.sync_windows import verdict
 from argosy.kube.objects.boolean_text import parse_switch
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, Source
-from argosy.policy.windows import verdict
 
 SECONDS: Final = 5.0  # for all sources together
 OVERRIDE: Final = "application.sync.requireOverridePrivilegeForRevisionSync"  # argo: a setting of argocd-cm

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from argosy.gitops.live.resource_tree import Node
+from argosy.gitops.status.wire_format import given
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.tree import Node
-from argosy.report.wire import given
 
 
 class Branch(NamedTuple):

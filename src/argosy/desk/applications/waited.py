@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from argosy.desk.applications.facts import health_message, health_word, is_busy, rows, sync_word
 from argosy.desk.applications.requests import chosen_keys
-from argosy.model.application import Application
-from argosy.report.holds import read_hold
-from argosy.report.wire import mapping, mappings
+from argosy.gitops.application import Application
+from argosy.gitops.status.hold import read_hold
+from argosy.gitops.status.wire_format import mapping, mappings
 
 BROKEN: Final = ("InvalidSpecError", "ComparisonError")  # nothing is known of it until somebody repairs that
 FAILED: Final = ("Failed", "Error")

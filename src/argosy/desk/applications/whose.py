@@ -15,11 +15,11 @@ from typing import Any, Final, TypeVar
 from argosy.annotations import FIELD_MANAGER
 from argosy.desk.applications.app_row import AppRow
 from argosy.desk.applications.facts import is_only_differing, revisions
+from argosy.gitops.application import Application
+from argosy.gitops.status.history import deployments
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.report.history import deployments
-from argosy.report.wire import mapping, mappings
 
 Get = Callable[[ResourceKey], Manifest | None]
 Mark = tuple[Any, ...]

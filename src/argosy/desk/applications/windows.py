@@ -6,9 +6,9 @@ In: an Application, its project. Out: a sentence in Argo CD's words. Never: deci
 from __future__ import annotations
 
 from argosy.desk.applications.desk import clock
-from argosy.model.application import Application
-from argosy.model.project import Project
-from argosy.policy.windows import is_for, verdict
+from argosy.gitops.application import Application
+from argosy.gitops.application.project import Project
+from argosy.gitops.policy.sync_windows import is_for, verdict
 
 
 def assigned(app: Application, project: Project | None) -> list[str]:

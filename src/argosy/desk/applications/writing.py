@@ -12,10 +12,10 @@ from typing import Any
 from argosy.desk.applications.desk import Desk, now
 from argosy.desk.applications.specs import checked
 from argosy.errors import UserError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.status.events import NOBODY, Reason, event
 from argosy.kube.objects import Manifest, load_all
 from argosy.kube.patch import merge_patch
-from argosy.model.application import Application, read_application
-from argosy.report.events import NOBODY, Reason, event
 
 
 def read_file(path: str, content: bytes) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.desk.boards.environments import Happened
+from argosy.gitops.status.rollback import gone_back
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
-from argosy.report.rollbacks import gone_back
-from argosy.report.wire import mapping, mappings
 
 KINDS: Final = ("sync", "promotion", "event", "setting", "audit")
 MOST: Final = 2000  # that are shown, page by page

@@ -13,9 +13,9 @@ from typing import Final
 from argosy.desk.health.catalog import Row, called, rows, with_script
 from argosy.desk.health.workbench import fault_of, in_script
 from argosy.errors import UserError
-from argosy.health.assess import Assessor
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Customizations, from_config_maps
+from argosy.gitops.health.assess import Assessor
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import Customizations, from_config_maps
 from argosy.isolation import Pool
 from argosy.kube.objects import Manifest, key_of, read_manifests
 

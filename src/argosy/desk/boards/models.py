@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.desk.boards.readiness import Link, chain
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.models.facts import ServedModel, read_model
 from argosy.models.lineage import Lineage, Run, trace
 from argosy.models.requests import Question, curl, question_for
-from argosy.report.wire import mapping
 
 SERVICE_LABEL: Final = "serving.kserve.io/inferenceservice"
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from argosy.annotations import RE_RUN
 from argosy.desk.boards.outputs import cut
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest, annotation
-from argosy.report.wire import mapping
 
 TERMINAL: Final = ("Succeeded", "Failed")
 STRIP: Final = {"Success": "ok", "Failure": "failed", "Skipped": "waiting"}

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from argosy.gitops.live.tracking import Tracking, owner
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.live.tracking import Tracking, owner
-from argosy.report.wire import mapping
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 

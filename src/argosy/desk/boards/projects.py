@@ -11,12 +11,12 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from argosy.errors import UserError
+from argosy.gitops.application.project import KindPattern, Project, SyncWindow, read_project
+from argosy.gitops.policy.sync_windows import WindowError, is_active
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import written
 from argosy.languages.cron import CronError, parse
-from argosy.model.project import KindPattern, Project, SyncWindow, read_project
-from argosy.policy.windows import WindowError, is_active
-from argosy.report.wire import mapping
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.models.facts import invalid, read_model
-from argosy.report.wire import mapping
 
 OK, BAD, BUSY, WAITS = "ok", "bad", "busy", "waits"
 SERVER: Final = "kserve-container"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
-    from argosy.source.git.refs import Refs
+    from argosy.gitops.source.git.refs import Refs
 
 RefsOf = Callable[[str], "Refs"]
 
@@ -26,7 +26,7 @@ class Hosts:
         self.notes: list[str] = []
 
     def absent(self, url: str, ref: str) -> str:
-        from argosy.source.git.refs import SHORT_COMMIT
+        from argosy.gitops.source.git.refs import SHORT_COMMIT
 
         if self._refs_of is None or url in self._silent or SHORT_COMMIT.fullmatch(ref):
             return ""  # a commit is not listed

@@ -17,8 +17,8 @@ from argosy.desk.checking.locating import located
 from argosy.desk.rendering.checkouts import Checkouts
 from argosy.desk.rendering.heads import is_checked_out, is_merged_into
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
-from argosy.model.application import Application, Source
-from argosy.render import render
+from argosy.gitops.application import Application, Source
+from argosy.gitops.render import render
 
 
 @dataclass

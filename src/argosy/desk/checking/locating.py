@@ -10,9 +10,9 @@ import os
 from argosy.advise.finding import Place
 from argosy.advise.repository import Item, Locate
 from argosy.desk.checking.files import shown
+from argosy.gitops.application.step_results import Origins, Rendered
 from argosy.kube.objects import key_of_source
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.flow import Origins, Rendered
 
 
 def located(rendered: Rendered, home: str) -> list[Item]:

@@ -22,9 +22,9 @@ from argosy.desk.rendering.bases import root_with_bases
 from argosy.desk.rendering.places import remotes
 from argosy.desk.rendering.requesting import is_of
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application, Source, read_application, read_source
+from argosy.gitops.render.tool_detection import CHART_FILE
 from argosy.kube.objects import Manifest
-from argosy.model.application import Application, Source, read_application, read_source
-from argosy.render.detect import CHART_FILE
 
 _APPLICATION: Final = ("argoproj.io", "Application")
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -16,8 +16,8 @@ from argosy.advise.finding import Place, Severity, Sight
 from argosy.desk.checking.files import MOST_BYTES, File, below, shown
 from argosy.desk.health.sources import Located, Source
 from argosy.errors import ArgosyError
-from argosy.health.installation import holds_settings
-from argosy.health.settings import from_manifests
+from argosy.gitops.health.settings import from_manifests
+from argosy.gitops.health.settings_location import holds_settings
 from argosy.kube.objects.field_lines import Lines, find_duplicate_keys
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.controllers.settings import AUTHORITIES, KNOWN_HOSTS
 from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.declared import change_map, map_data
 from argosy.errors import UserError
+from argosy.gitops.reconciler.settings_watch import AUTHORITIES, KNOWN_HOSTS
 from argosy.languages.globs import matches
 
 SSH, TLS = "ssh", "https"

@@ -14,7 +14,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.annotations import REFRESH
-from argosy.controllers.settings import ARGOSY_CM
 from argosy.desk.applications.desk import Desk, now
 from argosy.desk.connections.declared import (
     SECRET,
@@ -28,13 +27,14 @@ from argosy.desk.connections.declared import (
 )
 from argosy.desk.connections.probing import BAD, GOOD, State
 from argosy.errors import ArgosyError, Conflict, Forbidden, UserError
+from argosy.gitops.application import IN_CLUSTER
+from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
 from argosy.gitops.clusters.cluster_secret import check_address, connection_of, programs_of
+from argosy.gitops.reconciler.settings_watch import ARGOSY_CM
 from argosy.kube.client import Cluster, Versioned
 from argosy.kube.client.connection import Connection
 from argosy.kube.objects.field_reader import Fields
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import IN_CLUSTER
-from argosy.model.cluster_address import ClusterAddress, parse_cluster_address
 
 HERE, HERE_NAME = IN_CLUSTER
 KIND: Final = "cluster"

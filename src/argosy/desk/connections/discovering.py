@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import LimitError, UserError
+from argosy.gitops.application import read_source
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.render.kustomize.kustomization_file import NAMES
+from argosy.gitops.render.settings import BuildSettings
+from argosy.gitops.render.tool_detection import CHART_FILE, HELM, KUSTOMIZE, detect, source_folder
 from argosy.kube.objects import load
-from argosy.model.application import read_source
-from argosy.model.tree import Tree
-from argosy.render.detect import CHART_FILE, HELM, KUSTOMIZE, detect, source_folder
-from argosy.render.kustomize.loading import NAMES
-from argosy.render.settings import BuildSettings
 
 MOST_FOLDERS: Final = 5_000
 MOST_DEPTH: Final = 30

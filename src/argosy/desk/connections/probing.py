@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from argosy.desk.applications.desk import now
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.source.credentials import Credential, find_credential, read_credentials
+from argosy.gitops.source.git.refs import Refs
+from argosy.gitops.source.git.remote import Remote
+from argosy.gitops.source.repositories import Repositories
 from argosy.isolation.scratch_folders import scratch_folder
-from argosy.model.repository_url import parse_url
-from argosy.source.credentials import Credential, find_credential, read_credentials
-from argosy.source.git.refs import Refs
-from argosy.source.git.remote import Remote
-from argosy.source.repositories import Repositories
 
 SECONDS: Final = 10.0
 AT_ONCE: Final = 8

@@ -25,7 +25,7 @@ from argosy.desk.connections.declared import (
     withdraw,
 )
 from argosy.errors import Conflict, UserError
-from argosy.model.repository_url import is_same_repository, parse_url
+from argosy.gitops.application.repository_url import is_same_repository, parse_url
 
 _OCI: Final = re.compile(r"(oci://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?")
 _SHARED: Final = (

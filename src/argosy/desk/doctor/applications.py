@@ -12,7 +12,6 @@ from typing import Final
 
 from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.live_view import Differs, LiveApp, LiveRow
-from argosy.compare import readable
 from argosy.desk.applications.differing import Differing, differing
 from argosy.desk.applications.explaining import default_branch, explained
 from argosy.desk.applications.facts import rows
@@ -20,13 +19,14 @@ from argosy.desk.applications.missing import unwell
 from argosy.desk.applications.reader import Reader
 from argosy.desk.doctor.asking import Asking
 from argosy.errors import ArgosyError, RenderError, UnknownRef
+from argosy.gitops.application import Application
+from argosy.gitops.diff import readable
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.reconciler.unknown_state import invalid
+from argosy.gitops.source.git.refs import SHORT_COMMIT
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import Application
-from argosy.pipeline.looking import Look
-from argosy.pipeline.standing import invalid
-from argosy.report.wire import mapping, mappings
-from argosy.source.git.refs import SHORT_COMMIT
 
 SECRET: Final = GroupKind("", "Secret")
 WELL: Final = ("Healthy", "Suspended")

@@ -32,13 +32,13 @@ from argosy.desk.doctor.project_places import ProjectPlaces
 from argosy.desk.doctor.treating import Treatment, treat
 from argosy.desk.models import ModelDesk
 from argosy.errors import ArgosyError, ClusterError, Forbidden, UserError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.source.credentials import read_credentials
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import Application, read_application
 from argosy.models.facts import read_model
 from argosy.models.lineage import trace
 from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL
-from argosy.source.credentials import read_credentials
 
 SECONDS: Final = 9.0  # for all comparisons and proofs together
 LOOKS: Final = 0.6  # of that time at most

@@ -21,7 +21,7 @@ from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import health_word
 from argosy.desk.doctor.examining import Examination
 from argosy.desk.doctor.treating import Treatment
-from argosy.health.kind_keys import joined
+from argosy.gitops.health.kind_keys import joined
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import merge_patch

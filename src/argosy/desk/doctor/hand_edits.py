@@ -14,10 +14,10 @@ from argosy.advise.finding import Place, Sight
 from argosy.advise.live_view import SettingsView
 from argosy.desk.doctor.asking import Asking
 from argosy.errors import ArgosyError
+from argosy.gitops.application.settings_events import EDITED_KEY, SETTINGS_RESTORED
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
-from argosy.model.settings_events import EDITED_KEY, SETTINGS_RESTORED
-from argosy.report.wire import mapping
 from argosy.setup.argocd import SETTINGS
 from argosy.setup.checks.merging import KEY_PREFIX
 

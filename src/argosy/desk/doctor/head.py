@@ -17,13 +17,13 @@ from argosy.advise.live_view import SettingsView, moment, span
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.installation import CONTROLLER, STATEFUL_SET
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
+from argosy.gitops.policy.delivery_engine import POD, Deliverer, is_simulated
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.isolation.requirement import REFUSAL
 from argosy.kube.client import Versioned
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
-from argosy.model.application import Application
-from argosy.policy.engines import POD, Deliverer, is_simulated
-from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import SETTINGS
 from argosy.setup.openshift import DEPLOYMENT, OPERATOR, PLACES
 

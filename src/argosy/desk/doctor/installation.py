@@ -17,7 +17,6 @@ from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import OperatorState, SettingsView
 from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.stalling import spec_written
-from argosy.controllers.setting_faults import RESTRICTING_KEYS, describe_fallback
 from argosy.desk.accounts.identity_provider import PLACEHOLDER, read_provider, referenced_secrets, secret_value
 from argosy.desk.beside import seen_engines
 from argosy.desk.control import LEASE, LEASES, held, members_of
@@ -27,12 +26,13 @@ from argosy.desk.doctor.own_checks import find_own_checks
 from argosy.desk.health.linting import DISAGREES, lint_settings
 from argosy.desk.health.sources import Source
 from argosy.errors import ArgosyError
-from argosy.health.kind_keys import joined, key_text
-from argosy.health.settings import from_config_maps
+from argosy.gitops.health.kind_keys import joined, key_text
+from argosy.gitops.health.settings import from_config_maps
+from argosy.gitops.policy.application_sets import APPLICATION_SET, is_expanded
+from argosy.gitops.reconciler.setting_errors import RESTRICTING_KEYS, describe_fallback
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, annotation, dump
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.policy.application_sets import APPLICATION_SET, is_expanded
-from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS, Installation
 from argosy.setup.checks.merging import KEY_PREFIX
 from argosy.setup.checks.place import Place as ChecksPlace

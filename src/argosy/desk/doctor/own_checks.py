@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from argosy.health.bundled import bundled_rules, profile_rules, profiles
-from argosy.health.kind_keys import key_text
-from argosy.health.settings import from_manifests
+from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
+from argosy.gitops.health.kind_keys import key_text
+from argosy.gitops.health.settings import from_manifests
 from argosy.kube.objects import Manifest
 
 

@@ -15,8 +15,8 @@ from argosy.advise.diagnosis import Line, Score, lines, score
 from argosy.advise.finding import Severity
 from argosy.advise.rules.live.workloads import CLAIM, MODEL, is_ready
 from argosy.desk.doctor.examining import Examination
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects.names import GroupKind
-from argosy.report.wire import mapping
 
 QUOTA: Final = GroupKind("", "ResourceQuota")
 

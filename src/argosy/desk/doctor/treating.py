@@ -14,8 +14,8 @@ from argosy.advise.diagnosis import Remedy
 from argosy.desk.aligning.proposing import Wishes, settled
 from argosy.desk.aligning.proving import Proof, proven
 from argosy.desk.applications.reader import Reader
-from argosy.model.application import Application
-from argosy.pipeline.looking import Look
+from argosy.gitops.application import Application
+from argosy.gitops.reconciler.app_state import Look
 
 # Which kinds of proposals answer which rule
 ANSWERS: Final[Mapping[str, tuple[ProposalKind, ...]]] = {

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from argosy.desk.health.kinds import find_kind, kind_of, known_kinds
 from argosy.errors import UserError
-from argosy.health.bundled import Origin, Rule, profile_rules, profiles, profiles_of
-from argosy.health.installation import MAP_KEY
-from argosy.health.kind_keys import is_wild, key_text
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Check, Customizations
+from argosy.gitops.health.bundled import Origin, Rule, profile_rules, profiles, profiles_of
+from argosy.gitops.health.kind_keys import is_wild, key_text
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import Check, Customizations
+from argosy.gitops.health.settings_location import MAP_KEY
 from argosy.kube.objects.names import GroupKind
 
 OPERATED: Final = "ArgoCD"

@@ -20,15 +20,15 @@ from argosy.desk.health.kinds import find_kind, kind_of, known_kinds
 from argosy.desk.health.sources import Located
 from argosy.desk.health.workbench import Verdict, Workbench
 from argosy.errors import UserError
-from argosy.health.bundled import PROFILES, RULES, Origin, Rule, bundled_rules, profile_rules, profiles_of
-from argosy.health.facts import facts_from
-from argosy.health.kind_keys import is_wild
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Check, Customizations
-from argosy.health.suite import collect
+from argosy.gitops.application.step_results import Health
+from argosy.gitops.health.bundled import PROFILES, RULES, Origin, Rule, bundled_rules, profile_rules, profiles_of
+from argosy.gitops.health.cluster_facts import facts_from
+from argosy.gitops.health.kind_keys import is_wild
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import Check, Customizations
+from argosy.gitops.health.test_suite import collect
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, split_api_version
-from argosy.model.flow import Health
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from argosy.desk.health.sources import Located, Source
 from argosy.errors import UserError
-from argosy.health.facts import facts_from
-from argosy.health.installation import holds_settings
-from argosy.health.settings import Customizations, from_manifests
+from argosy.gitops.health.cluster_facts import facts_from
+from argosy.gitops.health.settings import Customizations, from_manifests
+from argosy.gitops.health.settings_location import holds_settings
 from argosy.kube.objects import load
 
 STDIN: Final = Path("-")

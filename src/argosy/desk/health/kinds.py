@@ -8,10 +8,10 @@ from functools import cache
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.health import builtin
-from argosy.health.bundled import bundled_rules, profile_rules, profiles
-from argosy.health.kind_keys import is_wild
-from argosy.health.settings import Customizations
+from argosy.gitops.health import builtin
+from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
+from argosy.gitops.health.kind_keys import is_wild
+from argosy.gitops.health.settings import Customizations
 from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 

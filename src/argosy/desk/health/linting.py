@@ -12,13 +12,13 @@ from argosy.desk.health.inputs import MANIFESTS, STDIN, is_tree, manifest_files,
 from argosy.desk.health.schema_linting import kind_of_rule_file, lint_schema_values
 from argosy.desk.health.sources import Located, Source
 from argosy.errors import UserError
-from argosy.health.installation import holds_settings
-from argosy.health.kind_keys import is_wild
-from argosy.health.lint import lint
-from argosy.health.lint.finding import Purpose
-from argosy.health.setting_fault import Fault, Place
-from argosy.health.settings import DISCOVERY, ActionsCheck, Customizations, from_manifests
-from argosy.health.table import to_lua
+from argosy.gitops.health.kind_keys import is_wild
+from argosy.gitops.health.lint import lint
+from argosy.gitops.health.lint.finding import Purpose
+from argosy.gitops.health.setting_error import Fault, Place
+from argosy.gitops.health.settings import DISCOVERY, ActionsCheck, Customizations, from_manifests
+from argosy.gitops.health.settings_location import holds_settings
+from argosy.gitops.health.table_rules import to_lua
 from argosy.kube.objects import load
 from argosy.kube.objects.names import GroupKind
 

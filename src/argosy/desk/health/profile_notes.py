@@ -10,9 +10,9 @@ from typing import Final
 
 from argosy.desk.health.catalog import with_profile
 from argosy.desk.health.workbench import Verdict
-from argosy.health.bundled import DEFAULT_PROFILES, Origin, profiles_of
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Customizations
+from argosy.gitops.health.bundled import DEFAULT_PROFILES, Origin, profiles_of
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import Customizations
 from argosy.kube.objects.names import GroupKind
 
 STRICT: Final = "strict"

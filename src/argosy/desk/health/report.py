@@ -10,8 +10,8 @@ from argosy.desk.health.kinds import kind_of
 from argosy.desk.health.linting import ERROR, Linted, Looked
 from argosy.desk.health.workbench import Trial, Verdict
 from argosy.errors import UserError
-from argosy.health.setting_fault import EVERY_KIND, Fault
-from argosy.health.suite import ActionCase, Case, DiscoveryCase, HealthCase, Outcome, report
+from argosy.gitops.health.setting_error import EVERY_KIND, Fault
+from argosy.gitops.health.test_suite import ActionCase, Case, DiscoveryCase, HealthCase, Outcome, report
 from argosy.kube.objects.names import GroupKind
 
 CASES: Final[dict[str, type[Case]]] = {"health": HealthCase, "action": ActionCase, "discovery": DiscoveryCase}

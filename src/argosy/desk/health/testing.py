@@ -15,12 +15,12 @@ from argosy.desk.health.profile_notes import describe_profiles
 from argosy.desk.health.report import Report
 from argosy.desk.health.workbench import Verdict, Workbench
 from argosy.errors import UserError
-from argosy.health.patterns import matches
-from argosy.health.setting_fault import Fault, meant
-from argosy.health.settings import Customizations
-from argosy.health.suite import Outcome, Suite, collect
+from argosy.gitops.application.step_results import Health
+from argosy.gitops.health.kind_patterns import matches
+from argosy.gitops.health.setting_error import Fault, meant
+from argosy.gitops.health.settings import Customizations
+from argosy.gitops.health.test_suite import Outcome, Suite, collect
 from argosy.kube.objects.names import GroupKind, split_api_version
-from argosy.model.flow import Health
 
 FACTS: Final = ("storageClasses", "defaultStorageClass")
 _NEAR: Final = 0.75

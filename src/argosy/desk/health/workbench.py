@@ -12,18 +12,18 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from argosy.desk.health.catalog import called
-from argosy.health.assess import Assessor
-from argosy.health.bundled import Origin
-from argosy.health.kind_keys import is_wild
-from argosy.health.lua import EVALUATE, LuaFault, answer_of, health_of
-from argosy.health.lua.outcomes import INVALID
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Check, Customizations
-from argosy.health.suite import Outcome, Suite, run
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.health.assess import Assessor
+from argosy.gitops.health.bundled import Origin
+from argosy.gitops.health.kind_keys import is_wild
+from argosy.gitops.health.lua import EVALUATE, LuaFault, answer_of, health_of
+from argosy.gitops.health.lua.health_results import INVALID
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import Check, Customizations
+from argosy.gitops.health.test_suite import Outcome, Suite, run
 from argosy.isolation import Pool
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.flow import Assessment, Health
 
 TELL_SECONDS: Final = 1.0
 
@@ -104,7 +104,7 @@ class Workbench:
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._runner = asyncio.Runner()
-        self.pool = Pool(preload=("argosy.health.lua.confined",))
+        self.pool = Pool(preload=("argosy.gitops.health.lua.worker",))
 
     def __enter__(self) -> Workbench:
         return self

@@ -16,10 +16,10 @@ from argosy.desk.kubectl.talking import Refused, Talk, field_of, say
 from argosy.desk.kubectl.templates import shown
 from argosy.desk.kubectl.writing import LOOK
 from argosy.errors import ClusterError
+from argosy.gitops.application.sync_policy import seconds_of
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.jsonpath import compiled
-from argosy.model.application.policies import seconds_of
 
 LONGEST: Final = 7 * 24 * 3600.0
 Holds = Callable[[Manifest | None], bool]

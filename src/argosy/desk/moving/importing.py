@@ -16,12 +16,12 @@ from argosy.desk.moving.collecting import APPLICATION, APPLICATION_SET, PROJECT,
 from argosy.desk.moving.planning import Change, Verb, Wish, missing_namespaces, planned
 from argosy.desk.moving.shaping import is_whole, misshapen
 from argosy.errors import ClusterError, Conflict, TransientError, UserError
+from argosy.gitops.reconciler.app_state import DEFINITION
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.kube.schema.defaults.core import secret
-from argosy.pipeline.looking import DEFINITION
 
 CUT: Final = (
     "it is not whole: what argosy exports has a first line and a last line that say so, and one of them is missing;"

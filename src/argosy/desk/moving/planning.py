@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from argosy import annotations as names
-from argosy.compare.masks import masked
 from argosy.desk.moving.collecting import KINDS, Scope
 from argosy.desk.moving.shaping import DECIDED, LIVING, OVER, exported, moved
 from argosy.errors import UserError
+from argosy.gitops.diff.secret_masks import masked
+from argosy.gitops.policy.delivery_engine import Engines
+from argosy.gitops.status.hold import Hold, hold_text
+from argosy.gitops.status.wire_format import given, mapping, mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import merge_patch
-from argosy.policy.engines import Engines
-from argosy.report.holds import Hold, hold_text
-from argosy.report.wire import given, mapping, mappings
 from argosy.setup.delivery.differences import sentences
 
 ORDER: Final = {each.kind: place for place, each in enumerate(KINDS)}

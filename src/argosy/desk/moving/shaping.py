@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from argosy import annotations as names
+from argosy.gitops.application import Progress
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest, dump
-from argosy.model.application import Progress
-from argosy.report.wire import mapping
 
 # Of the moment, and of one cluster
 FLEETING: Final = frozenset({names.REFRESH, names.REFRESH_TIMESTAMP, names.NOTIFYING, names.FENCE})

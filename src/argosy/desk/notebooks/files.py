@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.model.lfs import LFS_TEXT, is_lfs_pointer
+from argosy.gitops.application.lfs_pointers import LFS_TEXT, is_lfs_pointer
 
 MOST_BYTES: Final = 64 << 20
 Notebook = dict[str, Any]

@@ -24,8 +24,8 @@ from argosy.desk.previewing.reach import around, is_touched
 from argosy.desk.previewing.sides import Repository, Sides
 from argosy.desk.rendering.checkouts import Checkouts, Talk
 from argosy.errors import ArgosyError, UserError
-from argosy.model.application import Source
-from argosy.model.tree import Tree
+from argosy.gitops.application import Source
+from argosy.gitops.application.file_tree import Tree
 
 _SHOWN: Final = 3
 

@@ -19,11 +19,11 @@ from argosy.desk.previewing.sides import Repository, Side
 from argosy.desk.rendering.checkouts import Checkouts
 from argosy.desk.rendering.requesting import is_of
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
-from argosy.model.application import Application, Source
-from argosy.model.flow import Checkout, Rendered
-from argosy.model.tree import Tree, TreeEntry
-from argosy.render import BuildSettings, are_current, build_environment, render
-from argosy.render.generate_paths import PATHS
+from argosy.gitops.application import Application, Source
+from argosy.gitops.application.file_tree import Tree, TreeEntry
+from argosy.gitops.application.step_results import Checkout, Rendered
+from argosy.gitops.render import BuildSettings, are_current, build_environment, render
+from argosy.gitops.render.generate_paths import PATHS
 
 _SETTINGS = BuildSettings()
 

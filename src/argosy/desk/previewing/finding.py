@@ -21,8 +21,8 @@ from argosy.desk.previewing.drawing import Drawer, Drawn
 from argosy.desk.previewing.reach import Reaches, around, is_touched
 from argosy.desk.previewing.sides import Repository, Side, Sides
 from argosy.errors import ArgosyError, SourceError
+from argosy.gitops.application import Application, read_application, read_source
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application, read_application, read_source
 
 GROUP: Final = "argoproj.io"
 APPLICATION: Final = (GROUP, "Application")

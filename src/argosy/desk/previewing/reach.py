@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from argosy.errors import SourceError
-from argosy.model.application import Source
-from argosy.model.tree import Tree
+from argosy.gitops.application import Source
+from argosy.gitops.application.file_tree import Tree
 
 MOST_FILES: Final = 2_000
 _PLAIN: Final = frozenset({"repoURL", "path", "targetRevision", "kustomize", "directory", "name"})

@@ -16,10 +16,10 @@ from typing import Any, Final, TypeVar
 from argosy.desk.rendering.heads import head_of
 from argosy.desk.rendering.places import enclosing, own_folder, remotes, shared_folder
 from argosy.errors import UserError
-from argosy.model.tree import Tree
-from argosy.source.git.history import Changed, History
-from argosy.source.git.working import LaidOver
-from argosy.source.trees import FolderTree
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.source.folder_tree import FolderTree
+from argosy.gitops.source.git.local_repository import Changed, History
+from argosy.gitops.source.git.working_tree import LaidOver
 
 T = TypeVar("T")
 SHORT: Final = 7
@@ -83,7 +83,7 @@ class Repository:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         from argosy.errors import SourceError
-        from argosy.source.git.command import GitFailed
+        from argosy.gitops.source.git.command import GitFailed
 
         try:
             return self._runner.run(work) if not _is_running() else _beside(work)

@@ -15,7 +15,7 @@ import orjson
 from argosy.advise.changes import Becomes, Change, Touched
 from argosy.advise.effects import Effect, field_line
 from argosy.desk.previewing.previewing import Preview
-from argosy.model.flow import Difference
+from argosy.gitops.application.step_results import Difference
 
 LONGEST_VALUE: Final = 120
 MOST_EFFECTS: Final = 3

@@ -14,13 +14,13 @@ from typing import Any, Final
 from argosy.desk.applications.desk import Desk, Opening
 from argosy.desk.applications.refreshes import ask_quietly
 from argosy.errors import ArgosyError, ClusterError
+from argosy.gitops.sync.stale_status import find_stale_generations
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.promote.environments import Way
 from argosy.promote.gates import Ran
 from argosy.promote.log import By
-from argosy.sync.stale_status import find_stale_generations
 
 SECONDS: Final = 8.0
 JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")

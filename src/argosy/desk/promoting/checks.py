@@ -20,8 +20,8 @@ from argosy import __version__
 from argosy.desk.promoting.surveying import Survey
 from argosy.desk.rendering.checkouts import cache_folder
 from argosy.errors import ArgosyError
+from argosy.gitops.application.file_tree import Tree
 from argosy.isolation.scratch_folders import scratch_folder
-from argosy.model.tree import Tree
 
 FRESH: Final = 600.0  # seconds that an answer is kept: remote bases may change
 MOST_BYTES: Final = 64 << 20  # of a repository that is checked; what is larger than a file of YAML is left out

@@ -13,8 +13,8 @@ from typing import Final
 
 from argosy.desk.promoting.repository import Place, Repository
 from argosy.errors import UserError
+from argosy.gitops.source.git.object_reader import ObjectReader
 from argosy.promote.clones import Clone
-from argosy.source.git.objects import ObjectReader
 
 READ_ONLY: Final = "is only read here: promotions are commits; make them in a clone, or start: argosy serve --repo DIR"
 

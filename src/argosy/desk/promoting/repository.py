@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import TransientError, UserError
+from argosy.gitops.source.git.commit_tree import GitTree
+from argosy.gitops.source.git.object_reader import ObjectReader
+from argosy.gitops.source.limits import SourceLimits
 from argosy.isolation.scratch_folders import scratch_folder
 from argosy.promote.clones import Clone
 from argosy.setup.repository.making import OF_ANOTHER, find_git
-from argosy.source.git.objects import ObjectReader
-from argosy.source.git.tree import GitTree
-from argosy.source.limits import SourceLimits
 
 PATIENCE: Final = 30.0  # seconds that another promotion of the same repository is waited for
 PLAINLY: Final = ("-c", "log.showSignature=false", "-c", "core.quotePath=false")  # settings that change what git says

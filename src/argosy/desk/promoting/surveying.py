@@ -14,17 +14,17 @@ from typing import Final
 from argosy.desk.promoting.repository import Repository
 from argosy.desk.rendering.checkouts import Checkouts, Talk
 from argosy.errors import ArgosyError, LimitError, TransientError, UserError
+from argosy.gitops.application import Application, read_application, read_source
+from argosy.gitops.application.file_tree import Tree, TreeEntry
+from argosy.gitops.application.step_results import Checkout, Rendered
+from argosy.gitops.render import render
 from argosy.kube.objects import load_all
-from argosy.model.application import Application, read_application, read_source
-from argosy.model.flow import Checkout, Rendered
-from argosy.model.tree import Tree, TreeEntry
 from argosy.promote.clones import Clone
 from argosy.promote.environments import Way, declared, found, passed_by
 from argosy.promote.log import BRINGS, MARK, Entry, entries, last
 from argosy.promote.moving import Moving, moving
 from argosy.promote.releases import TRAVELS, VERSIONS, Contents, Decoration, Release, contents
 from argosy.promote.writing import Kustomization, kustomization
-from argosy.render import render
 from argosy.setup.delivery.values import FILE, Environment
 
 MOST_SHOWN: Final = 20  # releases of the first environment

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.unknown_fields import SPEC, Path, dotted, missing_field, unknown_fields
 from argosy.kube.objects import load_all
 from argosy.kube.objects.field_lines import Lines
 from argosy.kube.objects.field_reader import WrongField
-from argosy.model.application import Application, read_application
-from argosy.model.application.spelling import SPEC, Path, dotted, missing_field, unknown_fields
 
 STDIN: Final = "-"
 _GROUP = "argoproj.io/"

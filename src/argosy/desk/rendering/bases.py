@@ -12,8 +12,8 @@ from typing import Final
 
 from argosy.desk.rendering.places import Place, enclosing, locate
 from argosy.errors import UserError
-from argosy.render.kustomize.loading import NAMES, read_kustomization
-from argosy.render.kustomize.remotes import is_plain_path
+from argosy.gitops.render.kustomize.kustomization_file import NAMES, read_kustomization
+from argosy.gitops.render.kustomize.remote_bases import is_plain_path
 
 FIELDS: Final = ("resources", "components", "generators", "transformers")  # those whose entries may be folders
 MAX_FOLDERS: Final = 5_000  # as in a build, which then says that there are too many

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 from argosy.desk.rendering.heads import head_of
 from argosy.desk.rendering.places import own_folder, shared_folder
 from argosy.errors import Unreachable
-from argosy.model.flow import Checkout
-from argosy.model.tree import Tree
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.step_results import Checkout
 
 if TYPE_CHECKING:
     import asyncio
 
-    from argosy.source.git.refs import Refs
-    from argosy.source.repositories import Repositories
-    from argosy.source.settings import SourceSettings
+    from argosy.gitops.source.git.refs import Refs
+    from argosy.gitops.source.repositories import Repositories
+    from argosy.gitops.source.settings import SourceSettings
 
 Talk = Callable[[str], None]
 PATIENCE = 1.0  # seconds before somebody at a terminal is told what takes so long
@@ -53,7 +53,7 @@ class Checkouts:
     def working(self, root: str) -> Checkout:
         known = self._known.get((root, "", ""))
         if known is None:
-            from argosy.source.trees import FolderTree
+            from argosy.gitops.source.folder_tree import FolderTree
 
             known = self._known[root, "", ""] = Checkout(FolderTree(Path(root)), head_of(root).commit)
         return known
@@ -90,7 +90,7 @@ class Checkouts:
 
     def within(self, root: str, ref: str) -> Checkout:
         """The repository of a working tree at a revision: what git itself would take the ref for, else as for any."""
-        from argosy.source.git.command import GitFailed, environment, run_git
+        from argosy.gitops.source.git.command import GitFailed, environment, run_git
 
         kept = shared_folder(root)
         arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"]
@@ -114,8 +114,8 @@ class Checkouts:
     def _store(self, roots: tuple[Path, ...]) -> Repositories:
         from dataclasses import replace
 
-        from argosy.source.repositories import Repositories
-        from argosy.source.settings import SourceSettings
+        from argosy.gitops.source.repositories import Repositories
+        from argosy.gitops.source.settings import SourceSettings
 
         if roots not in self._stores:
             given = self.settings or SourceSettings()

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from argosy.desk.rendering.options import FLAGS, Given
-from argosy.model.application import Application, Source
-from argosy.model.flow import Checkout
-from argosy.model.tree import Tree
+from argosy.gitops.application import Application, Source
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.step_results import Checkout
 
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _DEEPEST: Final = 3
@@ -49,8 +49,8 @@ def _kustomizations(tree: Tree, folder: str) -> Iterator[str]:
 
 def overruled(checkout: Checkout, app: Application, source: Source, given: Given) -> Iterator[str]:
     """Flags whose fields a file beside the manifests replaces."""
-    from argosy.render.detect import source_folder
-    from argosy.render.overrides import overridden
+    from argosy.gitops.render.source_overrides import overridden
+    from argosy.gitops.render.tool_detection import source_folder
 
     typed = [flag for flag in FLAGS if given.get(flag.name) not in (None, False, [])]
     if not typed:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from argosy.desk.rendering.checkouts import Checkouts, Talk
 from argosy.desk.rendering.requesting import Part, Request, parts_of
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.render import BuildSettings, render
 from argosy.kube.objects import Manifest
-from argosy.render import BuildSettings, render
 
 if TYPE_CHECKING:
-    from argosy.model.application import Source
-    from argosy.model.flow import Checkout
-    from argosy.source.settings import SourceSettings
+    from argosy.gitops.application import Source
+    from argosy.gitops.application.step_results import Checkout
+    from argosy.gitops.source.settings import SourceSettings
 
 
 class Outcome(NamedTuple):

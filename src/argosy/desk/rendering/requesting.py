@@ -17,8 +17,8 @@ from argosy.desk.rendering.heads import is_checked_out
 from argosy.desk.rendering.options import with_options
 from argosy.desk.rendering.places import enclosing, remotes
 from argosy.errors import SourceRefused, Unreachable, UserError
-from argosy.model.application import Application, Destination, Source, read_source
-from argosy.model.flow import Checkout
+from argosy.gitops.application import Application, Destination, Source, read_source
+from argosy.gitops.application.step_results import Checkout
 
 
 class Request(NamedTuple):
@@ -144,7 +144,7 @@ class _Opener:
 
     def _repository(self, typed: str, ref: str) -> Checkout:
         """Who types the path of a repository may read it."""
-        from argosy.model.repository_url import parse_url
+        from argosy.gitops.application.repository_url import parse_url
 
         folder = os.path.realpath(typed.removeprefix("file://"))
         if "://" not in typed.removeprefix("file://") and os.path.isdir(folder):
@@ -165,7 +165,7 @@ class _Opener:
     def _checkout(self, source: Source, app: Application) -> Checkout:
         """A source as its Application says."""
         if source.chart:  # before the host is asked: asked as a Git repository, it seems to want credentials
-            from argosy.render import chart_error
+            from argosy.gitops.render import chart_error
 
             raise chart_error(source)
         root = self.root if self.root and is_of(source.repo_url, self.root) else None
@@ -212,7 +212,7 @@ class _Opener:
 
 def is_of(url: str, root: str) -> bool:
     """Is this the address of the repository, by any of its names and with any protocol?"""
-    from argosy.model.repository_url import parse_url
+    from argosy.gitops.application.repository_url import parse_url
 
     def identity(text: str) -> tuple[str, tuple[str, ...]] | None:
         try:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.render import BuildSettings
-    from argosy.source.settings import SourceSettings
+    from argosy.gitops.render import BuildSettings
+    from argosy.gitops.source.settings import SourceSettings
 
 
 class Settings(NamedTuple):
@@ -22,9 +22,9 @@ class Settings(NamedTuple):
 
 
 def read_settings_files(files: Iterable[Path]) -> Settings:
+    from argosy.gitops.render import read_build_settings
+    from argosy.gitops.source import settings as source_settings
     from argosy.kube.objects import load_all
-    from argosy.render import read_build_settings
-    from argosy.source import settings as source_settings
 
     data: dict[str, dict[str, str]] = {"argocd-cm": {}, "argosy-cm": {}}
     for file in files:

@@ -6,8 +6,8 @@ address.
 
 from __future__ import annotations
 
+from argosy.gitops.application.cluster_address import ClusterAddress, cluster_spellings
 from argosy.languages.globs import escape_ipv6, glob_pattern, is_glob, matches
-from argosy.model.cluster_address import ClusterAddress, cluster_spellings
 
 
 def matches_cluster(pattern: str, address: ClusterAddress) -> bool:

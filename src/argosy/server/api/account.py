@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from argosy.desk.accounts.reading import Account
 from argosy.errors import UserError
-from argosy.policy.rbac import Subjects
+from argosy.gitops.policy.rbac import Subjects
 from argosy.server.answers import Json
 from argosy.server.api.paging import ARGO_PAGING, part
 from argosy.server.asked import Asked, Refused

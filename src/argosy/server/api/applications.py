@@ -10,12 +10,12 @@ from typing import Final
 
 from argosy.desk.applications.changing import refresh
 from argosy.errors import TransientError
+from argosy.gitops.application import APPLICATION
+from argosy.gitops.application.repository_url import is_same_repository
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.selectors import labels as read_labels
-from argosy.model.application import APPLICATION
-from argosy.model.repository_url import is_same_repository
-from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications_health import with_health

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.compare import masked
 from argosy.desk.applications.belonging import belonging, belongings
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.happenings import EVENT, events_of
 from argosy.desk.applications.links import Link, links_of
 from argosy.desk.applications.reader import Reader
 from argosy.errors import UserError
+from argosy.gitops.application import Application
+from argosy.gitops.application.project import SyncWindow
+from argosy.gitops.diff import masked
+from argosy.gitops.policy.sync_windows import WindowError, is_active, is_for, verdict
+from argosy.gitops.status.wire_format import given, mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.model.project import SyncWindow
-from argosy.policy.windows import WindowError, is_active, is_for, verdict
-from argosy.report.wire import given, mapping
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE

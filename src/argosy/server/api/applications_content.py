@@ -14,14 +14,15 @@ from argosy.desk.applications.facts import rows
 from argosy.desk.applications.reader import Reader
 from argosy.desk.applications.requests import positioned
 from argosy.errors import UserError
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.live.resource_tree import POD, Node, node_of
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.reconciler.permissions import permission
+from argosy.gitops.source.git.refs import COMMIT, SHORT_COMMIT, TAGS
 from argosy.kube.client import Catalog
 from argosy.kube.objects.names import GroupKind
 from argosy.kube.objects.timestamps import written
-from argosy.live.tree import POD, Node, node_of
-from argosy.model.application import Application
-from argosy.model.flow import Assessment, Health
-from argosy.pipeline.looking import Look
-from argosy.pipeline.permitting import permission
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
@@ -31,7 +32,6 @@ from argosy.server.asked import Asked, Query, quoted
 from argosy.server.behalf import reader_of
 from argosy.server.resolving import application
 from argosy.server.routes import May, Parameter, Route, SignedIn
-from argosy.source.git.refs import COMMIT, SHORT_COMMIT, TAGS
 
 NODE: Final = GroupKind("", "Node")
 TAGS_AGE: Final = 60.0  # seconds that a host's word on its tags may be old

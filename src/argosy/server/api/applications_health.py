@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from argosy.desk.applications.reader import Reader, Unseen
 from argosy.errors import ClusterError, TransientError
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Assessment
+from argosy.gitops.reconciler.permissions import permission
+from argosy.gitops.status.wire_format import given, mapping, mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.model.flow import Assessment
-from argosy.pipeline.permitting import permission
-from argosy.report.wire import given, mapping, mappings
 
 SOURCE, TREE = "resourceHealthSource", "appTree"  # argo: who keeps health out of the status says so
 NAMES: Final = ("group", "kind", "namespace", "name")

@@ -16,10 +16,10 @@ from argosy.desk.applications.desk import clock, now
 from argosy.desk.applications.merging import merged
 from argosy.desk.applications.reader import Reader
 from argosy.errors import ClusterError, TransientError, UserError
+from argosy.gitops.application import Application
+from argosy.gitops.live.resource_tree import POD
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, key_of
-from argosy.live.tree import POD
-from argosy.model.application import Application
-from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Stream
 from argosy.server.api.applications import PLACE
 from argosy.server.api.shapes_logs import Wanted, entry, read_wanted

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.compare import masked
 from argosy.desk.applications.acting import Choice, actions_in_force, run_action
 from argosy.desk.applications.belonging import belonging
 from argosy.desk.applications.objects import delete_object, patch_object
 from argosy.desk.applications.reader import Reader
 from argosy.errors import UserError
-from argosy.health.actions import Action
+from argosy.gitops.diff import masked
+from argosy.gitops.health.actions import Action
+from argosy.gitops.status.wire_format import given
 from argosy.kube.client import PatchKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.report.wire import given
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE

@@ -12,7 +12,7 @@ from argosy.desk.applications.changing import entry_to_roll_back_to, roll_back, 
 from argosy.desk.applications.going_back import check_sources
 from argosy.desk.applications.sync_checks import check_refs, check_window, needs_override
 from argosy.errors import PolicyError, UserError
-from argosy.model.application import Application
+from argosy.gitops.application import Application
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE

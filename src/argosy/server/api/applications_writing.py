@@ -15,9 +15,9 @@ from argosy.desk.applications.patches import KINDS, patched
 from argosy.desk.applications.sync_checks import needs_override
 from argosy.desk.applications.writing import create, rewritten
 from argosy.errors import UserError
+from argosy.gitops.application import Application, SyncRequest, read_application
+from argosy.gitops.reconciler.unknown_state import invalid
 from argosy.kube.objects import Manifest
-from argosy.model.application import Application, SyncRequest, read_application
-from argosy.pipeline.standing import invalid
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE

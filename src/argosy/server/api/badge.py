@@ -12,11 +12,11 @@ from html import escape
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
+from argosy.gitops.application import APPLICATION
+from argosy.gitops.application.step_results import Health
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import APPLICATION
-from argosy.model.flow import Health
-from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Text
 from argosy.server.asked import Asked
 from argosy.server.resolving import is_at_home, project_of

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from argosy.desk.accounts.reading import LOGIN, read_accounts
 from argosy.errors import UserError
-from argosy.health.kind_keys import from_key
+from argosy.gitops.health.kind_keys import from_key
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import load
 from argosy.kube.objects.names import ResourceKey
-from argosy.report.wire import mapping
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.asked import Asked

@@ -14,7 +14,7 @@ from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared
 from argosy.desk.connections.enlisting import rotate
 from argosy.errors import UserError
-from argosy.model.cluster_address import parse_cluster_address
+from argosy.gitops.application.cluster_address import parse_cluster_address
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from argosy.gitops.application import APPLICATION
+from argosy.gitops.status.metrics import ABOUT, HERE, HERE_NAME, SYNCS, identity, of_applications, of_operation
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
-from argosy.model.application import APPLICATION
 from argosy.observability.metrics import MEDIA, Family, Sample, one, text
-from argosy.report.metrics import ABOUT, HERE, HERE_NAME, SYNCS, identity, of_applications, of_operation
-from argosy.report.wire import mapping
 from argosy.server.answers import Text
 from argosy.server.asked import Asked
 from argosy.server.doors.entry import Entry

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects.names import ResourceKey
-from argosy.report.wire import mapping
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import ARGO_PAGING, part

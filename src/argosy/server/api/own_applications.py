@@ -20,9 +20,9 @@ from argosy.desk.applications.facts import Row, rows
 from argosy.desk.applications.missing import unwell
 from argosy.desk.doctor.applications import first_sight
 from argosy.errors import RenderError, UnknownRef, UserError
-from argosy.model.application import Application
-from argosy.report.holds import Hold, read_hold
-from argosy.report.wire import given, key_wire
+from argosy.gitops.application import Application
+from argosy.gitops.status.hold import Hold, read_hold
+from argosy.gitops.status.wire_format import given, key_wire
 from argosy.server.answers import Json
 from argosy.server.api.shapes_bodies import Body
 from argosy.server.api.shapes_schema import COUNT, FLAG, TEXT, fields, many

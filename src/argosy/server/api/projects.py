@@ -23,12 +23,12 @@ from argosy.desk.applications.projects import HEAD, create_project, delete_proje
 from argosy.desk.connections import clusters, repositories
 from argosy.desk.connections.declared import map_data
 from argosy.errors import PolicyError, UserError
+from argosy.gitops.application.project import read_project
+from argosy.gitops.policy.global_projects import givers
+from argosy.gitops.policy.sync_windows import WindowError, is_active
+from argosy.gitops.status.events import Reason
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
-from argosy.model.project import read_project
-from argosy.policy.inheritance import givers
-from argosy.policy.windows import WindowError, is_active
-from argosy.report.events import Reason
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part

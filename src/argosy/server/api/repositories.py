@@ -18,7 +18,7 @@ from argosy.desk.connections.declared import Declared
 from argosy.desk.connections.probing import BAD, State, States, state_of
 from argosy.desk.connections.repositories import Shelf
 from argosy.errors import UserError
-from argosy.model.repository_url import is_same_repository
+from argosy.gitops.application.repository_url import is_same_repository
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part

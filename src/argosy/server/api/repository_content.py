@@ -13,11 +13,11 @@ from argosy.desk.connections.discovering import apps_in, details
 from argosy.desk.connections.probing import refs_of
 from argosy.desk.connections.repositories import REPOSITORIES
 from argosy.errors import UserError
+from argosy.gitops.application import APPLICATION
+from argosy.gitops.application.repository_url import is_same_repository
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects.names import GroupKind
-from argosy.model.application import APPLICATION
-from argosy.model.flow import Checkout
-from argosy.model.repository_url import is_same_repository
-from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.refusing import not_built

@@ -9,8 +9,8 @@ from typing import Final
 
 from argosy.desk.accounts.role_tokens import add_role_token, remove_role_token
 from argosy.errors import UserError
-from argosy.policy.rbac import Subjects
-from argosy.policy.roles import role_subject
+from argosy.gitops.policy.rbac import Subjects
+from argosy.gitops.policy.roles import role_subject
 from argosy.server.answers import Json
 from argosy.server.api import projects
 from argosy.server.api import shapes_schema as schema

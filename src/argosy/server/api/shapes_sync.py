@@ -12,9 +12,9 @@ from typing import Any, Final
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.requests import SyncWish, positioned, sync_operation
 from argosy.errors import UserError
+from argosy.gitops.application import Application
+from argosy.gitops.status.wire_format import given
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.report.wire import given
 from argosy.server.api.shapes_bodies import Body, as_fields
 
 LOCAL: Final = "what is delivered must be in Git: commit and push the manifests, then sync that revision"

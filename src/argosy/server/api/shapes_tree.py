@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.compare import masked, masked_pair
+from argosy.gitops.application.hooks import is_hook
+from argosy.gitops.application.step_results import Comparison, Pair
+from argosy.gitops.diff import masked, masked_pair
+from argosy.gitops.live.resource_tree import POD, Node
+from argosy.gitops.status.wire_format import given, mapping, mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
-from argosy.live.tree import POD, Node
-from argosy.model.flow import Comparison, Pair
-from argosy.model.hooks import is_hook
-from argosy.report.wire import given, mapping, mappings
 
 SERVICE: Final = GroupKind("", "Service")
 NULL: Final = "null"  # argo: a side that does not exist

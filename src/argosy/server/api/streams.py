@@ -13,10 +13,10 @@ from functools import partial
 from typing import Final
 
 from argosy.errors import UserError
+from argosy.gitops.application import APPLICATION, read_application
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.selectors import labels as read_labels
-from argosy.model.application import APPLICATION, read_application
 from argosy.server.answers import Stream
 from argosy.server.api.applications_health import lacks_health, with_health
 from argosy.server.api.shapes_fields import read_fields

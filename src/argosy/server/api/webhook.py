@@ -15,16 +15,16 @@ from typing import Final
 
 from argosy.desk.applications.refreshes import Refreshes
 from argosy.errors import SourceRefused, UserError
+from argosy.gitops.application import APPLICATION
+from argosy.gitops.source.webhooks import Push, concerns, place_of, read_pushes
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import APPLICATION
-from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.asked import Asked
 from argosy.server.doors.limits import TooMuch
 from argosy.server.routes import Public, Route
-from argosy.source.webhooks import Push, concerns, place_of, read_pushes
 
 MOST_BODY: Final = 5 << 20
 WAITING: Final = 32

@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 import orjson
 
 from argosy.desk.applications.listing import AppRow
+from argosy.gitops.application import APPLICATION
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller.cache import Cache
 from argosy.kube.controller.log_context import fields as fields_of_line
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import APPLICATION
-from argosy.report.wire import mapping
 from argosy.server.asked import Asked
 from argosy.server.doors.echo import sent_texts
 from argosy.server.doors.git_words import GitText, GitWords

@@ -19,8 +19,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from argosy.fair_share import Tenant, on_behalf_of
+from argosy.gitops.application import Application
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
 from argosy.server.answers import Answer, Bytes, Headers, Json, Page, Redirect, Stream, Text
 from argosy.server.asked import Asked, Query, Refused
 from argosy.server.doors import (

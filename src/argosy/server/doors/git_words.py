@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import ArgosyError
+from argosy.gitops.application import read_application
+from argosy.gitops.application.step_results import Rendered
+from argosy.gitops.reconciler.render_cache import Renders, digest_source
+from argosy.gitops.render import BuildSettings
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import read_application
-from argosy.model.flow import Rendered
-from argosy.pipeline.rendering import Renders, digest_source
-from argosy.render import BuildSettings
-from argosy.report.wire import mapping, mappings
 from argosy.server.doors.masking import without_secrets
 from argosy.server.doors.provenance import PUBLIC_SOURCE_FIELDS, is_guessable_value
 from argosy.server.doors.secret_values import in_address

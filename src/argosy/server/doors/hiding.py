@@ -17,12 +17,12 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from argosy.compare.masks import SHORTEST
+from argosy.gitops.diff.secret_masks import SHORTEST
+from argosy.gitops.live.tracking import read_tracking
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller.cache import Cache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.live.tracking import read_tracking
-from argosy.report.wire import mapping
 from argosy.server.doors.needles import Needles, run
 from argosy.server.doors.provenance import SecretOrigin, SecretScope, find_origin
 from argosy.server.doors.public_words import Public, addresses

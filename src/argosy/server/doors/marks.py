@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.compare.masks import SHORTEST
 from argosy.errors import UserError
-from argosy.model.application import Application
-from argosy.report.wire import mapping, mappings
+from argosy.gitops.application import Application
+from argosy.gitops.diff.secret_masks import SHORTEST
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.server.asked import Asked
 from argosy.server.routes import Filtered, May, Route
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from argosy.annotations import LAST_APPLIED
-from argosy.compare.masks import SHORTEST, masked
+from argosy.gitops.diff.secret_masks import SHORTEST, masked
 from argosy.kube.objects.names import ResourceKey
 from argosy.server.site import Site
 

@@ -18,14 +18,14 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from argosy.errors import ArgosyError
+from argosy.gitops.application import IN_CLUSTER, Destination, read_application, read_destination
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.projects import permits_destination, permits_kind, violations
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.controller.cache import Cache
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.languages.globs import matches
-from argosy.model.application import IN_CLUSTER, Destination, read_application, read_destination
-from argosy.model.project import Project, read_project
-from argosy.policy.projects import permits_destination, permits_kind, violations
-from argosy.report.wire import mapping, mappings
 from argosy.server.doors.secret_forms import forms
 from argosy.server.doors.secret_values import LABEL, values
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from argosy.policy.rbac import Subjects
+from argosy.gitops.policy.rbac import Subjects
 
 How = Literal["nobody", "anonymous", "cookie", "bearer"]
 Kind = Literal["", "account", "project", "person"]

@@ -21,11 +21,11 @@ from argosy.desk.accounts.passwords import Hashing
 from argosy.desk.accounts.reading import API_KEY, CAPABILITIES, LOGIN, Account, TokenMark
 from argosy.desk.accounts.tokens import DAY, ISSUER, MAX_PARENTS, PERSONS, SKEW, BadToken, Claims, ParentToken
 from argosy.errors import PolicyError
+from argosy.gitops.application.sync_policy import seconds_of
+from argosy.gitops.policy.rbac import Enforcer, Permissions, Subjects
+from argosy.gitops.policy.roles import is_reserved, role_of
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
-from argosy.model.application.policies import seconds_of
-from argosy.policy.rbac import Enforcer, Permissions, Subjects
-from argosy.policy.roles import is_reserved, role_of
 from argosy.server.identity.attempts import UNKNOWN, Attempts
 from argosy.server.identity.caller import BadCredential, BadLogin, Caller, How, Shown
 from argosy.server.identity.revoking import Revoking

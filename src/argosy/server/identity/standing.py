@@ -24,12 +24,12 @@ from argosy.desk.accounts.reading import (
     secret_data,
 )
 from argosy.errors import UserError
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.rbac import Enforcer
+from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.project import Project, read_project
-from argosy.policy.access import RBAC_CM, AccessPolicy, read_access
-from argosy.policy.rbac import Enforcer
 
 log = logging.getLogger(__name__)
 SESSIONS: Final = "argosy-sessions"

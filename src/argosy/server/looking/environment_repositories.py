@@ -17,11 +17,11 @@ from argosy.desk.applications.app_row import AppRow
 from argosy.desk.promoting.mirror_repository import MirrorRepository
 from argosy.desk.promoting.surveying import NoEnvironments, Survey
 from argosy.errors import ArgosyError, UserError
-from argosy.policy.projects import permits_source
-from argosy.report.wire import mapping
+from argosy.gitops.policy.projects import permits_source
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.status.wire_format import mapping
 from argosy.server.asked import Asked
 from argosy.server.looking.owned import visible_applications
-from argosy.source.repositories import Repositories
 
 MAX_REPOSITORIES: Final = 5  # that are looked into for one page
 MAX_REFS_AGE_SECONDS: Final = 30.0  # that a host's list of branches counts

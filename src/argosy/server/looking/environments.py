@@ -19,10 +19,10 @@ from argosy.desk.promoting.bridge import bridged
 from argosy.desk.promoting.session import Session, session, session_in
 from argosy.desk.promoting.surveying import NoEnvironments
 from argosy.errors import UserError
+from argosy.gitops.application import APPLICATION
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import APPLICATION
-from argosy.report.wire import mapping
 from argosy.server.asked import Asked, Refused
 from argosy.server.doors.application_masks import mask_texts, masks_of, without_passwords
 from argosy.server.looking.environment_repositories import FoundRepository, find_repository

@@ -13,10 +13,10 @@ from typing import Final
 from argosy.desk.boards import activity
 from argosy.desk.boards.activity import Happening
 from argosy.desk.boards.owning import keys_of
+from argosy.gitops.reconciler.permissions import permission
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.pipeline.permitting import permission
-from argosy.report.wire import mapping
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.doors.application_masks import masks_of

@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 from argosy.desk.boards.notebooks import RunView
 from argosy.desk.boards.outputs import ShownCell, source_cells
 from argosy.errors import ArgosyError
-from argosy.model.tree import Tree
-from argosy.policy.projects import permits_source
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.policy.projects import permits_source
+from argosy.gitops.source.git.refs import COMMIT
+from argosy.gitops.source.repositories import Repositories
 from argosy.server.asked import Asked
 from argosy.server.looking.owned import application_of
 from argosy.server.resolving import project_of
-from argosy.source.git.refs import COMMIT
-from argosy.source.repositories import Repositories
 
 PAGE_WAIT_SECONDS: Final = 2.0
 RETRY_SECONDS: Final = 60.0  # after which a repository that could not be read is asked again

@@ -10,13 +10,13 @@ from collections import Counter
 from typing import Final
 
 from argosy.desk.boards.owning import owner_of
+from argosy.gitops.application import APPLICATION, read_application, read_destination
+from argosy.gitops.reconciler.impersonation import user_to_impersonate
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.client import Cluster, User
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.model.application import APPLICATION, read_application, read_destination
 from argosy.models.facts import INFERENCE_SERVICE
-from argosy.pipeline.impersonation import user_to_impersonate
-from argosy.report.wire import mapping
 from argosy.server.asked import Asked
 from argosy.server.doors.application_masks import masks_of
 from argosy.server.resolving import application_name, is_at_home, project_of

@@ -13,8 +13,8 @@ from argosy.desk.promoting.deeds import DEEDS, do
 from argosy.desk.promoting.planning import Asked as Planned
 from argosy.desk.promoting.session import Session
 from argosy.errors import UserError
+from argosy.gitops.application import APPLICATION
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import APPLICATION
 from argosy.promote.log import By
 from argosy.server.answers import Page, Redirect
 from argosy.server.asked import Asked, Refused

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from argosy.gitops.application import APPLICATION
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
-from argosy.model.application import APPLICATION
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.server.asked import Asked
 from argosy.server.events.live import Live, Touches

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.reading import API_KEY, Account
+from argosy.gitops.policy.rbac import Subjects
 from argosy.kube.objects.timestamps import written
-from argosy.policy.rbac import Subjects
 from argosy.server.answers import Page, Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of

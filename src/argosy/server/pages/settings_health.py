@@ -10,9 +10,9 @@ from typing import Any, Final
 from argosy.desk.boards import health
 from argosy.desk.boards.health import Tried
 from argosy.errors import ArgosyError
-from argosy.health.settings import from_config_maps
+from argosy.gitops.health.settings import from_config_maps
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.report.wire import mapping
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
 from argosy.server.pages.settings import CRUMB

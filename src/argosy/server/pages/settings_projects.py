@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.controllers.settings import EVERYTHING_ALLOWED
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.projects import DEFAULT, HEAD
 from argosy.desk.boards import projects
+from argosy.gitops.application import APPLICATION
+from argosy.gitops.reconciler.settings_watch import EVERYTHING_ALLOWED
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
-from argosy.model.application import APPLICATION
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
 from argosy.server.pages.settings import CRUMB

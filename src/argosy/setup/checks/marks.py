@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.health.kind_keys import joined
+from argosy.gitops.health.kind_keys import joined
 from argosy.kube.objects import Manifest, annotation
 from argosy.kube.objects.names import GroupKind
 from argosy.setup.checks.merging import KEY_PREFIX, Check, kind_in, profile_with

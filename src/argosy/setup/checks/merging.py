@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.health.bundled import Rule, bundled_rules, profile_rules, profiles, profiles_of
-from argosy.health.kind_keys import joined, key_text
+from argosy.gitops.health.bundled import Rule, bundled_rules, profile_rules, profiles, profiles_of
+from argosy.gitops.health.kind_keys import joined, key_text
 from argosy.kube.objects.names import GroupKind
 
 KSERVE: Final = "serving.kserve.io"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.health.kind_keys import key_text
+from argosy.gitops.health.kind_keys import key_text
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, annotation
 from argosy.setup.argocd import SETTINGS, USUAL, Installation, NotInstalled, find_argocd

@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Forbidden
-from argosy.health.kind_keys import joined, key_text
-from argosy.health.lint import Finding, lint
-from argosy.health.lua.syntax import LuaSyntaxError, parse
-from argosy.health.settings import Check, from_config_maps
+from argosy.gitops.health.kind_keys import joined, key_text
+from argosy.gitops.health.lint import Finding, lint
+from argosy.gitops.health.lua.syntax import LuaSyntaxError, parse
+from argosy.gitops.health.settings import Check, from_config_maps
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from argosy.annotations import ENGINE, SKIP_RECONCILE
+from argosy.gitops.application.finalizers import OF_RESOURCES, is_served
+from argosy.gitops.policy.delivery_engine import ARGOSY
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.finalizers import OF_RESOURCES, is_served
-from argosy.policy.engines import ARGOSY
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.manifests import DEFINITION, NAMESPACE
 from argosy.setup.installing.options import InstallOptions

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.errors import ClusterError
+from argosy.gitops.policy.delivery_engine import Engines
+from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP
 from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.leases import PREFIX
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.policy.engines import Engines
-from argosy.report.project_budgets import BUDGETS_CONFIG_MAP
 from argosy.setup.installing.manifests import every_key, manifests
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import Found, is_changed_here

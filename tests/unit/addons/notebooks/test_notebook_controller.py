@@ -12,9 +12,9 @@ from argosy.addons.notebooks.controller import Follower
 from argosy.addons.notebooks.job import KIND, Job
 from argosy.addons.notebooks.runs import Outcome, Standing
 from argosy.errors import TransientError, UnknownRef
-from argosy.health.assess import judge
-from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Customizations
+from argosy.gitops.health.assess import judge
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import Customizations
 from argosy.kube.controller import Context
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey

@@ -26,8 +26,8 @@ from argosy.errors import (
     Unreachable,
     UserError,
 )
-from argosy.health.assess import judge
-from argosy.health.bundled import profile_rules
+from argosy.gitops.health.assess import judge
+from argosy.gitops.health.bundled import profile_rules
 from argosy.kube.objects.names import GroupKind
 
 NOW = datetime(2026, 1, 24, 22, 0, tzinfo=UTC)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from argosy.errors import TransientError
+from argosy.gitops.application import Progress
+from argosy.gitops.reconciler.read_your_writes import Doorway
 from argosy.kube.client import Cluster, User
 from argosy.kube.client.write_hook import BEFORE_SENDING
 from argosy.kube.controller.write_fence import NotOurs, Step, carried, under
 from argosy.kube.objects import key_of
-from argosy.model.application import Progress
-from argosy.pipeline.doorway import Doorway
 from support import sync_operations
 from support.loop_clock import turns
 

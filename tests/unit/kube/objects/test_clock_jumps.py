@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.gitops.application import Retry
 from argosy.kube.objects.timestamps import CLOCK_SKEW, remaining_delay
-from argosy.model.application import Retry
 from support.examples import examples
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

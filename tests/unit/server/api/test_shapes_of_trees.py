@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from argosy.gitops.application.step_results import Assessment, Comparison, Health, Pair
+from argosy.gitops.live.ownership import Parent
+from argosy.gitops.live.resource_tree import Node
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.relations import Parent
-from argosy.live.tree import Node
-from argosy.model.flow import Assessment, Comparison, Health, Pair
 from argosy.server.api.shapes_tree import diffs_wire, hosts_wire, networking, node_wire
 
 KEY = ResourceKey("", "Pod", "ml", "one")

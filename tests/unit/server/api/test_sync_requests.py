@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import PolicyError, UserError
-from argosy.model.application import Application, read_application
+from argosy.gitops.application import Application, read_application
 from argosy.server.api.shapes_bodies import Body, same_name
 from argosy.server.api.shapes_sync import sync_of
 

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.model.application import read_application
-from argosy.model.flow import Checkout, Input, Rendered
-from argosy.pipeline.rendering import Asked, Renders
-from argosy.render import BuildSettings
+from argosy.gitops.application import read_application
+from argosy.gitops.application.step_results import Checkout, Input, Rendered
+from argosy.gitops.reconciler.render_cache import Asked, Renders
+from argosy.gitops.render import BuildSettings
 from argosy.server.doors import git_words
 from argosy.server.doors.application_masks import ApplicationMasks, build_masks
 from argosy.server.doors.hiding import mask_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.application import read_application
+from argosy.gitops.application import read_application
 from argosy.server.answers import Json
 from argosy.server.asked import Asked
 from argosy.server.doors import limits

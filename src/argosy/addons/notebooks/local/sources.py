@@ -16,15 +16,15 @@ from typing import Final
 from argosy.addons.notebooks.job import Notebook
 from argosy.addons.notebooks.local.settings import ARGOSY_CM, data_of
 from argosy.errors import LimitError, SourceError, UserError
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.source.credentials import Credential, Trust
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings, read_settings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.flow import Checkout
-from argosy.model.repository_url import parse_url
-from argosy.model.tree import Tree
-from argosy.source.credentials import Credential, Trust
-from argosy.source.repositories import Repositories
-from argosy.source.settings import SourceSettings, read_settings
 
 KNOWN_HOSTS, AUTHORITIES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
 MOST_FILES, MOST_BYTES, DEEPEST = 20_000, 512 << 20, 64

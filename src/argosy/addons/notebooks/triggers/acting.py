@@ -13,11 +13,11 @@ from argosy.addons.notebooks.triggers.recording import Record, mark_of
 from argosy.addons.notebooks.triggers.turns import Acted, Turn
 from argosy.annotations import RESTART_TIMESTAMP
 from argosy.errors import UserError
+from argosy.gitops.application.refresh import refresh_asked
 from argosy.kube.client import Cluster, KindInfo
 from argosy.kube.controller import Context
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import CONTROL_NAMESPACES, ResourceKey
-from argosy.model.refreshing import refresh_asked
 
 # argo: where an installation keeps its Applications, unless told otherwise
 

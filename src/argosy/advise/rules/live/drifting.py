@@ -15,9 +15,9 @@ from argosy.advise.evidence import is_immutable, refused_fields
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.live_view import Differs, LiveApp, LiveView
 from argosy.advise.rules.rule import live_rule
+from argosy.gitops.application.operations import Outcome, Progress
+from argosy.gitops.status.hold import read_hold
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application.operations import Outcome, Progress
-from argosy.report.holds import read_hold
 
 BY_OTHERS: Final = (CauseKind.WEBHOOK, CauseKind.OTHER_CONTROLLER, CauseKind.DEFAULTING)
 _MOST: Final = 3  # fields that are named

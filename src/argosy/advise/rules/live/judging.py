@@ -12,8 +12,8 @@ from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import LiveApp, LiveRow, LiveView, SettingsView
 from argosy.advise.rules.live.workloads import MODEL, is_ready
 from argosy.advise.rules.rule import live_rule
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects.names import GroupKind
-from argosy.report.wire import mapping
 
 NOTEBOOK: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 PREFIX: Final = "resource.customizations.health."

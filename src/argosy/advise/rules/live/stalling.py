@@ -13,10 +13,10 @@ from argosy.advise.delays import find_budget_delay
 from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import LiveApp, LiveView, moment, span
 from argosy.advise.rules.rule import live_rule
+from argosy.gitops.application.operations import Progress
+from argosy.gitops.status.history import deployments
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, key_of
-from argosy.model.application.operations import Progress
-from argosy.report.history import deployments
-from argosy.report.wire import mapping, mappings
 
 ENOUGH: Final = 5  # entries of a history that say what is usual
 SHORTEST_SYNC: Final = 60.0  # seconds that a sync may take whatever its history says

@@ -12,8 +12,8 @@ from argosy.advise.delays import find_window_delay
 from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import LiveApp, LiveView
 from argosy.advise.rules.rule import live_rule
-from argosy.model.project import Project, SyncWindow, read_project
-from argosy.policy.windows import find_window_fault, is_for, verdict
+from argosy.gitops.application.project import Project, SyncWindow, read_project
+from argosy.gitops.policy.sync_windows import find_window_fault, is_for, verdict
 
 NAMED_APPS: Final = 3
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import LiveApp, LiveView
 from argosy.advise.rules.rule import live_rule
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, annotation, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.report.wire import mapping, mappings
 
 CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from argosy.errors import ArgosyError, Conflict
+from argosy.gitops.application.settings_events import EDITED_KEY, SETTINGS_RESTORED
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Context
 from argosy.kube.objects import Manifest, key_of
-from argosy.model.settings_events import EDITED_KEY, SETTINGS_RESTORED
 from argosy.sandbox.simulators.openshift_gitops.constants import BY
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from argosy.desk.applications.changing import ask_refresh
 from argosy.desk.applications.requests import SyncWish, sync_operation
 from argosy.desk.applications.sync_checks import check_window
 from argosy.errors import ArgosyError, UserError
-from argosy.model.application import Application
+from argosy.gitops.application import Application
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import desk_of, reader_of

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy.desk.applications.reasons import reason
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.report.wire import mapping, mappings
 
 Get = Callable[[ResourceKey], Manifest | None]
 NAMED: Final = re.compile(

@@ -14,10 +14,10 @@ import orjson
 
 from argosy.advise.cause import Cause, CauseKind
 from argosy.desk.applications.differing import Differing
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Difference
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch.json_pointer import parse
-from argosy.model.application import Application
-from argosy.model.flow import Difference
 from argosy.server.pages.application.addresses import of_resource
 from argosy.server.pages.application.keyed import Keyed
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from argosy.desk.applications.reader import Reader
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
+from argosy.gitops.status.history import deployments
 from argosy.kube.objects.timestamps import written
-from argosy.model.application import Application
-from argosy.report.history import deployments
 
 Told = tuple[str, str, str]  # subject, author, time
 SECONDS: Final = 0.25

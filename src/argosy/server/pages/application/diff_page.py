@@ -13,8 +13,8 @@ from argosy.desk.applications.explaining import another, explained, unrendered
 from argosy.desk.applications.reader import Reader
 from argosy.desk.applications.whose import Doings
 from argosy.errors import RenderError, UnknownRef, UserError
-from argosy.model.application import Application
-from argosy.pipeline.looking import Look
+from argosy.gitops.application import Application
+from argosy.gitops.reconciler.app_state import Look
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of

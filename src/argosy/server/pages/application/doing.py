@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argosy.desk.applications import changing
 from argosy.errors import UserError
-from argosy.model.refreshing import HARD
+from argosy.gitops.application.refresh import HARD
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of

@@ -5,8 +5,8 @@ In: a request. Out: a page, its live parts. Never: Events of others.
 
 from __future__ import annotations
 
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
-from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.looking.heard import Told, of_namespaces

@@ -13,7 +13,7 @@ from argosy.desk.applications import facts
 from argosy.desk.applications.delays import describe_delay
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.whose import Doings
-from argosy.model.application import Application
+from argosy.gitops.application import Application
 from argosy.server.answers import Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of

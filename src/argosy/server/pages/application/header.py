@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import Any
 
 from argosy.desk.applications import facts
-from argosy.model.application import Application
-from argosy.model.project import Project
-from argosy.policy.windows import WindowError, verdict
-from argosy.report.holds import read_hold, told
-from argosy.report.rollbacks import Rollback, is_rollback
-from argosy.report.wire import mapping, mappings
+from argosy.gitops.application import Application
+from argosy.gitops.application.project import Project
+from argosy.gitops.policy.sync_windows import WindowError, verdict
+from argosy.gitops.status.hold import read_hold, told
+from argosy.gitops.status.rollback import Rollback, is_rollback
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.server.pages.application.addresses import TABS, of_app
 
 CONFIRMATION = "ing confirmation of"  # deletion, pruning

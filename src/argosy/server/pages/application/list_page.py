@@ -18,8 +18,8 @@ from argosy.desk.applications.query import HEALTH_WORDS, SYNC_WORDS
 from argosy.desk.applications.whose import Doings
 from argosy.desk.lookout import Lookout
 from argosy.errors import UserError
+from argosy.gitops.application import Application
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.doors.application_masks import masks_of

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from argosy.desk.applications.acting import Log
 from argosy.desk.applications.stuck import waiting
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
-from argosy.report.wire import mapping, mappings
 
 HEAD, TAIL = 8, 15  # letters of a long name that stay: what differs is at the end
 LOOKED_AT: Final = 48  # letters of a line in which its time stands

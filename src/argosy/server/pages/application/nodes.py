@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from argosy.desk.applications.facts import Row
 from argosy.desk.applications.facts import rows as rows_of
+from argosy.gitops.application import Application
+from argosy.gitops.live.resource_tree import Node
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.tree import Node
-from argosy.model.application import Application
 from argosy.server.pages.application.addresses import element_of, of_resource
 from argosy.server.pages.application.keyed import Keyed
 

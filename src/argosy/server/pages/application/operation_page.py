@@ -12,8 +12,8 @@ from argosy.desk.applications.acting import Choice, Excerpt, lines, logs_of
 from argosy.desk.applications.desk import clock
 from argosy.desk.applications.reasons import reason
 from argosy.errors import ArgosyError
+from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects.names import ResourceKey
-from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 from argosy.desk.applications.facts import Row, rows
 from argosy.desk.applications.reader import Unseen
 from argosy.errors import ClusterError, TransientError, UserError
+from argosy.gitops.live.resource_tree import Node
+from argosy.gitops.reconciler.permissions import permission
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.tree import Node
-from argosy.pipeline.permitting import permission
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.pages.application.framing import app_of

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.compare.differences import owner_of
 from argosy.errors import PatchError
+from argosy.gitops.diff.differences import owner_of
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.managed_fields import managers_of
 from argosy.server.pages.application.changes import value_text

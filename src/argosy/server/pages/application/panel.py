@@ -12,11 +12,11 @@ from typing import Final, Protocol
 from argosy.desk.applications import facts
 from argosy.desk.applications.requests import SyncWish
 from argosy.errors import UserError
+from argosy.gitops.application import Application
+from argosy.gitops.sync.options import SyncOptions
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
 from argosy.server.asked import quoted
 from argosy.server.pages.application.keyed import Keyed
-from argosy.sync.options import SyncOptions
 
 REPLACE_WORD: Final = "replace"  # to be typed: objects are deleted and made anew
 # argo: those of its own panel, with their words

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import orjson
 
+from argosy.gitops.application import Application
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import dump
-from argosy.model.application import Application
-from argosy.report.wire import mapping, mappings
 
 OF_PLUGIN: Final = "the plugin's environment in the Application"
 

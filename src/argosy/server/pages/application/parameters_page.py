@@ -5,9 +5,9 @@ In: a request. Out: pages. Never: a value of a Secret.
 
 from __future__ import annotations
 
-from argosy.compare import masked
 from argosy.desk.applications.acting import Choice, chosen_objects
 from argosy.errors import UserError
+from argosy.gitops.diff import masked
 from argosy.kube.objects import Manifest, dump, key_of_source
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked

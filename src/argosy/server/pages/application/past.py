@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from argosy.gitops.application import Application
+from argosy.gitops.status.history import Deployment, deployments
+from argosy.gitops.status.rollback import gone_back
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey, split_api_version
-from argosy.model.application import Application
-from argosy.report.history import Deployment, deployments
-from argosy.report.rollbacks import gone_back
-from argosy.report.wire import mapping, mappings
 from argosy.server.pages.application.addresses import of_resource
 
 Commits = Mapping[str, tuple[str, str, str]]  # subject, author and time by revision

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.compare import masked
 from argosy.desk.applications.acting import Choice, actions_in_force
 from argosy.desk.applications.belonging import NotIts, belonging
 from argosy.desk.applications.differing import differing
 from argosy.desk.applications.reasons import reason
 from argosy.errors import ArgosyError
+from argosy.gitops.application.step_results import Pair
+from argosy.gitops.diff import masked
+from argosy.gitops.live.resource_tree import Node
+from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, dump
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.tree import Node
-from argosy.model.flow import Pair
-from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import reader_of

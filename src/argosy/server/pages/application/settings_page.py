@@ -12,8 +12,8 @@ from typing import Any
 
 from argosy.desk.applications.windows import assigned, window_text
 from argosy.desk.applications.writing import change
-from argosy.model.application import Application
-from argosy.report.wire import mapping
+from argosy.gitops.application import Application
+from argosy.gitops.status.wire_format import mapping
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of, reader_of

@@ -10,8 +10,8 @@ from functools import lru_cache
 from argosy.desk.applications.reader import health_words
 from argosy.desk.applications.reasons import reason
 from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from argosy.desk.applications import facts
+from argosy.gitops.application import Application
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
 from argosy.server.asked import Asked
 from argosy.server.events.live import Fragments, Live
 from argosy.server.pages.application.diff_page import diff_parts

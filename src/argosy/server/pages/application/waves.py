@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from argosy.desk.applications import facts
+from argosy.gitops.application import Application
+from argosy.gitops.application.operations import OperationState, Result
+from argosy.gitops.status.rollback import is_rollback
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.model.application.operations import OperationState, Result
-from argosy.report.rollbacks import is_rollback
 from argosy.server.pages.application.addresses import of_resource
 from argosy.server.pages.application.keyed import Keyed
 

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.annotations import HOLD
 from argosy.desk.applications.listing import row_of
+from argosy.gitops.application import read_application
 from argosy.kube.objects import Manifest
-from argosy.model.application import read_application
 from argosy.server.pages import rendering
 from argosy.server.pages.application.header import header
 from argosy.server.pages.application.list_page import Shown

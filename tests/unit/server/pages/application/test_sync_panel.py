@@ -8,7 +8,7 @@ import pytest
 
 from argosy.desk.applications.requests import sync_operation
 from argosy.errors import UserError
-from argosy.model.application import Application, read_application
+from argosy.gitops.application import Application, read_application
 from argosy.server.asked import Query
 from argosy.server.pages.application.panel import choices_of, options_of, wish_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argosy.advise.cause import Cause, CauseKind
 from argosy.desk.applications.differing import Differing
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Difference
 from argosy.kube.objects.names import ResourceKey
-from argosy.model.application import Application
-from argosy.model.flow import Difference
 from argosy.server.pages.application.changes import changes, counts, side_by_side, value_text
 
 APP = Application("web", "argocd")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.model.application import Application, read_application
-from argosy.model.project import Project, SyncWindow
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.project import Project, SyncWindow
 from argosy.server.pages.application.header import header, tabs, window_mark
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

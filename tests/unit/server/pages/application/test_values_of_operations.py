@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.model.application import Application, read_application
+from argosy.gitops.application import Application, read_application
 from argosy.server.pages.application.waves import timeline
 
 NOW = datetime(2026, 11, 15, 12, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.model.application import Application, read_application
+from argosy.gitops.application import Application, read_application
 from argosy.server.pages.application.owners import owners
 from argosy.server.pages.application.parameters import parameters_of
 from argosy.server.pages.application.past import entries, moments

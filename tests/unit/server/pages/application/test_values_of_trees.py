@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from argosy.desk.applications.facts import Row
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.live.ownership import Parent
+from argosy.gitops.live.resource_tree import Node
 from argosy.kube.objects.names import ResourceKey
-from argosy.live.relations import Parent
-from argosy.live.tree import Node
-from argosy.model.flow import Assessment, Health
 from argosy.server.pages.application.nodes import (
     MOST_BESIDE,
     MOST_LEAVES,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.model.application import read_application
+from argosy.gitops.application import read_application
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import NOBODY
 from argosy.server.pages.application.list_page import shape_of

@@ -1,0 +1,61 @@
+"""Addresses of clusters in one spelling.
+
+In: the `server` of a destination or a cluster Secret. Out: a ClusterAddress, and the usual spellings of it, which
+patterns are matched against. Never: raises.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NewType
+
+from argosy.errors import UserError
+from argosy.gitops.application.repository_url import canonical_host
+
+_DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
+_URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>[^?#]*)", re.DOTALL)
+_UNRESERVED: Final = re.compile(r"%(2[dDeE]|3[0-9]|4[1-9A-Fa-f]|5[0-9aAfF]|6[1-9A-Fa-f]|7[0-9aAeE])")
+
+ClusterAddress = NewType("ClusterAddress", str)  # canonical; only the functions of this module make one
+NO_CLUSTER: Final = ClusterAddress("")
+
+
+@lru_cache(4_096)
+def parse_cluster_address(text: str) -> ClusterAddress:
+    """Scheme and host in lower case; no default port, no user, no empty part of the path. Other text stays as it is."""
+    text = text.strip()
+    match = _URL.fullmatch(text)
+    if match is None:
+        return ClusterAddress(text.rstrip("/"))
+    scheme = match["scheme"].lower()
+    host, port = _split_port(match["authority"].rpartition("@")[2])
+    try:
+        host = canonical_host(host.removesuffix("."))
+    except UserError:  # no cluster has this address
+        host = host.lower()
+    port = str(int(port)) if port.isascii() and port.isdecimal() and len(port) < 10 else port
+    suffix = f":{port}" if port and port != _DEFAULT_PORTS.get(scheme) else ""
+    path = "".join(f"/{segment}" for segment in match["path"].split("/") if segment)
+    return ClusterAddress(f"{scheme}://{host}{suffix}{_UNRESERVED.sub(_decode, path)}")
+
+
+def cluster_spellings(address: ClusterAddress) -> tuple[str, ...]:
+    """How people write the address: with and without its default port, with and without a slash at the end."""
+    match = _URL.fullmatch(address)
+    if match is None:
+        return (address,)
+    scheme, authority, path = match["scheme"], match["authority"], match["path"]
+    has_port = bool(_split_port(authority)[1])
+    default = _DEFAULT_PORTS.get(scheme)
+    authorities = [authority] if has_port or default is None else [authority, f"{authority}:{default}"]
+    return tuple(f"{scheme}://{each}{path}{slash}" for each in authorities for slash in ("", "/"))
+
+
+def _split_port(authority: str) -> tuple[str, str]:
+    host, colon, port = authority.rpartition(":")
+    return (host, port) if colon and not port.endswith("]") else (authority, "")
+
+
+def _decode(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16))

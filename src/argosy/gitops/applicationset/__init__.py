@@ -1,0 +1,1 @@
+"""ApplicationSets: what argosy says of them where no controller expands them."""

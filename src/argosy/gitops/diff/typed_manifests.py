@@ -1,0 +1,101 @@
+"""Manifests of built-in kinds as Go's types have them, and the shapes of all kinds.
+
+In: a manifest. Out: the manifest read and written as its type does it. Never: raises for what the type does not take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from argosy.errors import ManifestError
+from argosy.gitops.diff.field_subset import trimmed_map
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, split_api_version
+from argosy.kube.patch.merge_schema import ListType, Shape, ShapeKind
+from argosy.kube.schema import defaults, typed_json
+from argosy.kube.schema.builtin_types import Type, type_of
+from argosy.kube.schema.crd.compiled_schema import Node
+from argosy.kube.schema.crd.pruning import fill
+
+ShapeOf = Callable[[str, str], Shape | None]
+"""The shape of a custom kind by apiVersion and kind, None where nobody knows it."""
+
+
+class FreeShape:
+    """Free JSON: maps are granular, lists are of one piece."""
+
+    kind: ShapeKind = "untyped"
+    atomic: bool = False
+    list_type: ListType = "atomic"
+    map_keys: Sequence[str] = ()
+    merge_key: str = ""
+    strategies: Sequence[str] = ()
+
+    def field(self, name: str) -> Shape | None:
+        return None
+
+    def items(self) -> Shape:
+        return self
+
+    def key_default(self, name: str) -> object:
+        return None
+
+
+FREE: Final[Shape] = FreeShape()
+
+
+def no_shape(api_version: str, kind: str) -> Shape | None:
+    return None
+
+
+def type_for(manifest: Manifest) -> Type | None:
+    """The type of a built-in kind."""
+    group, version = split_api_version(str(manifest.get("apiVersion") or ""))
+    return type_of(group, version, str(manifest.get("kind") or ""))
+
+
+def shape_for(manifest: Manifest, shape_of: ShapeOf = no_shape) -> Shape:
+    """The type's own, a custom kind's, or that of free JSON."""
+    found: Shape | None = type_for(manifest)
+    return found or shape_of(str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or "")) or FREE
+
+
+def retyped(manifest: Manifest) -> Manifest:
+    """Read and written by its type: no zero values that Go leaves out, canonical quantities and times.
+
+    argo: a manifest with a field that the type does not know, or with a wrong value, stays as it is.
+    """
+    type_ = type_for(manifest)
+    if type_ is None:
+        return manifest
+    try:
+        made, unknown = typed_json.decode(type_, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
+    except ManifestError:
+        return manifest
+    if unknown or made is manifest:
+        return manifest
+    return trimmed_map(manifest, made)
+
+
+def kept(manifest: Manifest, shape: Shape) -> Manifest:
+    """As a server keeps it: read by its type, with defaults. Raises ManifestError for what the type does not take."""
+    if isinstance(shape, Type):
+        kind, api_version = manifest["kind"], manifest["apiVersion"]
+        group, version = split_api_version(api_version)
+        made = typed_json.decode(shape, manifest, kind=kind, api_version=api_version).manifest
+        return defaults.apply(GroupKind(group, kind), version, made)
+    manifest = _with_said_metadata(manifest)
+    return fill(manifest, shape) if isinstance(shape, Node) and shape.has_defaults else manifest
+
+
+def _with_said_metadata(manifest: Manifest) -> Manifest:
+    """k8s: the metadata of every kind is read by its type, which leaves out what says nothing."""
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or all(map(_says_something, metadata.values())):
+        return manifest
+    return {**manifest, "metadata": {name: value for name, value in metadata.items() if _says_something(value)}}
+
+
+def _says_something(value: object) -> bool:
+    return bool(value) or isinstance(value, bool | int)

@@ -1,0 +1,96 @@
+"""The rules that come with argosy: data in Argo CD's folder layout, beside this file.
+
+In: the folders `rules` and `profiles`. Out: Rules. Never: reads a rule before somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from argosy.gitops.health.kind_keys import key_text
+from argosy.gitops.health.table_rules import to_lua
+from argosy.kube.objects import load
+from argosy.kube.objects.names import GroupKind
+
+RULES: Final = Path(__file__).parent / "rules"
+PROFILES: Final = Path(__file__).parent / "profiles"
+# What the rule in `rules` is called where a kind has several.
+DEFAULT_PROFILES: Final = {
+    GroupKind("serving.kserve.io", "InferenceService"): "argocd",
+    GroupKind("mlops.mlops.dev", "NotebookValidationJob"): "basic",
+}
+
+
+class Origin(enum.StrEnum):
+    """Where a rule comes from; who is asked first stands first."""
+
+    ARGOCD_CM = "argocd-cm"
+    BUNDLED = "bundled"
+    BUILT_IN = "built-in"
+    FALLBACK = "fallback"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one kind is judged: by a script, or for the built-in ones by a function of ours."""
+
+    group: str
+    kind: str
+    origin: Origin
+    profile: str = ""
+    script: str = field(default="", repr=False)
+    open_libs: bool = False
+    where: str = ""  # the key of a ConfigMap, or the file
+
+    @property
+    def name(self) -> str:
+        """What people are told: which rule it was."""
+        place = f" {self.where}" if self.origin is Origin.ARGOCD_CM else f" {key_text(self.group, self.kind)}"
+        return f"{self.origin}{place}{f' ({self.profile})' if self.profile else ''}"
+
+
+@cache
+def bundled_rules() -> Mapping[GroupKind, Rule]:
+    """The rules that are active where nobody chose, by kind."""
+    return {of: _rule(folder, of, DEFAULT_PROFILES.get(of, "")) for of, folder in _folders(RULES)}
+
+
+@cache
+def profile_rules(profile: str) -> Mapping[GroupKind, Rule]:
+    """The rules of a profile, by kind; none where there is no such profile."""
+    chosen = {of: rule for of, rule in bundled_rules().items() if rule.profile == profile and profile}
+    if profile in profiles():
+        chosen |= {of: _rule(folder, of, profile) for of, folder in _folders(PROFILES / profile)}
+    return chosen
+
+
+@cache
+def profiles() -> tuple[str, ...]:
+    """The names of all profiles."""
+    return tuple(sorted({*DEFAULT_PROFILES.values(), *(folder.name for folder in PROFILES.iterdir())}))
+
+
+def profiles_of(of: GroupKind) -> tuple[str, ...]:
+    """The profiles that have a rule for this kind."""
+    return tuple(profile for profile in profiles() if of in profile_rules(profile))
+
+
+def _folders(tree: Path) -> Iterator[tuple[GroupKind, Path]]:
+    """Folders with a rule, by kind. Core kinds have no folder for their group."""
+    for file in sorted(tree.rglob("health.*")):
+        if file.name in ("health.lua", "health.yaml"):
+            *group, kind = file.parent.relative_to(tree).parts
+            yield GroupKind("/".join(group), kind), file.parent
+
+
+def _rule(folder: Path, of: GroupKind, profile: str) -> Rule:
+    script, table = folder / "health.lua", folder / "health.yaml"
+    text = script.read_text() if script.exists() else to_lua(of.kind, load(table.read_text()))
+    where = str(folder.relative_to(RULES.parent))
+    # argo: bundled scripts have all libraries
+    return Rule(*of, Origin.BUNDLED, profile, text, open_libs=True, where=where)

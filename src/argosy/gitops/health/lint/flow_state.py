@@ -1,0 +1,201 @@
+"""What is known at one point of a script, on one way through it.
+
+In: assignments and tests, as they come. Out: what a place can hold. Never: changes a state that another way holds:
+every change makes a new one.
+
+A place is a variable and a row of constant keys below it, such as obj, status, phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from argosy.gitops.health.lint.values import NIL, UNKNOWN, Value, exactly
+from argosy.gitops.health.lua.syntax.scopes import Variable
+
+Place = tuple[Any, ...]  # a Variable, then texts
+Fact = tuple[str, Hashable, Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an expression gives: a value, and where it lies or what it was made of."""
+
+    value: Value
+    place: Place | None = None
+    fields: Mapping[str, Result] | None = None  # of a table that was just made
+    has_all_fields: bool = False
+    type_of: Place | None = None  # it is the name of the type of what lies there
+    source: Result | None = None  # it goes through this, as ipairs and pairs do
+
+    def key(self) -> Hashable:
+        fields = None if self.fields is None else frozenset((name, part.key()) for name, part in self.fields.items())
+        source = None if self.source is None else self.source.key()
+        return self.value, self.place, fields, self.has_all_fields, self.type_of, source
+
+
+ANYTHING = Result(UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    values: Mapping[Place, Value] = field(default_factory=dict)
+    aliases: Mapping[Variable, Place] = field(default_factory=dict)  # a local that is another name of a place
+    facts: Mapping[Fact, bool] = field(default_factory=dict)  # comparisons that were decided
+    closed: frozenset[Place] = frozenset()  # tables whose every field is known
+    elements: frozenset[Variable] = frozenset()  # loop variables that hold a part of `obj`
+    used: frozenset[Place] = frozenset()  # what was already indexed: it would have failed there
+    is_merged: bool = False  # ways were joined here, so that not all that seems possible is
+    _key: list[Hashable] = field(default_factory=list, init=False, compare=False, repr=False)  # once it was asked for
+
+    @property
+    def key(self) -> Hashable:
+        if not self._key:
+            self._key.append(
+                (
+                    frozenset(self.values.items()),
+                    frozenset(self.aliases.items()),
+                    frozenset(self.facts.items()),
+                    self.closed,
+                    self.used,
+                )
+            )
+        return self._key[0]
+
+    def place_of(self, variable: Variable) -> Place:
+        return self.aliases.get(variable, (variable,))
+
+    def look(self, place: Place) -> Value:
+        known = self.values.get(place)
+        if known is not None:
+            return known
+        return exactly(NIL) if place[:-1] in self.closed else UNKNOWN
+
+    def is_empty(self, result: Result) -> bool:
+        """Is it a table of the script's own in which there is nothing yet?"""
+        if result.place is None:
+            return result.has_all_fields and not result.fields
+        if result.place not in self.closed:
+            return False
+        below = [value for place, value in self.values.items() if place[:-1] == result.place]
+        return all(value.must_be(NIL) for value in below)
+
+    def narrowed(self, place: Place | None, value: Value) -> State | None:
+        """This way, now that the place is known to hold no more than that; None if that cannot be."""
+        if value.is_impossible:
+            return None
+        if place is None or self.values.get(place) == value:
+            return self
+        return replace(self, values={**self.values, place: value})
+
+    def deciding(self, fact: Fact, truth: bool) -> State | None:
+        if fact in self.facts:
+            return self if self.facts[fact] == truth else None
+        return replace(self, facts={**self.facts, fact: truth})
+
+    def using(self, place: Place) -> State:
+        return replace(self, used=self.used | {place})
+
+    def forgetting(self, place: Place) -> State:
+        """Nothing is known any more of what lies here and below."""
+        size = len(place)
+        if size == 1:
+            return self.forgetting_all(place)
+
+        def is_gone(other: Hashable) -> bool:
+            return isinstance(other, tuple) and other[:size] == place
+
+        return State(
+            {other: value for other, value in self.values.items() if other[:size] != place},
+            {variable: other for variable, other in self.aliases.items() if other[:size] != place},
+            {fact: truth for fact, truth in self.facts.items() if not is_gone(fact[1]) and not is_gone(fact[2])},
+            frozenset(other for other in self.closed if other[:size] != place),
+            self.elements,
+            frozenset(other for other in self.used if other[:size] != place),
+            self.is_merged,
+        )
+
+    def forgetting_all(self, variables: Collection[Variable]) -> State:
+        """These variables are no more."""
+        if not variables:
+            return self
+        return State(
+            {place: value for place, value in self.values.items() if place[0] not in variables},
+            {
+                variable: place
+                for variable, place in self.aliases.items()
+                if variable not in variables and place[0] not in variables
+            },
+            {
+                fact: truth
+                for fact, truth in self.facts.items()
+                if _root(fact[1]) not in variables and _root(fact[2]) not in variables
+            },
+            frozenset([place for place in self.closed if place[0] not in variables]),
+            self.elements.difference(variables),
+            frozenset([place for place in self.used if place[0] not in variables]),
+            self.is_merged,
+        )
+
+    def letting_go(self, place: Place) -> State:
+        """A table was handed to someone who may change it."""
+        if place not in self.closed and not any(other[:-1] == place for other in self.values):
+            return self
+        value = self.look(place)
+        return replace(self.forgetting(place), values={**self.forgetting(place).values, place: value})
+
+    def setting(self, place: Place, result: Result) -> State:
+        """After an assignment of the result to the place."""
+        after = self.forgetting(place)
+        values = {**after.values, place: result.value}
+        closed = after.closed
+        if result.fields is not None:
+            for name, part in result.fields.items():
+                values[(*place, name)] = part.value
+            if result.has_all_fields:
+                closed |= {place}
+        return replace(after, values=values, closed=closed)
+
+    def naming(self, variable: Variable, place: Place) -> State:
+        """After an assignment of what lies at the place to a variable."""
+        after = self.forgetting((variable,))
+        return replace(after, aliases={**after.aliases, variable: place})
+
+    def join(self, other: State) -> State:
+        """What holds on both ways."""
+        places = self.values.keys() | other.values.keys()
+        values = {place: self.look(place).join(other.look(place)) for place in places}
+        return State(
+            values,
+            {variable: place for variable, place in self.aliases.items() if other.aliases.get(variable) == place},
+            {fact: truth for fact, truth in self.facts.items() if other.facts.get(fact) == truth},
+            self.closed & other.closed,
+            self.elements | other.elements,
+            self.used & other.used,
+            is_merged=True,
+        )
+
+
+def _root(side: Hashable) -> Any:
+    return side[0] if isinstance(side, tuple) else side
+
+
+def thinned(states: list[State], subject: Variable | None, most: int) -> list[State]:
+    """The same ways, each once; where there are too many, those alike but for `obj` become one."""
+    if len(states) < 2:
+        return states
+    unlike = list({state.key: state for state in states}.values())
+    if len(unlike) <= most:
+        return unlike
+    groups: dict[Hashable, State] = {}
+    for state in unlike:
+        own = frozenset((place, value) for place, value in state.values.items() if place[0] is not subject)
+        groups[own] = groups[own].join(state) if own in groups else state
+    left = list(groups.values())
+    if len(left) > most:
+        for state in left[1:]:
+            left[0] = left[0].join(state)
+        del left[1:]
+    return left

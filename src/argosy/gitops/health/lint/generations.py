@@ -1,0 +1,72 @@
+"""AGY409: a check that answers Healthy for the result of an older spec.
+
+In: a script's tree, and the kind that it is for. Out: findings. Never: reports a kind whose operator is not known to
+advance observedGeneration: for such a kind a comparison would wait for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Final, TypeGuard
+
+from argosy.gitops.health.bundled import bundled_rules
+from argosy.gitops.health.lint.finding import Finding
+from argosy.gitops.health.lua.syntax import parse
+from argosy.gitops.health.lua.syntax.scopes import walk
+from argosy.gitops.health.lua.syntax.tree import Block, Index, Name, String
+from argosy.kube.objects.names import GroupKind
+
+_RULE: Final = "AGY409"
+_OBSERVED: Final = "observedGeneration"
+# k8s: these report it; Argo CD's own checks in Go compare it.
+_WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
+
+
+def check_generations(script: Block, kind: GroupKind) -> Iterator[Finding]:
+    """Finds a script that reads the status and answers Healthy, but never reads observedGeneration."""
+    line = _find_line(script, "Healthy")
+    if line is None or not _reads_status(script) or _find_line(script, _OBSERVED) is not None:
+        return
+    if reports_generation(kind):
+        yield Finding(
+            _RULE,
+            line,
+            "never compares status.observedGeneration with metadata.generation, so the result of an older spec counts"
+            " as Healthy",
+            "answer Progressing while obj.status.observedGeneration is nil or less than obj.metadata.generation",
+            "warning",
+        )
+
+
+@cache
+def reports_generation(kind: GroupKind) -> bool:
+    """True if the operators of this kind advance a number in status.observedGeneration.
+
+    The bundled check for the kind then reads `obj.status.observedGeneration`. Kinds of the Gateway API have the field
+    in their conditions only, and that of a Rollout is a string: their checks read it otherwise.
+    """
+    rule = bundled_rules().get(kind)
+    if kind.group == "apps" and kind.kind in _WORKLOADS:
+        return True
+    return rule is not None and any(map(_is_observed_generation, walk(parse(rule.script))))
+
+
+def _find_line(script: Block, word: str) -> int | None:
+    return next((node.line for node in walk(script) if isinstance(node, String) and node.value == word), None)
+
+
+def _reads_status(script: Block) -> bool:
+    return any(map(_is_status, walk(script)))
+
+
+def _is_status(node: object) -> bool:
+    return _is_index(node, "status") and isinstance(node.base, Name) and node.base.name == "obj"
+
+
+def _is_observed_generation(node: object) -> bool:
+    return _is_index(node, _OBSERVED) and _is_status(node.base)
+
+
+def _is_index(node: object, field: str) -> TypeGuard[Index]:
+    return isinstance(node, Index) and isinstance(node.key, String) and node.key.value == field

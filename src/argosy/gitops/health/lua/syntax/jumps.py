@@ -1,0 +1,75 @@
+"""Whether every `goto` finds its label and every `break` its loop.
+
+In: blocks, locals, labels and jumps, in the order of the text. Out: nothing, or LuaSyntaxError. Never: looks at values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from argosy.gitops.health.lua.syntax.lexer import LuaSyntaxError
+
+
+@dataclass(slots=True)
+class _Jump:
+    line: int
+    locals_seen: int  # of the block that it now waits in
+
+
+@dataclass(slots=True)
+class _Open:
+    is_function: bool
+    is_loop: bool
+    locals: list[str] = field(default_factory=list)
+    labels: set[str] = field(default_factory=set)
+    waiting: dict[str, list[_Jump]] = field(default_factory=dict)  # by label
+
+
+class Jumps:
+    def __init__(self) -> None:
+        self._blocks: list[_Open] = []
+
+    def enter(self, *, is_function: bool, is_loop: bool) -> None:
+        self._blocks.append(_Open(is_function, is_loop))
+
+    def declare(self, name: str) -> None:
+        self._blocks[-1].locals.append(name)
+
+    def leave_loop(self, line: int) -> None:
+        for block in reversed(self._blocks):
+            if block.is_loop:
+                return
+            if block.is_function:
+                break
+        raise LuaSyntaxError(line, "no loop to break")
+
+    def jump(self, label: str, line: int) -> None:
+        for block in reversed(self._blocks):
+            if label in block.labels:
+                return  # backwards: always in sight
+            if block.is_function:
+                break
+        block = self._blocks[-1]
+        block.waiting.setdefault(label, []).append(_Jump(line, len(block.locals)))
+
+    def land(self, label: str, line: int, *, is_last: bool) -> None:
+        for block in reversed(self._blocks):
+            if label in block.labels:
+                raise LuaSyntaxError(line, f"duplicate label '{label}'")
+            if block.is_function:
+                break
+        block = self._blocks[-1]
+        block.labels.add(label)
+        for jump in block.waiting.pop(label, ()):
+            if jump.locals_seen < len(block.locals) and not is_last:
+                name = block.locals[jump.locals_seen]
+                raise LuaSyntaxError(jump.line, f"<goto {label}> jumps into the scope of local '{name}'")
+
+    def leave(self) -> None:
+        block = self._blocks.pop()
+        for label, jumps in block.waiting.items():
+            if block.is_function:
+                raise LuaSyntaxError(jumps[0].line, f"undefined label '{label}'")
+            outer = self._blocks[-1]
+            waiting = outer.waiting.setdefault(label, [])
+            waiting.extend(_Jump(jump.line, len(outer.locals)) for jump in jumps)

@@ -1,0 +1,96 @@
+"""JSON data into Lua, and Lua tables back, as Argo CD does.
+
+In: plain data, or a table of Lua. Out: the other. Never: hands Lua a Python object.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from argosy.gitops.health.lua.script_error import LuaFault
+
+DEEPEST = 200  # levels of tables in an answer
+_LARGEST_INTEGER = 1 << 63
+
+
+def lua_ready(value: Any) -> Any:
+    """The same data where Lua would not take it as it is; mostly the very same.
+
+    argo: nulls are dropped from lists, and every number is a float64.
+    """
+    if _is_plain(value):
+        return value
+    return _rebuilt(value)
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    if kind is dict:
+        parts = value.values()
+    elif kind is list:
+        if None in value:
+            return False
+        parts = value
+    else:
+        return kind is not int or -_LARGEST_INTEGER < value < _LARGEST_INTEGER
+    for part in parts:
+        kind = type(part)
+        if (kind is dict or kind is list or kind is int) and not _is_plain(part):
+            return False
+    return True
+
+
+def _rebuilt(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _rebuilt(part) for name, part in value.items() if part is not None}
+        case list():
+            return [_rebuilt(part) for part in value if part is not None]
+        case bool():
+            return value
+        case int():
+            return float(value) if abs(value) < 1 << 1023 else math.copysign(math.inf, value)
+    return value
+
+
+def from_lua(value: Any, lua_type: Callable[[Any], str | None]) -> Any:
+    """The JSON data that a value stands for; raises LuaFault in the words of Argo CD's encoder."""
+    return _Reader(lua_type).read(value)
+
+
+class _Reader:
+    def __init__(self, lua_type: Callable[[Any], str | None]) -> None:
+        self._lua_type = lua_type
+
+    def read(self, value: Any, depth: int = 0) -> Any:
+        kind = self._lua_type(value)
+        if kind == "table":
+            if depth > DEEPEST:
+                raise LuaFault("cannot encode recursively nested tables to JSON")
+            return self._table(value, depth + 1)
+        if kind is not None:
+            raise LuaFault(f"cannot encode {kind} to JSON")
+        if isinstance(value, float):
+            return _number(value)
+        return value
+
+    def _table(self, table: Any, depth: int) -> Any:
+        items = list(table.items())
+        if not items:
+            return []  # argo: Lua cannot tell an empty list from an empty object; its encoder says list
+        if all(type(name) is str for name, _ in items):
+            return {name: self.read(part, depth) for name, part in items}
+        if any(type(name) is not int for name, _ in items):
+            raise LuaFault("cannot encode mixed or invalid key types")
+        by_place = dict(items)
+        if sorted(by_place) != list(range(1, len(items) + 1)):
+            raise LuaFault("cannot encode sparse array")
+        return [self.read(by_place[place], depth) for place in range(1, len(items) + 1)]
+
+
+def _number(value: float) -> int | float:
+    if not math.isfinite(value):
+        raise LuaFault(f"json: unsupported value: {value}")
+    return int(value) if value.is_integer() else value

@@ -1,0 +1,100 @@
+"""What is tested, and what came of it. In, out: values. Never: reads a file or runs a script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
+
+from argosy.gitops.health.actions import Action
+from argosy.kube.objects import Manifest
+
+SuiteName = Literal["health", "action", "discovery"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One row of a test file; group and kind are those of its folder. With a `problem` there is nothing to run."""
+
+    suite: ClassVar[SuiteName] = "health"
+
+    group: str
+    kind: str
+    name: str
+    folder: str = ""  # of the test file, below the tree; its paths start there
+    input: str = ""
+    manifest: Manifest | None = None  # instead of an input
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCase(Case):
+    """Status and message must be equal; with status None there is no expectation."""
+
+    suite: ClassVar[SuiteName] = "health"
+
+    status: str | None = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryCase(Case):
+    """Every action that the script offers must be one of these."""
+
+    suite: ClassVar[SuiteName] = "discovery"
+
+    actions: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionCase(Case):
+    """What the action makes must be what the output file holds, or it must fail with this error."""
+
+    suite: ClassVar[SuiteName] = "action"
+
+    action: str = ""
+    output: str = ""
+    error: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+class Scripts(Protocol):
+    """Which script is for a kind. Raises UserError where there is none."""
+
+    def health(self, group: str, kind: str) -> str: ...
+
+    def discovery(self, group: str, kind: str) -> str: ...
+
+    def action(self, group: str, kind: str, name: str) -> str: ...
+
+
+class Inputs(Protocol):
+    """Where the files of a case are. Raises UserError for one that cannot be had."""
+
+    def document(self, folder: str, path: str) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """All cases of a folder, and where their scripts and files are. `notes`: what was found that tests nothing."""
+
+    cases: tuple[Case, ...]
+    scripts: Scripts = field(repr=False)
+    inputs: Inputs = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a case; `expected` and `got` are JSON data, in the terms of the case's suite."""
+
+    case: Case
+    ok: bool
+    expected: Any = None
+    got: Any = None
+
+    def as_json(self) -> dict[str, Any]:
+        case = self.case
+        place = {"suite": case.suite, "group": case.group, "kind": case.kind, "name": case.name}
+        return place | {"ok": self.ok, "expected": self.expected, "got": self.got}

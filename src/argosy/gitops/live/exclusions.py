@@ -1,0 +1,121 @@
+"""Which kinds an installation looks at.
+
+In: `resource.exclusions` and `resource.inclusions` of argocd-cm. Out: yes or no for a kind. Never: raises; what cannot
+be read is a fault, and the rest holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from argosy.errors import UserError
+from argosy.gitops.application import IN_CLUSTER
+from argosy.gitops.application.cluster_address import parse_cluster_address
+from argosy.gitops.application.cluster_globs import matches_cluster
+from argosy.kube.objects import load
+from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.names import GroupKind
+from argosy.languages.globs import matches
+
+EXCLUSIONS: Final = "resource.exclusions"
+INCLUSIONS: Final = "resource.inclusions"
+HERE: Final = IN_CLUSTER[0]  # by its address
+NEEDED: Final = frozenset({"list", "watch"})
+_PARTS: Final = ("apiGroups", "kinds", "clusters")
+
+
+@dataclass(frozen=True, slots=True)
+class KindRule:
+    """argo: one entry. Groups and clusters are globs; a kind is a whole name or a star; an empty part fits all."""
+
+    groups: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()
+
+    def fits(self, kind: GroupKind, cluster: str) -> bool:
+        return (
+            (not self.kinds or "*" in self.kinds or kind.kind in self.kinds)
+            and _any(self.groups, kind.group)
+            and self.fits_cluster(cluster)
+        )
+
+    def fits_cluster(self, cluster: str) -> bool:
+        address = parse_cluster_address(cluster)
+        return not self.clusters or any(matches_cluster(pattern, address) for pattern in self.clusters)
+
+
+# argo: so many, and so often new, that nobody could afford to look at them
+ALWAYS_OUT: Final = (
+    KindRule(groups=("events.k8s.io", "metrics.k8s.io")),
+    KindRule(groups=("",), kinds=("Event",)),
+    KindRule(groups=("coordination.k8s.io",), kinds=("Lease",)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """What holds for one cluster."""
+
+    excluded: tuple[KindRule, ...] = ()
+    included: tuple[KindRule, ...] = ()
+    cluster: str = HERE
+    faults: tuple[str, ...] = field(default=(), compare=False)
+
+    def excludes(self, kind: GroupKind) -> bool:
+        """argo: an exclusion beats an inclusion; where there is an inclusion, what none of them names is out."""
+        if any(rule.fits(kind, self.cluster) for rule in (*ALWAYS_OUT, *self.excluded)):
+            return True
+        included = [rule for rule in self.included if rule.fits_cluster(self.cluster)]
+        return bool(included) and not any(rule.fits(kind, self.cluster) for rule in included)
+
+    def is_watched(self, kind: GroupKind, verbs: Sequence[str] = tuple(NEEDED)) -> bool:
+        return NEEDED.issubset(verbs) and not self.excludes(kind)
+
+
+def read_exclusions(argocd_cm: Mapping[str, str], cluster: str = HERE) -> Exclusions:
+    """A setting that cannot be read excludes and includes nothing; whoever has a good one from before may keep it."""
+    faults: list[str] = []
+    return Exclusions(
+        excluded=_rules(argocd_cm, EXCLUSIONS, faults),
+        included=_rules(argocd_cm, INCLUSIONS, faults),
+        cluster=cluster,
+        faults=tuple(faults),
+    )
+
+
+def _rules(argocd_cm: Mapping[str, str], setting: str, faults: list[str]) -> tuple[KindRule, ...]:
+    where = f"argocd-cm: {setting}"
+    try:
+        given = load(argocd_cm.get(setting, ""))
+        if given is not None and not isinstance(given, list):
+            raise UserError("must be a list; write each rule after a dash")
+        return tuple(_rule(Fields(each, "", f"[{place}]"), where, faults) for place, each in enumerate(given or ()))
+    except UserError as error:
+        line = f"line {error.line} of its text: " if error.line else ""
+        faults.append(f"{where}: {line}{error.message}; nothing of it is in force, correct it")
+        return ()
+
+
+def _rule(given: Fields, where: str, faults: list[str]) -> KindRule:
+    faults += [
+        f"{where}: {_quoted(name)} is no part of a rule and says nothing; known are {', '.join(_PARTS)}"
+        for name in given.values
+        if name not in _PARTS
+    ]
+    kinds = given.all_texts("kinds")
+    faults += [
+        f"{where}: no kind is called {_quoted(kind)}; write whole names, or * alone"
+        for kind in kinds
+        if "*" in kind and kind != "*"
+    ]
+    return KindRule(given.all_texts("apiGroups"), kinds, given.all_texts("clusters"))
+
+
+def _any(globs: Sequence[str], text: str) -> bool:
+    return not globs or any(matches(glob, text) for glob in globs)
+
+
+def _quoted(name: Any) -> str:
+    return repr(str(name)[:60])

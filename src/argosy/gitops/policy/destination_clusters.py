@@ -1,0 +1,135 @@
+"""Which clusters an installation knows, and which of them a destination is.
+
+In: Secrets with the label secret-type: cluster, a destination. Out: where that is; why it cannot be. Never: raises;
+keeps what lets somebody into a cluster.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from argosy.annotations import SECRET_TYPE, SKIP_RECONCILE
+from argosy.gitops.application import IN_CLUSTER, Application, Destination
+from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.boolean_text import parse_switch
+from argosy.kube.objects.names import ResourceKey
+
+HERE, HERE_NAME = IN_CLUSTER
+IN_CLUSTER_ENABLED: Final = "cluster.inClusterEnabled"  # argo
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCluster:
+    """What its Secret says, but for what is secret."""
+
+    name: str
+    server: ClusterAddress
+    secret: str  # its name
+    project: str = ""  # argo: whose cluster it is, where it is one's alone
+    is_paused: bool = False  # argo: nothing that goes there is looked at
+    namespaces: tuple[str, ...] = ()  # argo: the only ones that are managed; none for all
+    has_cluster_kinds: bool = True  # argo: whether what is in no namespace is managed, too
+
+    def stranger(self, key: ResourceKey, *, is_namespaced: bool) -> str:
+        """Why this is not managed here; empty where it is. argo: its words"""
+        if is_namespaced:
+            is_known = not self.namespaces or key.namespace in self.namespaces
+            return "" if is_known else f'namespace "{key.namespace}" for {key.kind} "{key.name}" is not managed'
+        if self.has_cluster_kinds:
+            return ""
+        return f'cluster level {key.kind} "{key.name}" can not be managed when in namespaced mode'
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    known: tuple[KnownCluster, ...] = ()
+    has_own: bool = True  # argo: cluster.inClusterEnabled
+
+    def find(self, destination: Destination) -> KnownCluster | None:
+        """By address or else by name, or by both; the engine's own needs no Secret."""
+        server, name = destination.server, destination.name
+        found = [each for each in self.known if (server == each.server if server else name == each.name)]
+        if found:
+            return next((each for each in found if name == each.name), found[0])
+        is_here = (server or name) in IN_CLUSTER
+        return KnownCluster(HERE_NAME, HERE, "") if is_here else None
+
+    def placed(self, app: Application) -> Application:
+        """With its destination by name and by address, where only a Secret tells one from the other."""
+        place = app.destination
+        if (place.server or place.name) in IN_CLUSTER or (place.server and place.name):
+            return app
+        found = self.find(place)
+        if found is None or not found.secret:
+            return app
+        return replace(app, destination=place._replace(server=found.server, name=found.name))
+
+    def is_paused(self, destination: Destination) -> bool:
+        found = self.find(destination)
+        return found is not None and found.is_paused
+
+    def refusal(self, destination: Destination) -> str:
+        """Why nothing can be delivered there; empty where it can. argo: InvalidSpecError"""
+        server, name = destination.server, destination.name
+        if server and name:
+            return f"application destination can't have both name and server defined: {name} {server}"
+        if not server and not name:
+            return "Destination server missing from app spec"
+        found = self.find(destination)
+        if found is None and server:
+            return f'error getting cluster by server "{server}": cluster "{server}" not found'
+        if found is None:
+            return f"there are no clusters with this name: {name}"
+        same = sorted({each.server for each in self.known if not server and each.name == name})
+        if len(same) > 1:
+            return f"there are {len(same)} clusters with the same name: [{' '.join(same)}]"
+        if found.server != HERE:
+            return ""
+        if not self.has_own:
+            return f"cluster {HERE} is disabled by cluster.inClusterEnabled in argocd-cm"
+        return ""
+
+
+def read_clusters(secrets: Iterable[Manifest], argocd_cm: Mapping[str, str] = {}) -> Clusters:
+    """One without an address is passed over; the others in the order of their names."""
+    found = sorted(filter(None, map(_read, secrets)), key=lambda each: each.secret)
+    return Clusters(tuple(found), is_own_cluster_enabled(argocd_cm) is True)
+
+
+def is_own_cluster_enabled(argocd_cm: Mapping[str, str]) -> bool | None:
+    """Return whether Applications may go to the engine's own cluster; None if that cannot be read."""
+    text = argocd_cm.get(IN_CLUSTER_ENABLED, "")
+    return parse_switch(text) if text.strip() else True
+
+
+def _read(secret: Manifest) -> KnownCluster | None:
+    metadata = secret["metadata"]
+    if (metadata.get("labels") or {}).get(SECRET_TYPE) != "cluster":
+        return None
+    data = secret.get("data") or {}
+    server = parse_cluster_address(_text(data, "server"))
+    if not server:
+        return None
+    paused = (metadata.get("annotations") or {}).get(SKIP_RECONCILE) == "true"
+    names = tuple(sorted({each.strip() for each in _text(data, "namespaces").split(",")} - {""}))
+    return KnownCluster(
+        _text(data, "name") or server,
+        server,
+        metadata["name"],
+        _text(data, "project"),
+        paused,
+        names,
+        not names or _text(data, "clusterResources").lower() == "true",
+    )
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    try:
+        return base64.b64decode(str(data.get(name) or "")).decode().strip()
+    except (binascii.Error, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,92 @@
+"""The service account that a sync acts as.
+
+In: a project, an Application and the address of its cluster. Out: the name of a user. Never: the engine's own rights
+where the settings ask for an account and none matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.errors import PolicyError, UserError
+from argosy.gitops.application import Application
+from argosy.gitops.application.cluster_address import ClusterAddress
+from argosy.gitops.application.cluster_globs import matches_cluster, require_glob
+from argosy.gitops.application.project import Project
+from argosy.kube.objects.boolean_text import parse_switch, read_switch
+from argosy.languages.globs import glob_pattern
+
+WHERE: Final = "destinationServiceAccounts"
+ENABLED: Final = "application.sync.impersonation.enabled"
+ENFORCED: Final = "application.sync.impersonation.enforced"
+_MAX_SHOWN_LENGTH: Final = 60  # of a value in a sentence
+SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+_INVALID_CHARACTERS: Final = frozenset("!*[]{}\\/")  # argo
+
+
+class NoServiceAccount(PolicyError):
+    """A service account is needed, and the project names none that can be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonation:
+    """argo: whether syncs act as service accounts, and whether one that has none is refused."""
+
+    is_enabled: bool = False
+    is_enforced: bool = True
+
+    def user_for(self, project: Project, app: Application, server: ClusterAddress) -> str:
+        """The user to act as; empty: act with the engine's own rights. Raises NoServiceAccount."""
+        if not self.is_enabled:
+            return ""
+        try:
+            user = find_service_account(project, app, server)
+        except UserError as error:
+            # argo: its words
+            raise NoServiceAccount(f"failed to derive service account to impersonate: {error}") from error
+        if not user and self.is_enforced:
+            raise NoServiceAccount(
+                f"no matching service account found for destination server {server} and namespace "
+                f"{app.destination.namespace}; add one to destinationServiceAccounts of project '{project.name}'"
+            )
+        return user
+
+
+def read_impersonation(argocd_cm: Mapping[str, str]) -> Impersonation:
+    """Read both settings. A value that is neither true nor false restricts: no sync gets the engine's own rights."""
+    text = argocd_cm.get(ENABLED, "")
+    is_disabled = not text.strip() or parse_switch(text) is False
+    return Impersonation(not is_disabled, read_switch(argocd_cm, ENFORCED, default=True))
+
+
+def find_impersonation_fault(argocd_cm: Mapping[str, str]) -> str:
+    """Return what is wrong with the setting that enables impersonation; empty if nothing is.
+
+    argo: only the exact word true enables it there. Another spelling enables it here, and is a fault.
+    """
+    text = argocd_cm.get(ENABLED, "")
+    if text == "true" or not text.strip() or parse_switch(text) is False:
+        return ""
+    shown = text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[: _MAX_SHOWN_LENGTH - 1]}…"
+    return f"{ENABLED}: {shown!r} is neither true nor false, so impersonation is enabled; write exactly true or false"
+
+
+def find_service_account(project: Project, app: Application, server: ClusterAddress) -> str:
+    """argo: the first entry that matches cluster and namespace; empty where none does."""
+    namespace = app.destination.namespace
+    for entry in project.service_accounts:
+        require_glob(entry.server, WHERE)
+        if not (matches_cluster(entry.server, server) and _matches(entry.namespace, namespace)):
+            continue
+        account = entry.account
+        if not account.strip() or _INVALID_CHARACTERS & set(account):
+            raise PolicyError(f"default service account contains invalid chars '{account}'")
+        return SERVICE_ACCOUNT + (account if ":" in account else f"{namespace or app.namespace}:{account}")
+    return ""
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Raises UserError if the pattern is no glob: nobody knows what it was to restrict."""
+    return glob_pattern(pattern, WHERE).fullmatch(text) is not None

@@ -1,0 +1,146 @@
+"""Globs of repositories, matched against all usual spellings of an address.
+
+In: a pattern of a project, the address of a repository. Out: whether it allows or denies that. Never: another answer
+for another spelling of the same address; raises.
+
+A pattern is text that somebody wrote for one spelling. An address is therefore put to it in each of its spellings. A
+denial is read generously besides: without its user, its port and its encoding.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from argosy.errors import UserError
+from argosy.gitops.application.repository_url import DEFAULT_PORTS, RepositoryUrl, parse_url
+from argosy.languages.globs import escape_ipv6, is_glob, matches
+
+_URL: Final = re.compile(r"(?P<scheme>[^:/@]+)://(?P<authority>[^/]*)(?P<path>.*)", re.DOTALL)
+_SCP: Final = re.compile(r"(?P<authority>(?:[^:/]+@)?[^:/@]+):(?!//)(?P<path>.*)", re.DOTALL)
+_ESCAPED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_HTTP_USER: Final = re.compile(r"^(https?://)[^/@]*@")
+_INNER_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+_GLOB_SIGNS: Final = frozenset("*?[]{}\\,!")
+_MAX_ALTERNATIVES: Final = 200
+_MAX_KNOWN: Final = 4_096
+
+
+class Address(NamedTuple):
+    """The address of a repository as patterns see it."""
+
+    allowed_as: tuple[str, ...]  # spellings that lead to this repository, by the same user
+    denied_as: tuple[str, ...]  # these, and the spellings of other users
+    is_parsed: bool = True  # False: nothing can be fetched from it
+
+
+@lru_cache(_MAX_KNOWN)
+def read_address(url: str) -> Address:
+    try:
+        found = parse_url(url)
+    except UserError:
+        text = _normalize(url)
+        return Address((text,), (text,), is_parsed=False)
+    return Address(_spellings(found, [found.user]), _spellings(found, [found.user, "", "git"]))
+
+
+def allows(pattern: str, address: Address) -> bool:
+    """argo: a star does not cross slashes, two stars do."""
+    glob = _normalize(pattern)
+    return glob == "*" or any(matches(glob, text, by_segment=True) for text in address.allowed_as)
+
+
+def denies(pattern: str, address: Address) -> bool:
+    """The same for a pattern with `!` before it. A pattern that is no glob denies every repository."""
+    return any(
+        glob == "*" or not is_glob(glob) or any(matches(glob, text, by_segment=True) for text in address.denied_as)
+        for glob in _read_denial(pattern.removeprefix("!"))
+    )
+
+
+def is_selected(patterns: tuple[str, ...], address: Address) -> bool:
+    """argo: for source integrity one glob that matches selects, one with `!` excludes; a star crosses slashes."""
+    selecting = [pattern for pattern in patterns if not pattern.startswith("!")]
+    excluding = [_normalize(pattern[1:]) for pattern in patterns if pattern.startswith("!")]
+    if any(matches(glob, text) for glob in excluding for text in address.allowed_as):
+        return False
+    globs = [glob for pattern in selecting for glob in _read_denial(pattern)]
+    return any(not is_glob(glob) or any(matches(glob, text) for text in address.denied_as) for glob in globs)
+
+
+def _spellings(url: RepositoryUrl, users: list[str]) -> tuple[str, ...]:
+    """In lower case, with and without `.git` and default port; for ssh also `user@host:path` and `user@host/path`."""
+    path = "/".join(url.segments)
+    if url.scheme == "file":
+        return tuple(f"{start}/{path}{end}" for start in ("", "file://") for end in ("", ".git"))
+    default = DEFAULT_PORTS[url.scheme]
+    hosts = [url.host, f"{url.host}:{default}"] if url.port == default else [f"{url.host}:{url.port}"]
+    found = []
+    for user in dict.fromkeys(user.lower() for user in users if url.scheme == "ssh" or not user) or [""]:
+        before = f"{user}@" if user else ""
+        found += [f"{url.scheme}://{before}{host}/{path}" for host in hosts]
+        if url.scheme == "ssh" and url.port == default:
+            found += [f"{before}{url.host}:{path}", f"{before}{url.host}/{path}"]
+    return tuple(text + end for text in found for end in ("", ".git"))
+
+
+@lru_cache(_MAX_KNOWN)
+def _read_denial(pattern: str) -> tuple[str, ...]:
+    """The glob as it is written, and each of its alternatives in canonical spelling."""
+    alternatives = _expand_braces(pattern)
+    return tuple(dict.fromkeys([_normalize(pattern), *map(_canonical, alternatives)]))
+
+
+def _canonical(pattern: str) -> str:
+    """Without user, default port, empty parts of the path and percent-encoding."""
+    pattern = pattern.strip()
+    if pattern.startswith(("/", "file:")):
+        return _join_path(re.sub(r"^file:(//(localhost)?(?=/))?", "", pattern), is_lower=False)
+    if found := _URL.fullmatch(pattern) or _SCP.fullmatch(pattern):
+        scheme = found.groupdict().get("scheme", "ssh").lower()
+        host = found["authority"].rpartition("@")[2].lower()
+        host = host.removesuffix(f":{DEFAULT_PORTS.get(scheme, '')}").removesuffix(":")
+        return escape_ipv6(f"{scheme}://{host}{_join_path(found['path'], is_lower=True)}")
+    return _normalize(pattern)
+
+
+def _expand_braces(pattern: str) -> list[str]:
+    """Alternatives in braces written out; the pattern itself where there are none, or too many."""
+    found = [pattern]
+    while len(found) <= _MAX_ALTERNATIVES and any(_INNER_BRACES.search(each) for each in found):
+        found = [
+            each[: braces.start()] + choice + each[braces.end() :] if braces else each
+            for each in found
+            for braces in [_INNER_BRACES.search(each)]
+            for choice in (braces[1].split(",") if braces else [""])
+        ]
+    return found
+
+
+def _join_path(path: str, *, is_lower: bool) -> str:
+    segments = [_decode(segment) if is_lower else segment for segment in path.split("/") if segment]
+    if not segments:
+        return ""
+    joined = "/".join(segments)
+    joined = joined.lower() if is_lower else joined
+    return "/" + (joined.removesuffix(".git") if segments[-1].lower() != ".git" else joined)
+
+
+def _decode(segment: str) -> str:
+    """Percent-encoding undone; a decoded sign of globs stands for itself."""
+
+    def decode(found: re.Match[str]) -> str:
+        text = bytes.fromhex(found[0].replace("%", "")).decode(errors="surrogateescape")
+        return "".join(f"\\{char}" if char in _GLOB_SIGNS else char for char in text)
+
+    return _ESCAPED.sub(decode, segment)
+
+
+def _normalize(text: str) -> str:
+    """argo: the case of an address, and a slash or `.git` at its end, do not matter."""
+    text = text.strip()
+    if text.startswith(("/", "file:")):
+        return text.removesuffix("/").removesuffix(".git")
+    text = _HTTP_USER.sub(r"\1", text.lower())
+    return escape_ipv6((text.removesuffix("/") if ":" in text else text).removesuffix(".git"))

@@ -1,0 +1,142 @@
+"""Publishes which projects are over their budget of worker time while their work waits, so that users can see why.
+
+In: usage and waiting work by project. Out: this controller's entry of one ConfigMap of the installation. Never: writes
+more often than every REPORT_SECONDS; writes while no project is over its budget; names a project that does not exist;
+touches the entry of another controller that may be at work.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Protocol
+
+from argosy.errors import ArgosyError, ClusterError, Conflict
+from argosy.fair_share import Budget
+from argosy.gitops.status.project_budgets import (
+    BUDGETS_CONFIG_MAP,
+    BUDGETS_LABELS,
+    BudgetUse,
+    budget_uses_to_wire,
+    is_abandoned,
+)
+from argosy.gitops.status.wire_format import mapping
+from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.controller import Cache
+from argosy.kube.controller.clock import Backoff, Clock, sleep
+from argosy.kube.objects.names import ResourceKey
+
+log = logging.getLogger(__name__)
+REPORT_SECONDS: Final = 5.0
+REPORTS_UNTIL_RENEWAL: Final = 6  # an unchanged entry is written again before it grows old
+REPORTS_UNTIL_REMOVAL: Final = 6  # in a row without a project: a queue that is empty for a moment changes nothing
+RETRIES: Final = Backoff(first=2 * REPORT_SECONDS, most=300.0)
+MAX_PROJECTS: Final = 200  # those that are over their budgets the most: a ConfigMap holds one MiB
+
+
+class Queue(Protocol):
+    def depths(self) -> Mapping[str, int]: ...
+
+
+class BudgetedWorkers(Queue, Protocol):
+    def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]: ...
+
+
+class BudgetReporter:
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        namespace: str,
+        identity: str,
+        clock: Clock,
+        workers: Collection[BudgetedWorkers],
+        queue: Queue,
+        projects: Callable[[], Collection[str]],
+    ) -> None:
+        """`identity` names this controller's entry. `workers` have budgets; `queue` has work that has not asked them
+        yet; `projects`: those that exist."""
+        self._cluster, self._cache, self._identity, self._clock = cluster, cache, identity, clock
+        self._workers, self._queue, self._projects = workers, queue, projects
+        self._key = ResourceKey("", "ConfigMap", namespace, BUDGETS_CONFIG_MAP)
+        self._uses: dict[str, BudgetUse] = {}
+        self._missed_reports: dict[str, int] = {}
+        self._written: frozenset[str] = frozenset()
+        self._reports_since_write = self._failures = 0
+        self._logged = ""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                await self.report()
+            except ArgosyError as error:
+                self._failures += 1
+                if str(error) != self._logged:
+                    self._logged = str(error)
+                    log.warning("cannot publish budgets of projects: %s", error)
+            await sleep(self._clock, RETRIES.delay(self._failures) if self._failures else REPORT_SECONDS)
+
+    async def report(self) -> None:
+        """Write the projects that wait because of their budgets, if they changed or the entry grows old."""
+        self._observe()
+        now, entries = self._clock.now(), mapping((self._cache.get(self._key) or {}).get("data"))
+        data: dict[str, str | None] = {
+            identity: None for identity, text in entries.items() if is_abandoned(text, now)
+        }
+        self._reports_since_write += 1
+        if not self._uses and self._identity in entries:
+            data[self._identity] = None
+        elif self._uses and (
+            self._written != self._uses.keys() or self._reports_since_write >= REPORTS_UNTIL_RENEWAL
+        ):
+            data[self._identity] = budget_uses_to_wire(self._uses, now)
+        if not data:
+            return
+        await self._write(data)
+        self._written = frozenset(self._uses)
+        self._reports_since_write = self._failures = 0
+        self._logged = ""
+
+    def _observe(self) -> None:
+        """Take over what waits now, and forget projects that have not waited for several reports."""
+        waiting = self._find_waiting()
+        missed = {project: self._missed_reports.get(project, 0) + 1 for project in self._uses.keys() - waiting.keys()}
+        self._missed_reports = {project: count for project, count in missed.items() if count < REPORTS_UNTIL_REMOVAL}
+        uses = {project: self._uses[project] for project in self._missed_reports} | waiting
+        most = sorted(uses, key=lambda project: -uses[project].used)[:MAX_PROJECTS]
+        self._uses = {project: uses[project] for project in most}
+
+    def _find_waiting(self) -> dict[str, BudgetUse]:
+        uses: dict[str, BudgetUse] = {}
+        existing = self._projects()
+        for workers in self._workers:
+            for project, (used, budget) in workers.list_over_budget().items():
+                is_more = project not in uses or uses[project].used < used
+                if is_more and project in existing and self._is_waiting(project):
+                    uses[project] = BudgetUse(used, budget.seconds, budget.window)
+        return uses
+
+    def _is_waiting(self, project: str) -> bool:
+        return any(queue.depths().get(project) for queue in (self._queue, *self._workers))
+
+    async def _write(self, data: Mapping[str, str | None]) -> None:
+        try:
+            await self._patch(data)
+        except ClusterError as error:
+            if error.code != 404:
+                raise
+            await self._create({identity: text for identity, text in data.items() if text is not None})
+
+    async def _create(self, data: Mapping[str, str]) -> None:
+        if not data:
+            return
+        metadata = {"namespace": self._key.namespace, "name": self._key.name, "labels": BUDGETS_LABELS}
+        try:
+            await self._cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        except Conflict:  # another controller created it a moment before
+            await self._patch(data)
+
+    async def _patch(self, data: Mapping[str, str | None]) -> None:
+        patch: dict[str, Any] = {"metadata": {"labels": BUDGETS_LABELS}, "data": dict(data)}
+        await self._cluster.patch(self._key, patch, kind_of_patch=PatchKind.MERGE)

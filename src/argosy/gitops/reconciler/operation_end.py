@@ -1,0 +1,94 @@
+"""Operations that have to end, because nobody wants them any more or because they cannot get any further.
+
+In: an Application with an operation under way, a look at it. Out: why the operation is to be terminated, or nothing.
+Never: terminates an operation itself; ends one that a newer commit would not help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from argosy.gitops.application import Application, OperationState, Progress
+from argosy.gitops.application.project import Project
+from argosy.gitops.live import CacheReader, walk
+from argosy.gitops.live.app_resources import living, living_parents
+from argosy.gitops.live.stuck_pods import IMAGE_FAILURES, is_image_current, is_old_replica_set, waiting_containers
+from argosy.gitops.policy.sync_windows import verdict
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.reconciler.unknown_state import standing
+from argosy.gitops.status.conditions import ConditionType
+from argosy.gitops.status.hold import read_hold
+from argosy.gitops.sync.auto_sync import Start, Target, decide, is_attempted
+from argosy.kube.objects import key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+
+POD: Final = GroupKind("", "Pod")
+REMOVED: Final = "its operation was removed from the Application"
+
+
+def is_removed(app: Application) -> bool:
+    """True if an operation is under way, and somebody removed the field that asked for it."""
+    return app.operation is None and app.state is not None and not app.state.progress.is_over
+
+
+def why_superseded(
+    app: Application, look: Look, target: Target, project: Project, rules: Rules, cache: CacheReader, now: datetime
+) -> str:
+    """Why a newer commit supersedes the sync that runs; empty where it goes on.
+
+    argo: there a sync that waits for an image keeps newer commits waiting until somebody terminates it. Here it ends if
+    the image cannot be pulled, and an automated sync to another commit would start at once.
+    """
+    state = app.state
+    if state is None or state.progress is not Progress.RUNNING or not state.has_result:
+        return ""
+    if not state.request.is_automated and (state.request.sync.revision or state.request.sync.revisions):
+        return ""  # somebody chose this revision
+    if is_attempted(app, state, target) or not _would_sync(app, look, target, project, rules, now):
+        return ""
+    if not (failure := _image_failure(state, look, cache)):
+        return ""
+    revisions = ", ".join(revision[:7] for revision in target.revisions)
+    return f"superseded by {revisions}, because {failure}"
+
+
+def _would_sync(app: Application, look: Look, target: Target, project: Project, rules: Rules, now: datetime) -> bool:
+    """True if an automated sync would start now, were no operation under way."""
+    has_errors = any(condition.type is ConditionType.COMPARISON_ERROR for condition in look.conditions)
+    if not look.is_whole or has_errors or read_hold(app.annotations) is not None:
+        return False
+    if not verdict(project.windows, app, now, is_manual=False).is_allowed:
+        return False
+    decision = decide(replace(app, operation=None), standing(app, look), target, now, rules.heal)
+    return isinstance(decision, Start)
+
+
+def _image_failure(state: OperationState, look: Look, cache: CacheReader) -> str:
+    """Describe a Pod below an object that the operation waits for, or failed at, whose image cannot be pulled.
+
+    k8s: a Pod of an older template stays until its successor is ready. It says nothing about this operation.
+    """
+    others = look.live.values()
+    for result in state.results:
+        root = look.live.get(result.key) or cache.get(result.key)
+        if root is None or result.progress is Progress.SUCCEEDED:
+            continue
+        for pod in walk(cache, {result.key: root}, lambda key: not _is_old(cache, key)):
+            if key_of(pod).group_kind != POD or pod["metadata"].get("deletionTimestamp"):
+                continue
+            for container in waiting_containers(pod):
+                if container.reason in IMAGE_FAILURES and is_image_current(pod, container.name, [root], others):
+                    message = f": {container.message}" if container.message else ""
+                    return f"Pod {pod['metadata']['name']}, container {container.name}: {container.reason}{message}"
+    return ""
+
+
+def _is_old(cache: CacheReader, key: ResourceKey) -> bool:
+    """Return True for a ReplicaSet that a newer one of its Deployment replaces."""
+    if key.kind != "ReplicaSet" or (replica_set := cache.get(key)) is None:
+        return False
+    owners = (living(cache, parent) for parent in living_parents(cache, replica_set))
+    return any(owner is not None and is_old_replica_set(replica_set, owner) for owner in owners)

@@ -1,0 +1,298 @@
+"""The cluster as one engine sees it: what it wrote itself is known before any watch tells of it.
+
+In: calls of a Cluster. Out: the same answers; the newest of what was written and what is cached. Never: answers a read
+from memory, except for the list of kinds; changes anything without the permit of whoever asks, where they need one.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from argosy.gitops.live import is_slim
+from argosy.kube.client import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.kube.controller.write_fence import carried
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+
+MOST: Final = 20_000
+TOLD: Final = 60.0  # seconds after which a watch has told of a write, or will not
+EVENTS: Final = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
+LINGERING: Final = frozenset({GroupKind("", "Pod"), GroupKind("", "Namespace")})
+KINDS_SECONDS: Final = 10.0  # though a change of a definition is mostly noticed before
+DEFINING: Final = frozenset(
+    {GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), GroupKind("apiregistration.k8s.io", "APIService")}
+)
+
+
+class _Written(NamedTuple):
+    manifest: Manifest
+    at: float
+
+
+class Doorway:
+    """Implements `Cluster`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cached: Callable[[ResourceKey], Manifest | None],
+        clock: Callable[[], float] = time.monotonic,
+        kept: Callable[[Manifest], Manifest] = lambda manifest: manifest,
+    ) -> None:
+        """`kept`: what is kept of a manifest, here as in the cache."""
+        self._cluster, self._cached, self._clock, self._kept = cluster, cached, clock, kept
+        self._wrote: dict[ResourceKey, _Written] = {}
+        self._deleted: dict[ResourceKey, Manifest] = {}  # as it was cached then
+        self._writing = Counter[ResourceKey]()  # calls that are under way
+        self._gone: dict[ResourceKey, object] = {}  # of these, what a watch saw go meanwhile, by its uid
+        self._kinds: Catalog = {}
+        self._kinds_until = 0.0
+
+    # -- what is newest -----------------------------------------------------------------------------------------
+
+    def newest(self, key: ResourceKey, cached: Manifest | None) -> Manifest | None:
+        """What was written, as long as the cache has not heard of it."""
+        wrote = self._wrote.get(key)
+        if wrote is None:
+            return cached
+        if cached is not None and version_of(cached) >= version_of(wrote.manifest):
+            del self._wrote[key]
+            return cached
+        return wrote.manifest
+
+    def is_doubtful(self, key: ResourceKey) -> bool:
+        """Whether it was written so long ago that, if the cache has not heard of it, it may have come and gone while
+        nobody watched."""
+        wrote = self._wrote.get(key)
+        return wrote is not None and self._clock() >= wrote.at + TOLD
+
+    def once(self, manifest: Manifest) -> Manifest:
+        """What a watch tells of: the very answer to the write that it tells of, where that is known, so that the two
+        are kept once, and what came of the one holds for the other."""
+        wrote = self._wrote.get(key_of(manifest))
+        return wrote.manifest if wrote is not None and _are_same(wrote.manifest, manifest) else manifest
+
+    def wrote(self, kind: GroupKind) -> set[ResourceKey]:
+        """What of a kind was written, and the cache may not have heard of."""
+        return {key for key in self._wrote if key.group_kind == kind}
+
+    def is_deleted(self, key: ResourceKey, cached: Manifest) -> bool:
+        """Whether it was deleted, and the cache has not heard of it."""
+        if key not in self._deleted:
+            return False
+        if self._deleted[key] is cached:
+            return True
+        del self._deleted[key]
+        return False
+
+    def notice(self, before: Manifest | None, after: Manifest | None) -> None:
+        """A watch told of a change."""
+        if (manifest := after or before) is None:
+            return
+        key = key_of(manifest)
+        if key.group_kind in DEFINING:
+            self._kinds_until = 0.0
+        if after is not None:
+            self.newest(key, after)  # what was written is needed no longer, once it is told
+        else:
+            self._deleted.pop(key, None)
+            uid, wrote = manifest["metadata"].get("uid"), self._wrote.get(key)
+            if wrote is not None and wrote.manifest["metadata"].get("uid") == uid:
+                del self._wrote[key]
+            if key in self._writing:
+                self._gone[key] = uid  # the answer to a write may come later than news of its end
+
+    def _keep(self, manifest: Manifest) -> Manifest:
+        key = key_of(manifest)
+        cached = self._cached(key)
+        is_told = cached is not None and _are_same(cached, manifest) and not is_slim(cached)
+        manifest = cached if cached is not None and is_told else self._kept(manifest)  # the watch may be faster
+        if key.group_kind in DEFINING:
+            self._kinds_until = 0.0
+        self._deleted.pop(key, None)
+        if key.group_kind in EVENTS:
+            return manifest  # nobody follows them, so that none would ever be forgotten
+        if key in self._gone and self._gone[key] == manifest["metadata"].get("uid"):
+            return manifest  # no watch will tell of it again
+        if version_of(manifest):  # k8s: where versions are no numbers nobody knows which is newer
+            self._wrote.pop(key, None)
+            if not is_told:
+                self._wrote[key] = _Written(manifest, self._clock())
+            if len(self._wrote) > MOST:
+                del self._wrote[next(iter(self._wrote))]
+        return manifest
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    async def kinds(self) -> Catalog:
+        """The same value as long as nothing changed."""
+        if self._clock() >= self._kinds_until:
+            self._kinds_until = self._clock() + KINDS_SECONDS  # before asking: what changes meanwhile is asked again
+            try:
+                found = await self._cluster.kinds()
+            except BaseException:
+                self._kinds_until = 0.0
+                raise
+            if found != self._kinds:
+                self._kinds = found
+        return self._kinds
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        wrote = self._wrote.get(key)
+        found = await self._cluster.get(key)
+        if found is None and wrote is not None and self._wrote.get(key) is wrote:
+            del self._wrote[key]  # it was there before this was asked, and is gone
+        return found
+
+    async def list(
+        self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Listing:
+        return await self._cluster.list(
+            kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
+        )
+
+    def watch(
+        self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
+    ) -> AsyncIterator[WatchEvent]:
+        return self._cluster.watch(
+            kind, since=since, namespace=namespace, labels=labels, metadata_only=metadata_only
+        )
+
+    def logs(
+        self,
+        key: ResourceKey,
+        *,
+        container: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        since: int | None = None,
+        previous: bool = False,
+    ) -> AsyncIterator[str]:
+        return self._cluster.logs(
+            key, container=container, follow=follow, tail=tail, since=since, previous=previous
+        )
+
+    def acting_as(self, user: User) -> Doorway:
+        """The same doorway: who goes through it as another needs a permit, too, and what they wrote is known."""
+        other = copy.copy(self)
+        other._cluster = self._cluster.acting_as(user)
+        return other
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    async def _changed(self, key: ResourceKey, call: Callable[[], Awaitable[Manifest]], verb: str) -> Manifest:
+        self._writing[key] += 1
+        try:
+            return self._keep(await carried(call, f"{verb} {key}"))
+        finally:
+            self._writing[key] -= 1
+            if not self._writing[key]:
+                del self._writing[key]
+                self._gone.pop(key, None)
+
+    async def create(
+        self,
+        manifest: Manifest,
+        *,
+        subresource_of: ResourceKey | None = None,
+        dry_run: bool = False,
+        manager: str = "",
+    ) -> Manifest:
+        def call() -> Awaitable[Manifest]:
+            return self._cluster.create(manifest, subresource_of=subresource_of, dry_run=dry_run, manager=manager)
+
+        is_kept = not (dry_run or subresource_of)
+        if is_kept and manifest["metadata"].get("name"):
+            return await self._changed(key_of(manifest), call, "create")
+        made = await (call() if dry_run else carried(call, f"create {_told(manifest)}"))
+        return self._keep(made) if is_kept else made
+
+    async def apply(
+        self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
+    ) -> Manifest:
+        def call() -> Awaitable[Manifest]:
+            return self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
+
+        return await call() if dry_run else await self._changed(key_of(manifest), call, "apply")
+
+    async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
+        def call() -> Awaitable[Manifest]:
+            return self._cluster.replace(manifest, dry_run=dry_run, manager=manager)
+
+        return await call() if dry_run else await self._changed(key_of(manifest), call, "replace")
+
+    async def patch(
+        self,
+        key: ResourceKey,
+        patch: Any,
+        *,
+        kind_of_patch: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+        manager: str = "",
+        api_version: str = "",
+        dry_run: bool = False,
+    ) -> Manifest:
+        def call() -> Awaitable[Manifest]:
+            return self._cluster.patch(
+                key,
+                patch,
+                kind_of_patch=kind_of_patch,
+                subresource=subresource,
+                manager=manager,
+                api_version=api_version,
+                dry_run=dry_run,
+            )
+
+        return await call() if dry_run else await self._changed(key, call, "patch")
+
+    async def delete(
+        self,
+        key: ResourceKey,
+        *,
+        propagation: Propagation = Propagation.BACKGROUND,
+        uid: str | None = None,
+        version: str | None = None,
+        grace: int | None = None,
+    ) -> None:
+        cached = self._cached(key)
+        await carried(
+            lambda: self._cluster.delete(key, propagation=propagation, uid=uid, version=version, grace=grace),
+            f"delete {key}",
+        )
+        self._wrote.pop(key, None)
+        if cached is not None and propagation is Propagation.BACKGROUND and _goes_at_once(key, cached):
+            self._deleted[key] = cached
+        if len(self._deleted) > MOST:
+            del self._deleted[next(iter(self._deleted))]
+
+
+def _told(manifest: Manifest) -> str:
+    """For people, also of one whose name the server gives."""
+    metadata = manifest["metadata"]
+    name = metadata.get("name") or metadata.get("generateName")
+    return "/".join(filter(None, (manifest["kind"], metadata.get("namespace"), name)))
+
+
+def _goes_at_once(key: ResourceKey, manifest: Manifest) -> bool:
+    """k8s: what has finalizers, and a Pod or a Namespace, is there for a while after it was deleted."""
+    metadata = manifest["metadata"]
+    is_slow = key.group_kind in LINGERING or metadata.get("finalizers") or metadata.get("deletionTimestamp")
+    return not is_slow
+
+
+def _are_same(one: Manifest, other: Manifest) -> bool:
+    """The same state of the same object, in the same version of its kind."""
+    return one["apiVersion"] == other["apiVersion"] and all(
+        one["metadata"].get(name) == other["metadata"].get(name) is not None for name in ("uid", "resourceVersion")
+    )
+
+
+def version_of(manifest: Manifest) -> int:
+    """k8s: versions may be compared where they are numbers; 0 for those that are none."""
+    text = str(manifest["metadata"].get("resourceVersion") or "")
+    return int(text) if text.isdecimal() else 0
+

@@ -1,0 +1,374 @@
+"""A pass: one application through all rooms, from its source to its status.
+
+In: an application, the rules in force. Out: what is to be written, and when to look again. Never: knows how a room does
+its work; writes the Application itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from argosy import annotations as names
+from argosy.errors import Forbidden, PolicyError, SourceError, Unreachable, UserError
+from argosy.gitops.application import Application, OperationRequest, Progress
+from argosy.gitops.application.finalizers import is_served
+from argosy.gitops.application.project import Project
+from argosy.gitops.application.refresh import HARD
+from argosy.gitops.application.step_results import Assessment, Health, SyncStatus
+from argosy.gitops.live import CacheReader
+from argosy.gitops.policy.sync_windows import verdict
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.reconciler.desired_state import Assembler, Wanted, load_error_text
+from argosy.gitops.reconciler.destination import Fleet, Ground, OnlyHere, Shut, everything
+from argosy.gitops.reconciler.impersonation import impersonate
+from argosy.gitops.reconciler.operation import begun, spelled
+from argosy.gitops.reconciler.operation_end import REMOVED, is_removed, why_superseded
+from argosy.gitops.reconciler.permissions import why_not_delete
+from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.gitops.reconciler.render_cache import Crew, Renders
+from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.reconciler.status_update import Operation, Passed, Reporter, Rest
+from argosy.gitops.reconciler.unknown_state import invalid, known_revisions, standing, unknown, unread_restrictions
+from argosy.gitops.status import events
+from argosy.gitops.status.conditions import Condition, ConditionType, conditions_wire
+from argosy.gitops.status.hold import read_hold, told
+from argosy.gitops.status.status import RECONCILED, is_fresh, is_outdated
+from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.sync.app_deletion import Deleted, awaits_hooks, delete_further
+from argosy.gitops.sync.auto_sync import Later, Refusal, Start, Target, decide
+from argosy.gitops.sync.termination import TERMINATING
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.objects.timestamps import written
+
+UNKNOWN_HOOKS: Final = "hooks of its deletion are not known"
+UNSEEN: Final = "Failed to load live state"
+CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
+PATIENCE: Final = 180.0  # argo: seconds for which a host that gives no answer is not spoken of
+AWAY: Final = 15.0  # seconds until it is asked again
+RETRY_SECONDS: Final = 1.0  # the least until a render is tried again
+PLACES: Final = (GroupKind("argoproj.io", "AppProject"), GroupKind("", "Secret"))  # where projects and clusters are
+UNSURE: Final = 2.0  # seconds until it is seen again whether these are known
+
+
+class Pipeline:
+    """The rooms, and what they remember between passes."""
+
+    def __init__(
+        self,
+        cluster: Doorway,
+        cache: CacheReader,
+        crew: Crew,
+        *,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float] = time.monotonic,
+        knows: Callable[[GroupKind], bool] = everything,
+    ) -> None:
+        """The cluster is the one that Applications are in; where else they go, `fleet` knows."""
+        self.cluster, self.now, self.monotonic, self._knows = cluster, now, monotonic, knows
+        self.assembler = Assembler(Renders(crew, now=now))
+        self.here = Ground(cluster, cache, self.assembler, now, knows=knows)
+        self.fleet: Fleet = OnlyHere(self.here)
+        self.reporter = Reporter(now)
+        self._rests: dict[ResourceKey, Rest] = {}
+        self._settling: dict[ResourceKey, Rest] = {}  # not written yet
+        self._away: dict[ResourceKey, float] = {}  # since when hosts give no answer, by the monotonic clock
+        self._taken: dict[ResourceKey, float] = {}  # until when another had it, by the monotonic clock
+
+    def stir(self, app: ResourceKey) -> None:
+        """Something below what it manages has changed: what it is made of may be told otherwise."""
+        self._rests.pop(app, None)
+        self._settling.pop(app, None)
+        self.reporter.stir(app)
+
+    def settle(self, app: Application, rest: Rest) -> None:
+        """What a pass found is written: this is the Application with it. Unless it was stirred meanwhile."""
+        if self._settling.pop(app.key, None) is rest:
+            self._rests[app.key] = replace(rest, app=app)
+
+    def is_at_rest(self, app: Manifest) -> bool:
+        """Whether this version of an Application was settled; then it alone is no reason to look again."""
+        rest = self._rests.get(key_of(app))
+        version = app["metadata"].get("resourceVersion")
+        return rest is not None and bool(version) and rest.app.wire["metadata"].get("resourceVersion") == version
+
+    def forget(self, app: ResourceKey) -> None:
+        self.assembler.forget(app)
+        for ground in self.fleet.grounds():
+            ground.looker.forget(app)
+            ground.operator.forget(app)
+        self.stir(app)
+        self._away.pop(app, None)
+        self._taken.pop(app, None)
+
+    def take(self, app: ResourceKey) -> None:
+        """Another had it until now, and may have synced what no host had told us by then."""
+        self._taken[app] = time.monotonic()
+
+    def _age(self, app: Application, most: float) -> float:
+        """How many seconds old a host's word may be: those that were taken at about the same time share one."""
+        taken = self._taken.get(app.key)
+        return most if taken is None else min(most, time.monotonic() - taken)
+
+    async def reconcile(
+        self, app: Application, rules: Rules, asked: float | None = None, *, is_hard: bool = False
+    ) -> Passed:
+        """One pass, safe to repeat: everything is read anew, and each step leads nearer to Synced.
+
+        `asked` is the moment, by the monotonic clock, since which somebody has waited for a refresh or an operation:
+        many that were asked for at once share a host's answer.
+        """
+        waited = 0.0 if asked is None else self._age(app, max(0.0, time.monotonic() - asked))
+        project = rules.projects.get(app.project)
+        unread = unread_restrictions(rules)
+        broken = unread or invalid(app, project, rules)
+        app = rules.clusters.placed(app)
+        refresh = app.annotations.get(names.REFRESH)
+        is_lost = project is None or rules.clusters.find(app.destination) is None
+        if is_lost and not all(map(self._knows, PLACES)):
+            return Passed(wait=UNSURE)  # what nobody can read may be there: nothing is given up for that
+        if app.deleted and is_lost:
+            # argo: without a project or a cluster that is known, nothing can be done
+            return Passed({"metadata": {"finalizers": [each for each in app.finalizers if not is_served(each)]}})
+        if app.deleted and unread:
+            return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=spelled(unread)))
+        if project is None or (broken and not app.deleted):
+            return self.reporter.reported(
+                app, rules, unknown(app, broken, is_invalid=True), self._refused(app, broken), refresh
+            )
+        with self.fleet.entered(app) as ground:
+            if isinstance(ground, Shut):
+                return self._shut(app, rules, ground, refresh)
+            if app.deleted:
+                return await self._delete(ground, app, project, ground.rules(rules))
+            refresh = HARD if is_hard else refresh
+            passed = await self._passed(ground, app, project, ground.rules(rules), refresh, waited)
+            return self._with_retry(app, rules, passed)
+
+    def _with_retry(self, app: Application, rules: Rules, passed: Passed) -> Passed:
+        """Look again when a render that used up its worker is due; no later than sources are looked at anyway."""
+        retry = self.assembler.renders.retry_seconds(app)
+        if retry is None or passed.wait is not None:
+            return passed
+        return replace(passed, wait=max(RETRY_SECONDS, min(retry, rules.reconciliation or retry)))
+
+    async def _passed(
+        self, ground: Ground, app: Application, project: Project, rules: Rules, refresh: str | None, waited: float
+    ) -> Passed:
+        try:
+            look = await self._look(ground, app, project, rules, refresh, waited)
+        except Unreachable:
+            return Passed(wait=AWAY)
+        rest = self._rests.get(app.key)
+        is_told = is_fresh(app.status.get(RECONCILED), written(self.now()))
+        unlisted = ground.unlisted_conditions(look)
+        if is_told and rest is not None and rest.is_of(app, look, rules, unlisted):
+            return Passed(wait=AWAY if unlisted else None)
+        self._rests.pop(app.key, None)
+        operation = await self._operate(ground, app, project, rules, look, waited)
+        reported = replace(look, conditions=(*look.conditions, *unlisted)) if unlisted else look
+        passed = self.reporter.reported(app, rules, reported, operation, app.annotations.get(names.REFRESH), ground)
+        if unlisted and passed.wait is None:
+            passed = replace(passed, wait=AWAY)  # nothing else tells when the kind can be listed again
+        if operation.changes_nothing(app) and "finalizers" not in (passed.patch or {}).get("metadata", {}):
+            found = Rest(app, look, rules, unlisted)
+            (self._rests if passed.patch is None else self._settling)[app.key] = found
+            return replace(passed, rest=found)
+        return passed
+
+    def _shut(self, app: Application, rules: Rules, shut: Shut, refresh: str | None) -> Passed:
+        """Of what is there nothing is known, not even that it was well. An operation goes on when it can."""
+        if not shut.said:
+            return Passed(wait=shut.wait)
+        if app.deleted:
+            error = [Condition(ConditionType.DELETION_ERROR, shut.said)]
+            after = conditions_wire(app.status.get("conditions"), error, {error[0].type}, written(self.now()))
+            is_told = after == (app.status.get("conditions") or [])
+            return Passed(None if is_told else {"status": {"conditions": after}}, wait=shut.wait)
+        said = [Condition(ConditionType.COMPARISON_ERROR, f"{UNSEEN}: {shut.said}")]
+        look = unknown(app, said, known_revisions(app))
+        look = replace(look, health=Assessment(Health.UNKNOWN))
+        return self.reporter.reported(app, rules, look, self._put_off(app, shut), refresh)
+
+    def _put_off(self, app: Application, shut: Shut) -> Operation:
+        """An operation says what it waits for. Who ends it need not wait for a cluster that may never come back."""
+        if app.operation is None and not is_removed(app):
+            return Operation(app.state, shut.wait, is_decided=False)
+        state, told = app.state, tuple[Manifest, ...]()
+        if app.operation is not None and (state is None or state.progress.is_over):
+            state = begun(app.operation, self.now(), state)
+            told = (events.started(app, state),)
+        assert state is not None
+        if state.progress is Progress.TERMINATING or is_removed(app):
+            said = f"operation terminated; what it began may still run: {shut.said}"
+            state = replace(state, progress=Progress.FAILED, message=said, finished=written(self.now()))
+            return Operation(state, 0.0, is_over=True, events=(*told, events.completed(app, state)), is_decided=False)
+        state = replace(state, message=f"waiting for {shut.said}")
+        return Operation(state, shut.wait, events=told, is_decided=False)
+
+    async def _look(
+        self,
+        ground: Ground,
+        app: Application,
+        project: Project,
+        rules: Rules,
+        refresh: str | None,
+        waited: float = 0.0,
+    ) -> Look:
+        max_age = waited if refresh is not None else self._age(app, rules.reconciliation)
+        wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD)
+        kinds = await ground.cluster.kinds()
+        try:
+            assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
+        except UserError as error:
+            if isinstance(error, Unreachable) and refresh is None and self._may_pass(app):
+                raise
+            said = load_error_text(error)
+            revisions = (error.last_good,) if isinstance(error, SourceError) and error.last_good else ()
+            look = unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], revisions)
+            # argo: how what lives fares is told, also where nobody knows what Git asks for
+            return replace(look, health=await ground.looker.health_of_tracked(app, rules) or look.health)
+        self._away.pop(app.key, None)
+        try:
+            return await ground.looker.look(app, project, assembled, rules, kinds, afresh=refresh is not None)
+        except UserError as error:
+            said = f"{UNSEEN}: {error}"
+            return unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], assembled.revisions)
+
+    def _may_pass(self, app: Application) -> bool:
+        """argo: what is known of an application is not given up because its host is away for a moment."""
+        known = mapping(app.status.get("sync")).get("status") in (SyncStatus.SYNCED, SyncStatus.OUT_OF_SYNC)
+        if not known or app.operation is not None or app.deleted or is_outdated(app):
+            return False
+        since = self._away.setdefault(app.key, self.monotonic())
+        return self.monotonic() - since < PATIENCE
+
+    # -- deletion --------------------------------------------------------------------------------------------------
+
+    async def _delete(self, ground: Ground, app: Application, project: Project, rules: Rules) -> Passed:
+        """argo: what belongs to it goes first."""
+        look = await self._look(ground, app, project, rules, None)
+        kinds = await ground.cluster.kinds()
+
+        def may_delete(manifest: Manifest) -> str:
+            return why_not_delete(manifest, app, project, rules, kinds, None)
+
+        if look.resources is None and awaits_hooks(app):  # argo: no hook is passed over because its source is away
+            said = "; ".join(each.message for each in look.conditions)
+            return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=f"{UNKNOWN_HOOKS}: {said}"))
+        known = look.live or ground.looker.tracked(app, rules)
+        try:
+            live = await ground.looker.belongings(app, known, rules, kinds)
+        except UserError as error:  # nothing is left behind because nobody can see it
+            return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=str(error)))
+        try:
+            found = await delete_further(
+                app,
+                live,
+                look.comparison.hooks,
+                # Unlike Argo CD, which deletes with its own rights if no account matches.
+                cluster=impersonate(ground.cluster, app, project, rules),
+                assess_all=rules.assess_all,
+                may_delete=may_delete,
+            )
+        except (PolicyError, Forbidden) as error:
+            return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=str(error)))
+        return self._deleted(app, found)
+
+    def _deleted(self, app: Application, found: Deleted) -> Passed:
+        """What a step of a deletion came to."""
+        patch: dict[str, Any] = {}
+        if found.finalizers != app.finalizers:
+            patch["metadata"] = {"finalizers": list(found.finalizers)}
+        error = [Condition(ConditionType.DELETION_ERROR, found.error)] if found.error else []
+        before = app.status.get("conditions") or []
+        is_tried_again = not found.error and found.finalizers == app.finalizers  # what went wrong is still the news
+        settled = set() if is_tried_again else {ConditionType.DELETION_ERROR}
+        after = conditions_wire(before, error, settled, written(self.now()))
+        if after != before:
+            patch["status"] = {"conditions": after}
+        is_done = any(map(is_served, app.finalizers)) and not any(map(is_served, found.finalizers))
+        return Passed(patch or None, (events.gone(app),) if is_done else (), wait=found.wait)
+
+    # -- operations ------------------------------------------------------------------------------------------------
+
+    async def _operate(
+        self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look, waited: float
+    ) -> Operation:
+        state = app.state
+        if app.operation is not None and (state is None or state.progress.is_over):
+            return await self._begin(ground, app, app.operation, project, rules, waited)
+        if state is None or state.progress.is_over:
+            return await self._automatic(ground, app, project, rules, look)
+        if state.progress is Progress.RUNNING and (why := self._why_end(ground, app, project, rules, look)):
+            return Operation(replace(state, progress=Progress.TERMINATING, message=f"{TERMINATING}{why}"), 0.0)
+        step = await ground.operator.step(app, state, project, rules, await ground.cluster.kinds())
+        over = step.state.progress.is_over
+        ended = (events.completed(app, step.state),) if over else ()
+        return Operation(step.state, 0.0 if over else step.wait, is_over=over, events=ended)
+
+    def _why_end(self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look) -> str:
+        """Why the operation that runs is to be terminated; empty where it goes on."""
+        if is_removed(app):
+            return REMOVED
+        return why_superseded(app, look, self._target(app, look), project, rules, ground.cache, self.now())
+
+    def _refused(self, app: Application, broken: Sequence[Condition]) -> Operation:
+        """argo: an operation of an application that is not valid ends before it begins."""
+        if app.operation is None and not is_removed(app):
+            return Operation(app.state)
+        now, state = self.now(), app.state
+        if app.operation is not None and (state is None or state.progress.is_over):
+            state = begun(app.operation, now, state)
+        assert state is not None
+        state = replace(state, progress=Progress.ERROR, message=spelled(broken), finished=written(now))
+        return Operation(state, is_over=True, events=(events.completed(app, state),))
+
+    async def _begin(
+        self,
+        ground: Ground,
+        app: Application,
+        request: OperationRequest,
+        project: Project,
+        rules: Rules,
+        waited: float = 0.0,
+    ) -> Operation:
+        step = await ground.operator.begin(app, request, project, rules, await ground.cluster.kinds(), waited)
+        return Operation(step.state, step.wait, events=(events.started(app, step.state),))
+
+    async def _automatic(
+        self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look
+    ) -> Operation:
+        """Whether a sync begins by itself."""
+        has_errors = any(each.type is ConditionType.COMPARISON_ERROR for each in look.conditions)
+        if not look.is_whole or has_errors:
+            return Operation(app.state)
+        target, hold = self._target(app, look), read_hold(app.annotations)
+        decision = decide(app, standing(app, look), target, self.now(), rules.heal)
+        if decision is not None and not verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
+            # argo: while a window is in the way nothing is found out, and what was told before stays
+            wait = None if isinstance(decision, Refusal) else CLOSED
+            return Operation(app.state, wait, is_decided=False)
+        match decision:
+            case Start() | Later() if hold is not None:
+                said = f"Skipping sync attempt to [{' '.join(target.revisions)}]: {told(hold, app.name)}"
+                return Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, said),))
+            case Start(request):
+                return replace(await self._begin(ground, app, request, project, rules), asked=request)
+            case Later(seconds):
+                return Operation(app.state, seconds)
+            case Refusal(message):
+                return Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, message),))
+        return Operation(app.state)
+
+    def _target(self, app: Application, look: Look) -> Target:
+        """argo: with manifest-generate-paths it may be known that a new revision holds nothing new."""
+        revisions, state = look.assembled.revisions, app.state
+        if state is None or not state.has_result or not app.annotations.get(names.MANIFEST_GENERATE_PATHS):
+            return Target(revisions)
+        synced = state.revisions or (state.revision,)
+        return Target(revisions, may_hold_changes=not self.assembler.is_carried(app, synced))

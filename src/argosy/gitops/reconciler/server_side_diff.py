@@ -1,0 +1,66 @@
+"""What a server itself would make of manifests, where an application is compared so.
+
+In: desired manifests, live ones, the rules. Out: answers of dry runs by key. Never: changes anything; asks twice for
+the same version of an object, unless somebody wants it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from argosy.annotations import FIELD_MANAGER
+from argosy.errors import ClusterError
+from argosy.gitops.application.hooks import is_hook
+from argosy.gitops.diff import CompareRules
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+
+
+class _Said(NamedTuple):
+    """What a server made of a manifest while the live one had this version."""
+
+    manifest: Manifest
+    version: object
+    answer: Manifest
+
+
+class Predictions:
+    def __init__(self) -> None:
+        self._said: dict[ResourceKey, dict[ResourceKey, _Said]] = {}  # by application
+
+    def forget(self, app: ResourceKey) -> None:
+        self._said.pop(app, None)
+
+    async def of(
+        self,
+        app: ResourceKey,
+        desired: Sequence[Manifest],
+        live: Mapping[ResourceKey, Manifest],
+        rules: CompareRules,
+        acting: Callable[[], Cluster],
+    ) -> dict[ResourceKey, Manifest]:
+        """argo: none but where server-side diff is asked for; what is new needs no asking."""
+        if not rules.server_side:
+            return {}
+        cluster = acting()  # argo: a dry run needs the rights of the sync
+        known, said = self._said.get(app, {}), dict[ResourceKey, _Said]()
+        for manifest in desired:
+            if not manifest["metadata"].get("name") or (key := key_of(manifest)) not in live or is_hook(manifest):
+                continue
+            before, version = known.get(key), _version(live[key])
+            if before is not None and before.manifest is manifest and before.version == version:
+                said[key] = before
+                continue
+            try:
+                answer = await cluster.apply(manifest, manager=FIELD_MANAGER, force=True, dry_run=True)
+            except ClusterError:
+                continue  # what the server refuses is compared without it, and refused again when it is synced
+            said[key] = _Said(manifest, version, answer)
+        self._said[app] = said
+        return {key: each.answer for key, each in said.items()}
+
+
+def _version(live: Manifest) -> object:
+    return live["metadata"].get("uid"), live["metadata"].get("resourceVersion")

@@ -1,0 +1,139 @@
+"""Settings of an installation that cannot be read: which ConfigMap, which key, which value, and what is expected.
+
+In: the data of ConfigMaps, sentences of those that read them. Out: sentences that begin with ConfigMap and key.
+Never: a value of many lines; decides which value holds meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from argosy.errors import UserError
+from argosy.gitops.clusters.cluster_secret import MAX_MEMORY
+from argosy.gitops.diff.settings import MAP_KEY, OPTIONS_KEY
+from argosy.gitops.live.exclusions import EXCLUSIONS, INCLUSIONS
+from argosy.gitops.policy.destination_clusters import IN_CLUSTER_ENABLED
+from argosy.gitops.policy.global_projects import GLOBAL
+from argosy.gitops.policy.impersonation import ENABLED, find_impersonation_fault
+from argosy.gitops.reconciler.setting_checks import (
+    CHECKS,
+    HOSTS,
+    OVERRIDE,
+    PROXIES,
+    check_boolean,
+    check_quantity,
+    find_wrong_values,
+    is_account_switch,
+)
+from argosy.gitops.source.settings import PROTOCOLS
+
+log = logging.getLogger(__name__)
+ConfigMaps = Mapping[str, Mapping[str, str]]  # data by name of the ConfigMap
+MAX_VALUE_LENGTH: Final = 60
+# Keys whose value is a boolean, by the ConfigMap that they are in.
+SWITCHES: Final[Mapping[str, tuple[str, ...]]] = {
+    "argocd-cm": (
+        "helm.enable",
+        "kustomize.enable",
+        "jsonnet.enable",
+        IN_CLUSTER_ENABLED,
+        "resource.ignoreResourceUpdatesEnabled",
+        "application.sync.impersonation.enforced",
+    ),
+    "argocd-cmd-params-cm": ("controller.resource.health.persist", "controller.diff.server.side"),
+}
+# Keys that restrict what is delivered. Without a good value of one of them, no Application is synced; without one of
+# IN_CLUSTER_ENABLED, none that goes to this cluster.
+RESTRICTING_KEYS: Final = (GLOBAL, EXCLUSIONS, INCLUSIONS, PROTOCOLS, IN_CLUSTER_ENABLED)
+# What holds while a key cannot be read, where that is neither the last good value nor the default.
+_FALLBACKS: Final[Mapping[str, str]] = {
+    ENABLED: "impersonation is enabled",
+    IN_CLUSTER_ENABLED: "the last good value is used, and after a restart no Application is synced to this cluster",
+    OVERRIDE: "a sync to another revision needs the right to override",
+    PROXIES: "what cannot be read is not trusted",
+    HOSTS: "what cannot be read allows no host",
+}
+# Keys whose default holds as soon as they cannot be read. Of all others the last good value does.
+_DEFAULTED_KEYS: Final = frozenset(
+    {MAX_MEMORY, OPTIONS_KEY, *(key for table in (SWITCHES, CHECKS) for keys in table.values() for key in keys)}
+)
+
+
+def find_unread_values(config_maps: ConfigMaps) -> Iterator[str]:
+    """Name values that their readers pass over in silence: booleans and quantities that are none."""
+    for name, keys in SWITCHES.items():
+        for key in keys:
+            value = config_maps.get(name, {}).get(key, "").strip()
+            if value and (wrong := check_boolean(value)):
+                yield f"{name}: {key}: {_shorten(value)} {wrong}"
+    if fault := find_impersonation_fault(config_maps.get("argocd-cm", {})):
+        yield f"argocd-cm: {fault}"
+    value = config_maps.get("argosy-cm", {}).get(MAX_MEMORY, "").strip()
+    if value and (wrong := check_quantity(value)):
+        yield f"argosy-cm: {MAX_MEMORY}: {_shorten(value)} {wrong}"
+    for name, data in config_maps.items():
+        for key, value, wrong in find_wrong_values(name, data):
+            yield f"{name}: {key}: {_shorten(value)} {wrong}"
+
+
+def describe_fault(error: Exception) -> str:
+    """Return the sentence of an error that a reader raised; it begins with the key, also where a line is known."""
+    if isinstance(error, UserError) and error.line:
+        return f"{error.where}: line {error.line} of its text: {error.message}"
+    return str(error)
+
+
+def name_setting(fault: str, config_maps: ConfigMaps) -> str:
+    """Return the sentence with the ConfigMap before the key that it begins with, and the key's value after it."""
+    for name, data in config_maps.items():
+        text = fault.removeprefix(f"{name}: ")
+        key = max((key for key in data if text.startswith(f"{key}: ")), key=len, default=None)
+        if key is None:
+            continue
+        rest, value = text.removeprefix(f"{key}: "), data[key].strip()
+        is_shown = repr(value) in rest or repr(data[key]) in rest
+        if not is_shown and "\n" not in value and len(value) <= MAX_VALUE_LENGTH:
+            rest = f"{value!r} {rest}" if rest.startswith("is ") else f"{value!r}: {rest}"
+        return f"{name}: {key}: {rest}"
+    return fault
+
+
+def _shorten(value: str) -> str:
+    return repr(value if len(value) <= MAX_VALUE_LENGTH else f"{value[: MAX_VALUE_LENGTH - 1]}…")
+
+
+def find_key(fault: str) -> str:
+    """Return the key that a sentence of `name_setting` is about."""
+    return fault.partition(": ")[2].partition(": ")[0]
+
+
+def describe_fallback(fault: str) -> str:
+    """Return what holds until a setting can be read."""
+    key = find_key(fault)
+    if fault.startswith("AppProject "):
+        return "the project allows nothing"
+    if key in _FALLBACKS:
+        return _FALLBACKS[key]
+    if is_account_switch(key):
+        return "the account is enabled"
+    if key in RESTRICTING_KEYS:
+        return "the last good value is used, and after a restart no Application is synced"
+    if key in _DEFAULTED_KEYS or key.startswith(MAP_KEY):
+        return "the default is used"
+    return "the last good value is used, and after a restart the default"
+
+
+class SettingFaultLog:
+    """Logs each fault once, when it appears."""
+
+    def __init__(self) -> None:
+        self._logged: frozenset[str] = frozenset()
+
+    def log_new(self, faults: Iterable[str]) -> None:
+        current = dict.fromkeys(faults)
+        for fault in current:
+            if fault not in self._logged:
+                log.warning("setting cannot be read: %s; until then %s", fault, describe_fallback(fault))
+        self._logged = frozenset(current)

@@ -1,0 +1,125 @@
+"""Charts, rendered by the real Helm as Argo CD has it done. In: a tree and a chart's folder. Out: its manifests.
+
+Never: the network, a cluster, or a file outside of the repository; Helm runs confined, on a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from argosy.errors import RenderError
+from argosy.gitops.application import Application, HelmOptions
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.step_results import Origins
+from argosy.gitops.render.helm.parameters import settings_of
+from argosy.gitops.render.helm.release import Engine, Release, Setting, ValuesFile
+from argosy.gitops.render.helm.value_files import ValueFiles
+from argosy.kube.objects import Manifest, Profile
+
+__all__ = ["Templated", "inflate", "template"]
+
+
+class Templated(NamedTuple):
+    manifests: list[Manifest]
+    origins: Origins
+
+
+def template(
+    tree: Tree,
+    path: str,
+    *,
+    app: Application,
+    options: HelmOptions | None = None,
+    kube_version: str = "",
+    api_versions: Sequence[str] = (),
+    substitute: Callable[[str], str] = str,
+    refs: Mapping[str, Tree] | None = None,
+    engine: Engine | None = None,
+) -> Templated:
+    """What the chart in a folder of the tree asks for.
+
+    `substitute` replaces build variables; `refs` are the other sources by alias, without the dollar sign.
+    """
+    from argosy.gitops.render.helm.helm_run import rendered
+    from argosy.gitops.render.helm.origins import TemplateOrigins
+
+    options = options or HelmOptions()
+    if options.version not in ("", "v3"):  # argo: nothing else is left to choose from
+        message = f"{options.version!r} cannot be chosen; remove source.helm.version"
+        raise RenderError(message, where=path or ".")
+    files = ValueFiles(tree, path, substitute, refs or {}, app.has_many_sources)
+    release = Release(
+        name=options.release_name or app.name,
+        namespace=options.namespace or app.destination.namespace,
+        kube_version=_plain_version(options.kube_version or kube_version),
+        api_versions=options.api_versions or tuple(api_versions),
+        values=[*files.read(options.value_files, options.ignore_missing_value_files), *_inline(options)],
+        settings=[*settings_of(options.parameters, substitute), *_from_files(options, files)],
+        include_crds=not options.skip_crds,
+        skip_tests=options.skip_tests,
+        skip_schema_validation=options.skip_schema_validation,
+    )
+    made = rendered(tree, path, release, engine)
+    return Templated([manifest for _, manifest in made], TemplateOrigins(tree, made))
+
+
+def _inline(options: HelmOptions) -> list[ValuesFile]:
+    if options.values_object is not None:  # argo: the object wins, even where it is empty
+        return [ValuesFile("source.helm.valuesObject", orjson.dumps(options.values_object))]
+    return [ValuesFile("source.helm.values", options.values.encode())] if options.values else []
+
+
+def _from_files(options: HelmOptions, files: ValueFiles) -> list[Setting]:
+    found = {}
+    for number, each in enumerate(options.file_parameters):
+        file = files.read_one(f"fileParameters[{number}]", each.path)
+        found[each.name] = Setting("set-file", each.name, file.content.decode("utf-8", "surrogateescape"))
+    return list(found.values())
+
+
+def _plain_version(version: str) -> str:
+    """argo: what a vendor adds after a plus is no part of it."""
+    return version.partition("+")[0]
+
+
+def inflate(
+    tree: Tree,
+    chart: str,
+    *,
+    release_name: str = "",
+    namespace: str = "",
+    values: Sequence[str | Mapping[str, Any]] = (),
+    include_crds: bool = False,
+    skip_hooks: bool = False,
+    skip_tests: bool = False,
+    kube_version: str = "",
+    api_versions: Sequence[str] = (),
+    engine: Engine | None = None,
+) -> list[Manifest]:
+    """What a chart in a folder of the tree gives a kustomization.
+
+    `values` are paths in the tree, or maps; the later wins. The chart's own values.yaml need not be named.
+    """
+    from argosy.gitops.render.helm.helm_run import rendered
+
+    files = ValueFiles(tree, "")
+    release = Release(
+        name=release_name or "release-name",  # as Helm calls what has no name
+        namespace=namespace,
+        kube_version=kube_version,
+        api_versions=tuple(api_versions),
+        values=[
+            files.read_one(f"values[{number}]", f"/{each}")
+            if isinstance(each, str)
+            else ValuesFile("valuesInline", orjson.dumps(each))
+            for number, each in enumerate(values)
+        ],
+        include_crds=include_crds,
+        skip_hooks=skip_hooks,
+        skip_tests=skip_tests,
+        profile=Profile.KUSTOMIZE,
+    )
+    return [manifest for _, manifest in rendered(tree, chart, release, engine)]

@@ -1,0 +1,58 @@
+"""A chart's files with its links followed, so that Helm is given plain files only.
+
+In: a tree, and folders that shall be seen at other places, too. Out: a tree in which a link is what it leads to.
+Never: what is outside of the tree, or a ring of links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from argosy.errors import RenderError
+from argosy.gitops.application.file_tree import Tree, TreeEntry
+from argosy.gitops.render.kustomize.tree_paths import is_within, located
+
+
+class FollowedTree:
+    def __init__(self, tree: Tree, mounts: Mapping[str, str] | None = None) -> None:
+        """`mounts` are folders by the place at which they are seen, as if a link were there."""
+        self._tree, self._mounts = tree, mounts or {}
+
+    def entry(self, path: str) -> TreeEntry | None:
+        real = self.real(path)
+        entry = self._tree.entry(real)
+        return self._followed(real, entry) if entry and entry.kind == "link" else entry
+
+    def listing(self, path: str) -> Sequence[TreeEntry]:
+        place = self._place(path)
+        lead = f"{place}/" if place else ""
+        found = [
+            self._followed(lead + each.name, each) if each.kind == "link" else each
+            for each in self._tree.listing(place)
+        ]
+        mounted = {at.rpartition("/")[2]: to for at, to in self._mounts.items() if at.rpartition("/")[0] == path}
+        return [*found, *(TreeEntry(name, "folder", to) for name, to in mounted.items())]
+
+    def read(self, path: str) -> bytes:
+        return self._tree.read(self._place(path))
+
+    def _place(self, path: str) -> str:
+        real = self.real(path)
+        return located(self._tree, real, real)[0]
+
+    def real(self, path: str) -> str:
+        """The path in the tree of what is seen at this one."""
+        for at, to in self._mounts.items():
+            if is_within(path, at):
+                return f"{to}{path[len(at) :]}"
+        return path
+
+    def _followed(self, path: str, link: TreeEntry) -> TreeEntry:
+        place, kind = located(self._tree, path, path)
+        if not kind:
+            raise RenderError("is a link to something that is not in the repository; correct or remove it", where=path)
+        if kind == "folder" and is_within(located(self._tree, path.rpartition("/")[0], path)[0], place):
+            raise RenderError("is a link to a folder that it is in, which never ends; remove it", where=path)
+        known: Literal["file", "folder"] = "folder" if kind == "folder" else "file"
+        return TreeEntry(link.name, known, link.id)

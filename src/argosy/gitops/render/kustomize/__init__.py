@@ -1,0 +1,116 @@
+"""A native Kustomize. In: a tree and the path of a kustomization in it. Out: what `kustomize build` gives.
+
+Never: runs a program, reaches the network, or reads outside of the tree; remote bases and charts come from functions
+that are passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from argosy.errors import RenderError, UserError
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.render.kustomize.accumulator import Accumulated, Build, Level
+from argosy.gitops.render.kustomize.build_metadata import annotate
+from argosy.gitops.render.kustomize.build_trees import Fetch, Grounds
+from argosy.gitops.render.kustomize.charts import Inflate
+from argosy.gitops.render.kustomize.name_hashes import add_hashes
+from argosy.gitops.render.kustomize.name_references import fix_references
+from argosy.gitops.render.kustomize.output_order import in_order
+from argosy.gitops.render.kustomize.permissions import NOTHING, Permits, for_cluster
+from argosy.gitops.render.kustomize.resource import Resource
+from argosy.gitops.render.kustomize.vars import resolve
+from argosy.kube.objects import Manifest
+
+if TYPE_CHECKING:
+    from argosy.gitops.application import KustomizeOptions
+    from argosy.gitops.render.kustomize.field_tracing import Tracer
+    from argosy.gitops.render.kustomize.kustomization_file import Kustomization
+    from argosy.gitops.render.origins import Trace
+
+__all__ = ["build", "trace"]
+_LOCAL: Final = "config.kubernetes.io/local-config"
+
+
+def build(
+    tree: Tree,
+    path: str,
+    *,
+    order: str = "legacy",
+    options: KustomizeOptions | None = None,
+    environment: Mapping[str, str] | None = None,
+    settings: Permits = NOTHING,
+    fetch: Fetch | None = None,
+    inflate: Inflate | None = None,
+    tracer: Tracer | None = None,
+) -> list[Manifest]:
+    """The manifests of the kustomization in a folder.
+
+    `order` holds where the kustomization does not say one itself. `options` are what an Application sets on top, with
+    build variables of `environment`, of which only those are looked up that are used. Without `fetch`, remote bases
+    are refused; without `inflate`, helmCharts. A `tracer` follows every field.
+    """
+    grounds = Grounds(tree, fetch)
+    spot = grounds.own.find("", path, path)
+    if spot.kind != "folder" and spot.path:
+        raise RenderError("there is no such folder: correct the path", where=path)
+    if options is not None:
+        settings = for_cluster(settings, options.kube_version, options.api_versions)
+    run = Build(grounds, settings, inflate)
+    run.tracer = tracer
+    level = run.open(spot, path or ".", ())
+    if options is not None:
+        level.kustomization = _overridden(level, options, environment or {})
+    try:
+        return _built(level, order)
+    except UserError as error:
+        level.locate(error, grounds.read)
+        raise
+
+
+def trace(tree: Tree, path: str, **asked: Any) -> Trace:
+    """Who wrote each field of what a build gives that is asked for in the same words."""
+    from argosy.gitops.render.kustomize.field_tracing import Tracer  # late: a plain build needs none of it
+
+    tracer = Tracer()
+    build(tree, path, tracer=tracer, **asked)
+    return tracer.found
+
+
+def _built(level: Level, order: str) -> list[Manifest]:
+    # k8s: words that nobody knows ask for nothing.
+    wanted = level.build.metadata = frozenset(level.kustomization.listed("buildMetadata"))
+    found = level.accumulate(Accumulated())
+    resources = found.resources
+    level.at = ()
+    add_hashes(resources.listed)
+    fix_references(resources.listed, found.config)
+    resolve(resources, found.variables, found.config)
+    kept = [each for each in resources.listed if each.texts("annotations").get(_LOCAL, "false") == "false"]
+    for each in kept if wanted else ():
+        annotate(each, wanted, level.spot.path)
+    level.at = ("sortOptions", "order")
+    sorting = level.kustomization.fields.get("sortOptions", {"order": order})
+    manifests = [_finished(each) for each in in_order(kept, sorting, level.file)]
+    if level.build.tracer is not None:
+        level.build.tracer.finish(kept)
+    return manifests
+
+
+def _overridden(level: Level, options: KustomizeOptions, environment: Mapping[str, str]) -> Kustomization:
+    from argosy.gitops.render.build_environment import substitute
+    from argosy.gitops.render.kustomize.options import overridden
+
+    return overridden(level.kustomization, options, level.spot, lambda text: substitute(text, environment))
+
+
+def _finished(resource: Resource) -> Manifest:
+    metadata = resource.manifest.get("metadata")
+    if isinstance(metadata, dict) and "annotations" in metadata:
+        # k8s: kustomize takes annotations for text, whatever they look like.
+        if metadata["annotations"]:
+            metadata["annotations"] = resource.texts("annotations")
+        else:
+            del metadata["annotations"]
+    return resource.manifest

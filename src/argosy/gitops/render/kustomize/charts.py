@@ -1,0 +1,176 @@
+"""Charts that a kustomization inflates (`helmCharts`).
+
+In: its entries, and a function that has Helm render a chart. Out: resources. Never: a chart that is not in the
+repository; none is pulled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from argosy.errors import ManifestError, RenderError
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.render.kustomize.build_trees import Spot
+from argosy.gitops.render.kustomize.documents import read_values, resources_of_manifests
+from argosy.gitops.render.kustomize.kustomization_fields import CHART, CHART_GLOBALS, Shape
+from argosy.gitops.render.kustomize.resource import Resource
+from argosy.gitops.render.kustomize.strategic_merge import merge, without_blanks
+from argosy.kube.objects import Manifest, load
+
+if TYPE_CHECKING:
+    from argosy.gitops.render.kustomize.accumulator import Level
+    from argosy.gitops.render.kustomize.kustomization_file import Kustomization
+
+Fields = dict[str, Any]
+PLUGIN: Final = "HelmChartInflationGenerator"
+PLUGIN_SHAPE: Final[Shape] = {**CHART, **CHART_GLOBALS}
+_HOME: Final = "charts"
+_MERGES: Final = ("override", "merge", "replace")
+_LEGACY: Final = {
+    "chartName": "name", "chartVersion": "version", "chartRepoUrl": "repo", "values": "valuesFile",
+    "valuesLocal": "valuesInline", "valuesMerge": "valuesMerge", "releaseName": "releaseName",
+}  # fmt: skip
+
+
+class Inflate(Protocol):
+    """Has Helm render the chart in a folder of a tree; `values` are paths in that tree or maps, the later wins."""
+
+    def __call__(
+        self,
+        tree: Tree,
+        chart: str,
+        *,
+        release_name: str = "",
+        namespace: str = "",
+        values: Sequence[str | Mapping[str, Any]] = (),
+        include_crds: bool = False,
+        skip_hooks: bool = False,
+        skip_tests: bool = False,
+        kube_version: str = "",
+        api_versions: Sequence[str] = (),
+    ) -> list[Manifest]: ...
+
+
+def wanted(kustomization: Kustomization) -> list[Fields]:
+    """The charts of a kustomization, each with the folder that charts are in."""
+    legacy = kustomization.listed("helmChartInflationGenerator")
+    homes = [each["chartHome"] for each in legacy if each.get("chartHome")]
+    # k8s: of the old form the last folder holds for all, and only where the new form does not name one.
+    globals_ = kustomization.get("helmGlobals")
+    home = (globals_ or {}).get("chartHome") if globals_ is not None else homes[-1] if homes else ""
+    charts = [*kustomization.listed("helmCharts"), *map(_modern, legacy)]
+    return [{**each, "chartHome": home or _HOME} for each in charts]
+
+
+def _modern(given: Fields) -> Fields:
+    return {new: given[old] for old, new in _LEGACY.items() if old in given}
+
+
+def inflated(level: Level, chart: Fields, where: str) -> list[Resource]:
+    name, inflate, settings = chart.get("name"), level.build.inflate, level.build.permits
+    if not settings.enables_helm or inflate is None:
+        message = "helmCharts need --enable-helm: add it to kustomize.buildOptions, or use a Helm source for the chart"
+        raise RenderError(message, where=where)
+    if not name:
+        raise RenderError("an entry of helmCharts has no name: name the chart", where=where)
+    folder = _folder(level, chart, where)
+    release, values = _release(chart, where), _values(level, chart, folder, where)
+    try:
+        manifests = inflate(
+            folder.ground.tree,
+            folder.path,
+            release_name=release,
+            namespace=chart.get("namespace") or "",
+            values=values,
+            include_crds=bool(chart.get("includeCRDs")),
+            skip_hooks=bool(chart.get("skipHooks")),
+            skip_tests=bool(chart.get("skipTests")),
+            kube_version=chart.get("kubeVersion") or settings.kube_version,
+            api_versions=chart.get("apiVersions") or settings.api_versions,
+        )
+    except RenderError as error:
+        if not folder.ground.url:
+            raise
+        # What Helm says is of files in the chart's own tree.
+        raise RenderError(error.message, where=folder.ground.name(error.where), line=error.line) from error
+    return resources_of_manifests(manifests, folder.name)
+
+
+def _release(chart: Fields, where: str) -> str:
+    name, template = chart.get("releaseName") or "", chart.get("nameTemplate") or ""
+    if name and template:
+        raise RenderError(f"chart {chart['name']} has releaseName and nameTemplate: keep one of them", where=where)
+    if "{{" in template:
+        raise RenderError(f"nameTemplate {template!r} is not worked out here: write the name itself", where=where)
+    return name or template
+
+
+def _folder(level: Level, chart: Fields, where: str) -> Spot:
+    """k8s: a chart of which repository and version are known is in a folder of that version."""
+    name, version, repository = chart["name"], chart.get("version"), chart.get("repo")
+    home = chart["chartHome"].rstrip("/")
+    if repository and version:
+        found = level.find(f"{home}/{name}-{version}/{name}")
+        if found.kind == "folder":
+            return found
+    found = level.find(f"{home}/{name}")
+    if found.kind == "folder" and (not repository or not version or _version(found) == version):
+        return found
+    place = f"{home}/{name}-{version}" if repository and version else home
+    pull = f"helm pull {name} --untar --untardir {place}"
+    pull += "".join(f" --{flag} {each}" for flag, each in (("repo", repository), ("version", version)) if each)
+    message = f"there is no chart {name} in {place}, and charts are not pulled: commit it, such as with `{pull}`"
+    raise RenderError(message, where=where)
+
+
+def _version(folder: Spot) -> str:
+    spot = folder.ground.find(folder.path, "Chart.yaml", folder.name)
+    try:
+        given = load(spot.read(), where=spot.name) if spot.kind == "file" else None
+    except ManifestError as error:
+        raise RenderError(error.message, where=error.where, line=error.line) from error
+    return str(given.get("version") or "") if isinstance(given, dict) else ""
+
+
+def _values(level: Level, chart: Fields, folder: Spot, where: str) -> list[str | Mapping[str, Any]]:
+    inline, mode = chart.get("valuesInline") or {}, chart.get("valuesMerge") or _MERGES[0]
+    if mode not in _MERGES:
+        raise RenderError(f"valuesMerge is {mode!r}: it must be one of {', '.join(_MERGES)}", where=where)
+    if not isinstance(inline, dict):
+        raise RenderError("valuesInline must be a map of values", where=where)
+    more = [_given(level.file_at(each), folder) for each in chart.get("additionalValuesFiles") or ()]
+    if inline and mode == "replace":
+        return [inline, *more]
+    file = level.permitted(_own_values(level, chart, folder))
+    return [_merged(file, inline, mode) if inline else _given(file, folder), *more]
+
+
+def _own_values(level: Level, chart: Fields, folder: Spot) -> Spot:
+    if chart.get("valuesFile"):
+        return level.file_at(chart["valuesFile"])
+    spot = folder.ground.find(folder.path, "values.yaml", level.file)
+    if spot.kind != "file":
+        raise RenderError(f"{folder.name} has no values.yaml: add it, or name a valuesFile", where=level.file)
+    return spot
+
+
+def _given(file: Spot, folder: Spot) -> str | Mapping[str, Any]:
+    return file.path if file.ground is folder.ground else read_values(file.read(), file.name)[0]
+
+
+def _merged(file: Spot, inline: Fields, mode: str) -> Fields:
+    """k8s: merged as a strategic patch is: a null takes away what the file has, and a list stands for the whole."""
+    values, nulls = read_values(file.read(), file.name)
+    under, over = (values, inline) if mode == "override" else (_copied(inline), values)
+    without_blanks(under, None, nulls if mode == "override" else None)
+    try:
+        return merge(under, over, None)
+    except RenderError as error:
+        raise RenderError(f"valuesInline: {error.message}", where=file.name) from None
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(each) for name, each in value.items()}
+    return list(value) if isinstance(value, list) else value

@@ -1,0 +1,42 @@
+"""Names that change with the content. In: a ConfigMap or Secret. Out: ten characters. Never: depends on the name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from argosy.errors import RenderError
+from argosy.gitops.render.kustomize.resource import Resource
+
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_LETTERS = str.maketrans("013ae", "ghkmt")
+
+
+def add_hashes(resources: list[Resource]) -> None:
+    for resource in resources:
+        if resource.wants_hash:
+            resource.remember()
+            resource.metadata["name"] = f"{resource.name}-{content_hash(resource.manifest)}"
+
+
+def content_hash(manifest: dict[str, Any]) -> str:
+    kind = manifest.get("kind")
+    # k8s: kustomize looks for the name where it is not, so it is always empty.
+    content: dict[str, Any] = {"kind": kind, "name": "", "data": manifest.get("data", "")}
+    if kind == "ConfigMap":
+        if "binaryData" in manifest:
+            content["binaryData"] = manifest["binaryData"]
+    elif kind == "Secret":
+        content["type"] = manifest.get("type", "")
+        if "stringData" in manifest:
+            content["stringData"] = manifest["stringData"]
+    else:
+        content = {key: each for key, each in manifest.items() if key != "status"}
+    try:
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    except ValueError as error:
+        raise RenderError(f"the content of a {kind} cannot be hashed: {error}") from error
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10].translate(_LETTERS)

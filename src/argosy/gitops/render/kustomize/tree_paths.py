@@ -1,0 +1,68 @@
+"""Paths of a tree, as a kustomization writes them. In: a folder and a relative path. Out: a path of the tree.
+
+Never: leaves the tree, by `..` or by a link.
+"""
+
+from __future__ import annotations
+
+from argosy.errors import RenderError
+from argosy.gitops.application.file_tree import Tree
+
+_MOST_LINKS = 32
+
+
+def joined(folder: str, path: str, where: str) -> str:
+    """The path from the root of the tree; `..` above it is refused."""
+    if path.startswith("/"):
+        raise RenderError(f"{path!r} is an absolute path: write it relative to this file", where=where)
+    steps = folder.split("/") if folder else []
+    for step in path.split("/"):
+        if step == "..":
+            if not steps:
+                raise RenderError(f"{path!r} leads out of the repository: keep what it names inside", where=where)
+            steps.pop()
+        elif step not in ("", "."):
+            steps.append(step)
+    return "/".join(steps)
+
+
+def located(tree: Tree, path: str, where: str) -> tuple[str, str]:
+    """The path with its links resolved, and `file`, `folder` or `` (nothing is there)."""
+    entry = tree.entry(path)
+    if entry is not None and entry.kind != "link":
+        return path, entry.kind
+    return _walked(tree, path, where)
+
+
+def _walked(tree: Tree, path: str, where: str) -> tuple[str, str]:
+    done = ""
+    steps = path.split("/") if path else []
+    links = 0
+    while steps:
+        here = f"{done}/{steps[0]}" if done else steps[0]
+        entry = tree.entry(here)
+        if entry is None:
+            return path, ""
+        steps.pop(0)
+        if entry.kind != "link":
+            done = here
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise RenderError(f"{path!r} goes through too many links: name the file itself", where=where)
+        try:
+            target = joined(done, tree.read(here).decode("utf-8", "replace"), where)
+        except RenderError as error:
+            raise RenderError(f"the link {here}: {error.message}", where=where) from None
+        steps = [*target.split("/"), *steps] if target else steps
+        done = ""
+    entry = tree.entry(done)
+    return done, entry.kind if entry else "folder" if not done else ""
+
+
+def is_within(path: str, folder: str) -> bool:
+    return not folder or path == folder or path.startswith(f"{folder}/")
+
+
+def folder_of(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -1,0 +1,158 @@
+"""What the installation says about rendering.
+
+In: the data of ConfigMaps `argocd-cm` and `argosy-cm`. Out: BuildSettings. Never: looks at a source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from argosy.errors import RenderError
+from argosy.gitops.application.file_tree import Tree
+from argosy.kube.objects.boolean_text import read_switch
+
+Fetch = Callable[[str, str], Tree]
+"""From an address and a ref to the tree of a remote base; whoever passes it in decides what may be fetched."""
+
+KUBE_VERSION: Final = "1.32.13"  # that of the embedded cluster
+MIB: Final = 1 << 20
+_SWITCHES: Final = {"helm.enable": "Helm", "kustomize.enable": "Kustomize", "jsonnet.enable": "Jsonnet"}
+_ENABLE_HELM: Final = "--enable-helm"
+_READ_ANYWHERE: Final = "--load-restrictor=LoadRestrictionsNone"
+_READ_WITHIN: Final = "--load-restrictor=LoadRestrictionsRootOnly"
+
+
+class RenderLimits(NamedTuple):
+    """What one source of an application may give."""
+
+    manifests: int = 5_000
+    manifest_bytes: int = 10 * MIB  # argo: the same as its own
+    files: int = 20_000  # that a directory may hold, read or not
+
+
+class PluginCommand(NamedTuple):
+    """A program that an installation declares, and the one that prepares for it."""
+
+    generate: tuple[str, ...]
+    init: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # globs, any of which finds the sources that this plug-in is for
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSettings:
+    """What holds for all sources."""
+
+    kube_version: str = KUBE_VERSION
+    api_versions: tuple[str, ...] = ()
+    disabled_tools: frozenset[str] = frozenset()  # Helm, Kustomize, Jsonnet
+    kustomize_options: tuple[str, ...] = ()
+    kustomize_binaries: Mapping[str, str] = field(default_factory=dict)  # version → path of the program
+    plugins: Mapping[str, PluginCommand] = field(default_factory=dict)
+    limits: RenderLimits = field(default_factory=RenderLimits)
+
+    @property
+    def enables_helm(self) -> bool:
+        """May a kustomization inflate charts?"""
+        return _ENABLE_HELM in self.kustomize_options
+
+    @property
+    def reads_anywhere(self) -> bool:
+        """May a kustomization read files outside of its folder? Never outside of the repository."""
+        return _READ_ANYWHERE in self.kustomize_options
+
+    def check_kustomize_options(self) -> None:
+        for each in self.kustomize_options:
+            if each not in (_ENABLE_HELM, _READ_ANYWHERE, _READ_WITHIN):
+                message = f"{each!r} is refused: {_ENABLE_HELM} and {_READ_ANYWHERE} are what can be set; remove it"
+                raise RenderError(message, where="kustomize.buildOptions")
+
+
+def read_build_settings(
+    argocd: Mapping[str, str], argosy: Mapping[str, str] | None = None, *, kube_version: str = KUBE_VERSION
+) -> BuildSettings:
+    """Settings of the installation: Argo CD's keys, and those that only argosy knows."""
+    argosy = argosy or {}
+    return BuildSettings(
+        kube_version=kube_version,
+        disabled_tools=frozenset(tool for key, tool in _SWITCHES.items() if not read_switch(argocd, key, default=True)),
+        kustomize_options=_options(argocd.get("kustomize.buildOptions", "")),
+        kustomize_binaries={
+            **_with_lead(argocd, "kustomize.version."),
+            **_with_lead(argocd, "kustomize.path."),
+            **_with_lead(argosy, "kustomize.binary."),
+        },
+        plugins={name: _plugin(name, text) for name, text in _with_lead(argosy, "render.plugin.").items()},
+        limits=RenderLimits(
+            manifests=_count(argosy, "render.limit.manifests", RenderLimits().manifests),
+            manifest_bytes=_count(argosy, "render.limit.bytes", RenderLimits().manifest_bytes),
+        ),
+    )
+
+
+def _options(text: str) -> tuple[str, ...]:
+    """One word an option: a value that follows its name is joined to it."""
+    if not text:
+        return ()
+    import shlex  # late: few installations set any
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise RenderError(f"cannot be read ({error}): correct the quotes", where="kustomize.buildOptions") from None
+    found: list[str] = []
+    for word in words:
+        if found and found[-1].startswith("-") and not word.startswith("-"):
+            found[-1] = f"{found[-1]}={word}"
+        else:
+            found.append(word)
+    return tuple(found)
+
+
+def _with_lead(data: Mapping[str, str], lead: str) -> dict[str, str]:
+    return {key.removeprefix(lead): value.strip() for key, value in data.items() if key.startswith(lead)}
+
+
+def _count(data: Mapping[str, str], key: str, default: int) -> int:
+    text = data.get(key, "").strip()
+    if text and not (text.isdecimal() and 0 < int(text) < 1 << 40):
+        raise RenderError(f"{text!r} is no whole number above zero: correct it", where=f"argosy-cm: {key}")
+    return int(text) if text else default
+
+
+def _plugin(name: str, text: str) -> PluginCommand:
+    """JSON or YAML: the lists of words `generate` and `init`, globs in `files`, and `seconds`."""
+    where = f"argosy-cm: render.plugin.{name}"
+    given = _fields(text, where)
+    if unknown := given.keys() - {"generate", "init", "files", "seconds"}:
+        raise RenderError(f"{min(unknown)!r} is no field of a plug-in: remove it", where=where)
+    words = {field: _words(given, field, where) for field in ("generate", "init", "files")}
+    if not words["generate"]:
+        raise RenderError("generate is missing: name the program and its arguments", where=where)
+    seconds = given.get("seconds", 60)
+    if type(seconds) not in (int, float) or not 0 < seconds <= 600:
+        raise RenderError("seconds must be a number up to 600", where=where)
+    return PluginCommand(words["generate"], words["init"], words["files"], float(seconds))
+
+
+def _fields(text: str, where: str) -> dict[str, Any]:
+    from argosy.errors import ManifestError
+    from argosy.kube.objects import load
+
+    try:
+        given = load(text, where=where)
+    except ManifestError as error:
+        raise RenderError(error.message, where=where) from error
+    if not isinstance(given, dict):
+        raise RenderError(f"is no map of fields: {json.dumps(given)[:40]}", where=where)
+    return given
+
+
+def _words(given: Mapping[str, Any], field: str, where: str) -> tuple[str, ...]:
+    words = given.get(field) or []
+    if not isinstance(words, list) or not all(type(each) is str and each for each in words):
+        raise RenderError(f"{field} must be a list of texts, one for each word", where=where)
+    return tuple(words)

@@ -1,0 +1,139 @@
+"""A tree, or some of it, as files of this machine: for programs that read nothing else.
+
+In: a tree and paths in it. Out: a private folder for as long as it is needed. Never: a link that leads out of it;
+more files or bytes than the limits allow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from argosy.errors import LimitError, RenderError
+from argosy.gitops.application.file_tree import Tree, TreeEntry
+from argosy.gitops.render.lfs_check import refuse_pointer
+from argosy.isolation.scratch_folders import scratch_folder
+
+_READ_BY_TOOLS = (".yaml", ".yml", ".tpl", ".tgz", ".tar.gz")  # other files in Git LFS may be there for people
+_NOBODY = 65534  # who a confined program runs as when we are root
+
+
+@dataclass(frozen=True, slots=True)
+class ExportLimits:
+    files: int = 20_000
+    size: int = 512 << 20
+    depth: int = 64
+
+
+@contextmanager
+def exported(
+    tree: Tree,
+    paths: str | Sequence[str] = "",
+    *,
+    extra: Mapping[str, bytes] | None = None,
+    writable: bool = False,
+    limits: ExportLimits = ExportLimits(),
+) -> Iterator[Path]:
+    """A folder that holds what is at these paths, each at its own place below it, and is removed after.
+
+    `extra` files are added, or take the place of the tree's. A program can change nothing there, unless it is
+    `writable`: then the folder that holds it is a program's scratch.
+    """
+    with scratch_folder("argosy-tree-") as scratch:
+        folder = scratch / "files" / "tree"  # a program may own the folder that holds it, but not the one with the lock
+        folder.parent.mkdir(0o700)
+        folder.mkdir()
+        export = _Export(tree, folder, limits, extra or {})
+        for path in (paths,) if isinstance(paths, str) else paths:
+            export.add(path)
+        export.add_extra()
+        _hand_over(folder, writable)
+        yield folder
+
+
+def _hand_over(folder: Path, writable: bool) -> None:
+    """Let the user that programs run as have it, and no other user see its names."""
+    is_root = os.geteuid() == 0
+    for at, _, files in os.walk(folder, topdown=False):
+        os.chmod(at, 0o755 if writable else 0o555)
+        if writable:
+            for path in (at, *(os.path.join(at, name) for name in files)):
+                if is_root:
+                    os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
+                if not os.path.islink(path):
+                    os.chmod(path, os.stat(path).st_mode | 0o200)
+    if is_root:
+        os.chown(folder.parent, 0, _NOBODY)
+        os.chmod(folder.parent, 0o750)  # noqa: S103
+        os.chmod(folder.parent.parent, 0o711)  # noqa: S103  # the user passes, and sees no name
+
+
+class _Export:
+    def __init__(self, tree: Tree, folder: Path, limits: ExportLimits, extra: Mapping[str, bytes]) -> None:
+        self._tree, self._folder, self._limits, self._extra = tree, folder, limits, extra
+        self._files = self._size = 0
+        self._done: set[str] = set()
+
+    def add(self, path: str) -> None:
+        if not path:
+            self._add_folder("")
+            return
+        entry = self._tree.entry(path)
+        if entry is None:
+            raise RenderError("there is no such file or folder at this revision; correct the path", where=path)
+        (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
+        self._add(path, entry)
+
+    def add_extra(self) -> None:
+        for path, data in self._extra.items():
+            self._check(path, path.rpartition("/")[2])
+            (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
+            self._write(path, data)
+
+    def _add(self, path: str, entry: TreeEntry) -> None:
+        if path in self._done or path in self._extra:
+            return
+        self._check(path, path.rpartition("/")[2])
+        if entry.kind == "folder":
+            self._add_folder(path)
+            return
+        self._done.add(path)
+        self._files += 1
+        if self._files > self._limits.files:
+            raise LimitError(f"there are more than {self._limits.files} files; point the source at fewer", where=path)
+        if entry.kind == "link":
+            self._link(path, os.fsdecode(self._tree.read(path)))
+        else:
+            data = self._tree.read(path)
+            self._write(path, refuse_pointer(data, path) if path.endswith(_READ_BY_TOOLS) else data)
+
+    def _add_folder(self, path: str) -> None:
+        if path.count("/") > self._limits.depth:
+            raise LimitError(f"folders are nested more than {self._limits.depth} deep", where=path)
+        (self._folder / path).mkdir(parents=True, exist_ok=True)
+        for entry in self._tree.listing(path):
+            self._add(f"{path}/{entry.name}" if path else entry.name, entry)
+
+    def _write(self, path: str, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > self._limits.size:
+            raise LimitError(f"the files have more than {self._limits.size >> 20} MiB together", where=path)
+        mode = 0o555 if data.startswith(b"#!") else 0o444  # a tree does not say what may be run
+        with open(os.open(self._folder / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(data)
+        os.chmod(self._folder / path, mode)
+
+    def _link(self, path: str, target: str) -> None:
+        """A link that first climbs and then descends can be judged by its text: what it passes are links as these."""
+        parts = [part for part in target.split("/") if part not in ("", ".")]
+        climbs = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
+        if target.startswith("/") or climbs > path.count("/") or ".." in parts[climbs:] or "\0" in target:
+            raise RenderError("is a link that leads out of the repository; make it a relative one inside", where=path)
+        os.symlink(target, self._folder / path)
+
+    def _check(self, path: str, name: str) -> None:
+        if name in ("", ".", "..") or "\0" in path or path.startswith("/") or ".." in path.split("/"):
+            raise RenderError("is not a name that a file can have", where=path)

@@ -1,0 +1,140 @@
+"""Credentials of repositories, from Secrets in Argo CD's form.
+
+In: Secrets with the label secret-type, an address. Out: the credential that is for it. Never: a value in text or repr.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.errors import SourceRefused
+from argosy.gitops.application.repository_url import RepositoryUrl, parse_url
+from argosy.kube.objects import Manifest
+
+SECRET_TYPE = "argocd.argoproj.io/secret-type"  # noqa: S105  the name of a label
+REPOSITORY, TEMPLATE = "repository", "repo-creds"
+NOT_YET = {
+    "githubAppPrivateKey": "a GitHub App",
+    "gcpServiceAccountKey": "a Google service account",
+    "useAzureWorkloadIdentity": "Azure workload identity",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """How to be let in at an address, and whom to take for the host."""
+
+    url: RepositoryUrl
+    secret: str  # namespace/name of the Secret, for messages
+    is_template: bool = False  # for every address below the url
+    project: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    bearer_token: str = field(default="", repr=False)
+    ssh_key: str = field(default="", repr=False)
+    client_certificate: str = field(default="", repr=False)
+    client_key: str = field(default="", repr=False)
+    proxy: str = field(default="", repr=False)
+    no_proxy: str = ""
+    skips_verification: bool = False
+    fault: str = ""  # why the Secret cannot be used
+
+    @property
+    def lets_in(self) -> bool:
+        return bool(self.password or self.bearer_token or self.ssh_key or self.client_certificate or self.username)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        hidden = (self.password, self.bearer_token, self.ssh_key, self.client_key, self.proxy)
+        return tuple(value for value in hidden if value)
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whom to believe: ssh_known_hosts, and authorities by host, as Argo CD's two ConfigMaps hold them."""
+
+    known_hosts: str = ""
+    authorities: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_credentials(secrets: Iterable[Manifest]) -> list[Credential]:
+    """One that cannot be read stays in the list with its fault: it must not be passed over for a weaker match."""
+    found = (_read(secret) for secret in secrets)
+    return [credential for credential in found if credential is not None]
+
+
+def find_credential(credentials: Iterable[Credential], url: RepositoryUrl, project: str = "") -> Credential | None:
+    """The repository's own; else the template with the longest prefix. Raises SourceRefused where it has a fault."""
+    usable = [credential for credential in credentials if credential.project in ("", project)]
+    own = [one for one in usable if not one.is_template and one.url.identity == url.identity and _same_user(one, url)]
+    below = [one for one in usable if one.is_template and url.rest_after(one.url) is not None]
+    chosen = max(own, key=lambda one: bool(one.project), default=None)
+    # argo: a repository without credentials of its own takes those of the template.
+    if chosen is None or not (chosen.lets_in or chosen.fault):
+        chosen = max(below, key=lambda one: (len(one.url.segments), bool(one.project)), default=chosen)
+    if chosen is not None and chosen.fault:
+        raise SourceRefused(chosen.fault, where=f"Secret {chosen.secret}")
+    return chosen
+
+
+def _same_user(credential: Credential, url: RepositoryUrl) -> bool:
+    return not (credential.url.user and url.user) or credential.url.user == url.user
+
+
+def _read(secret: Manifest) -> Credential | None:
+    metadata: Mapping[str, Any] = secret.get("metadata") or {}
+    kind = (metadata.get("labels") or {}).get(SECRET_TYPE)
+    if kind not in (REPOSITORY, TEMPLATE):
+        return None
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".lstrip("/")
+    values, fault = _values(secret)
+    if values.get("type", "git") not in ("", "git"):
+        return None
+    try:
+        url = parse_url(values.get("url", ""))
+    except SourceRefused:
+        return None  # it is for no address at all
+    return Credential(
+        url=url,
+        secret=name,
+        is_template=kind == TEMPLATE,
+        project=values.get("project", ""),
+        username=values.get("username", ""),
+        password=values.get("password", ""),
+        bearer_token=values.get("bearerToken", ""),
+        ssh_key=values.get("sshPrivateKey", ""),
+        client_certificate=values.get("tlsClientCertData", ""),
+        client_key=values.get("tlsClientCertKey", ""),
+        proxy=values.get("proxy", ""),
+        no_proxy=values.get("noProxy", ""),
+        skips_verification=any(values.get(key) == "true" for key in ("insecure", "insecureIgnoreHostKey")),
+        fault=fault or _fault(values),
+    )
+
+
+def _values(secret: Manifest) -> tuple[dict[str, str], str]:
+    """The fields as text, and what is wrong with those that are not: their names, never what they hold."""
+    values: dict[str, str] = {}
+    fault = ""
+    for key, value in (secret.get("data") or {}).items():
+        try:
+            values[key] = base64.b64decode(value or "", validate=True).decode()
+        except (binascii.Error, ValueError, TypeError):
+            fault = f"the field {key} is not base64 of text; write it under stringData instead"
+    for key, value in (secret.get("stringData") or {}).items():
+        values[key] = value if isinstance(value, str) else ""
+    return {key: value if "PrivateKey" in key else value.strip() for key, value in values.items()}, fault
+
+
+def _fault(values: Mapping[str, str]) -> str:
+    for key, name in NOT_YET.items():
+        if values.get(key) not in (None, "", "false"):
+            return f"{name} is not supported yet ({key}); use a token or an ssh key"
+    single = ("username", "password", "bearerToken", "proxy", "noProxy")
+    if wrong := [key for key in single if any(ord(char) < 32 for char in values.get(key, ""))]:
+        return f"the field {wrong[0]} holds a line break or another control character; take it out"
+    return ""

@@ -1,0 +1,169 @@
+"""A folder on disk as a tree.
+
+In: a path within it. Out: bytes, names, and the ids that git would give. Never: a link followed, on the way
+or at its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from argosy.errors import SourceError, SourceTooLarge
+from argosy.gitops.application.file_tree import TreeEntry
+from argosy.gitops.source.limits import SourceLimits
+from argosy.gitops.source.tree_paths import split_path
+
+DEEPEST = 100
+_LEFT_OUT = ".git"
+_MODES = {"file": "100644", "folder": "40000", "link": "120000"}
+Kind = Literal["file", "folder", "link"]
+
+
+class _LazyEntry(TreeEntry):
+    """Its id is found when it is asked for: to list a folder must not mean to read all that is below it."""
+
+    _find: Callable[[], str]
+
+    @property
+    def id(self) -> str:
+        return self._find()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.name, self.kind, self.id))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeEntry) and tuple(self.__iter__()) == tuple(iter(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.__iter__()))
+
+
+class FolderTree:
+    """Implements `Tree`. The folder must rest while it is read: ids are remembered."""
+
+    def __init__(self, path: Path, limits: SourceLimits | None = None) -> None:
+        self.path = path
+        self.limits = limits or SourceLimits()
+        self._ids: dict[str, str] = {}
+        if not path.is_dir():
+            raise SourceError("is no folder; name one that is there", where=str(path))
+
+    def entry(self, path: str) -> TreeEntry | None:
+        parts = split_path(path)
+        if not parts:
+            return self._lazy("", "folder", "")
+        with self._opened(parts[:-1]) as folder:
+            kind = _kind(folder, parts[-1]) if folder is not None else None
+        return self._lazy(parts[-1], kind, path) if kind and _LEFT_OUT not in parts else None
+
+    def listing(self, path: str) -> Sequence[TreeEntry]:
+        with self._opened(split_path(path)) as folder:
+            if folder is None:
+                return ()
+            names = sorted(os.listdir(folder))
+            if len(names) > self.limits.folder_entries:
+                raise SourceTooLarge(f"has {len(names)} entries; split it", where=path)
+            kinds = [(name, _kind(folder, name)) for name in names if name != _LEFT_OUT]
+        above = f"{path}/" if path else ""
+        return [self._lazy(name, kind, above + name) for name, kind in kinds if kind]
+
+    def read(self, path: str) -> bytes:
+        parts = split_path(path)
+        if not parts:
+            raise SourceError("the source itself is a folder, and a file was asked for")
+        with self._opened(parts[:-1]) as folder:
+            kind = _kind(folder, parts[-1]) if folder is not None and _LEFT_OUT not in parts else None
+            if folder is None or kind is None:
+                raise SourceError("there is no such file", where=path)
+            if kind == "folder":
+                raise SourceError("is a folder, and a file was asked for", where=path)
+            try:
+                if kind == "link":
+                    return os.fsencode(os.readlink(parts[-1], dir_fd=folder))
+                return self._content(folder, parts[-1], path)
+            except OSError as error:
+                raise SourceError(f"cannot be read: {error.strerror}", where=path) from error
+
+    def _content(self, folder: int, name: str, path: str) -> bytes:
+        # Not blocking: somebody may put a pipe in the file's place.
+        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
+        with open(opened, "rb") as file:
+            status = os.fstat(opened)
+            if not stat.S_ISREG(status.st_mode):
+                raise SourceError("is no plain file", where=path)
+            content = file.read(self.limits.file_bytes + 1)
+        if len(content) > self.limits.file_bytes:
+            raise SourceTooLarge(
+                f"is larger than {self.limits.file_bytes} bytes; keep such files elsewhere", where=path
+            )
+        return content
+
+    @contextlib.contextmanager
+    def _opened(self, parts: Sequence[str]) -> Iterator[int | None]:
+        """A folder as a descriptor, opened part by part so that no link is followed; None where it is no folder."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        here = os.open(self.path, flags)
+        try:
+            for part in parts:
+                inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=here)
+                os.close(here)
+                here = inner
+            found: int | None = here
+        except (OSError, ValueError):
+            found = None
+        try:
+            yield found
+        finally:
+            os.close(here)
+
+    def _lazy(self, name: str, kind: Kind, path: str) -> TreeEntry:
+        entry = _LazyEntry(name, kind, "")
+        entry._find = lambda: self._id(kind, path)
+        return entry
+
+    def _id(self, kind: Kind, path: str) -> str:
+        known = self._ids.get(path)
+        if known is None:
+            content = self._folder_content(path) if kind == "folder" else self.read(path)
+            word = "tree" if kind == "folder" else "blob"
+            # The id that git gives, so that a folder and a commit with the same files share what was made of them.
+            digest = hashlib.sha1(f"{word} {len(content)}\0".encode() + content, usedforsecurity=False)
+            known = self._ids[path] = digest.hexdigest()
+        return known
+
+    def _folder_content(self, path: str) -> bytes:
+        if path.count("/") > DEEPEST:
+            raise SourceTooLarge(f"is more than {DEEPEST} folders deep; move it up", where=path)
+        lines = []
+        for entry in self.listing(path):
+            name = os.fsencode(entry.name)
+            mode = self._mode(entry, f"{path}/{entry.name}" if path else entry.name)
+            order = name + b"/" if entry.kind == "folder" else name
+            lines.append((order, mode.encode() + b" " + name + b"\0" + bytes.fromhex(entry.id)))
+        return b"".join(line for _, line in sorted(lines))
+
+    def _mode(self, entry: TreeEntry, path: str) -> str:
+        if entry.kind == "file" and os.lstat(self.path / path).st_mode & 0o100:
+            return "100755"
+        return _MODES[entry.kind]
+
+
+def _kind(folder: int, name: str) -> Kind | None:
+    try:
+        mode = os.lstat(name, dir_fd=folder).st_mode
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISLNK(mode):
+        return "link"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "file" if stat.S_ISREG(mode) else None

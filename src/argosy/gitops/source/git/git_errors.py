@@ -1,0 +1,208 @@
+"""Turns what git says into errors of ours.
+
+In: its stderr. Out: a SourceError with what to do next. Never: git's words as they are: they may
+hold secrets or escapes.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote, unquote, unquote_plus, urlsplit
+
+from argosy.errors import CorruptSource, SourceError, SourceRefused, SourceTooLarge, UnknownRef, Unreachable
+from argosy.gitops.source.git.command import GitFailed
+
+_USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")
+_NAMED_SECRET = re.compile(
+    r"(?i)\b(authorization\s*[:=]\s*(?:\w+\s+)?|(?:bearer|basic)\s+|(?:token|password)\s*[:=]\s*)\S+"
+)
+_QUOTED_ADDRESS = re.compile(r"'\w+://[^']*'")  # a repository may be named after an error
+# Files in a folder of ours that is gone by now.
+_CERTIFICATE_FILE = re.compile(r"\s*\(?CAfile: .*|((?:cert|certificate|key|from) file|certificate from):? '?/\S+")
+_NOT_PRINTED = re.compile(r"[^\x20-\x7e]+")
+_PERCENT = re.compile(r"%[0-9A-F]{2}")
+LONGEST = 300
+MAX_DECODINGS = 5  # of what was asked for; a host decodes an address once or twice
+TOO_LARGE = (
+    "the repository is larger than the limit for one fetch; split it, keep large files outside of Git, or raise the "
+    "setting source.limit.fetch.bytes"
+)
+
+# In this order: the first words that are found decide.
+KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
+    (
+        r"not our ref|couldn't find remote ref|unadvertised object",
+        UnknownRef,
+        "the host has no such commit, or does not give it out; name a branch or tag that holds it",
+    ),
+    (
+        r"No space left|Disk quota|Read-only file system",
+        Unreachable,
+        "the disk that holds the mirrors is full or cannot be written; make room there",
+    ),
+    (
+        r"dubious ownership|detected dubious",
+        SourceRefused,
+        "the folder belongs to another user of this machine; give it to the one that argosy runs as",
+    ),
+    (
+        r"Host key verification failed|No .*host key is known|REMOTE HOST IDENTIFICATION",
+        SourceRefused,
+        "the host's ssh key is not known; add it to ssh_known_hosts in the ConfigMap argocd-ssh-known-hosts-cm",
+    ),
+    (
+        r"Authentication failed|could not read Username|could not read Password|Permission denied( \(|, please)|"
+        r"error: 40[13]|terminal prompts disabled|Load key",
+        SourceRefused,
+        "the host wants other credentials; check the Secret with the label argocd.argoproj.io/secret-type "
+        "that is for this address",
+    ),
+    (
+        r"transport '.*' not allowed|not allowed by",
+        SourceRefused,
+        "the protocol is not allowed here",
+    ),
+    (
+        r"unable to update url base from redirection|error: 30[1278]",
+        SourceRefused,
+        "the host sends to another address, and redirects are not followed; write the address that it names",
+    ),
+    (
+        r"does not match target host|no alternative certificate subject name",
+        SourceRefused,
+        "the host's certificate is for another host; check the address",
+    ),
+    (
+        r"certificate has expired|certificate is not yet valid",
+        SourceRefused,
+        "the host's certificate has expired or is not valid yet; renew it, and check the clock of this machine",
+    ),
+    (
+        r"error setting certificate (verify|file)|error reading (X\.509|ca cert)|error adding trust anchors|"
+        r"could not load .*client certificate|unable to (set|use) (private key|client certificate)|"
+        r"Private key does not match|[Pp]roblem with the (local SSL certificate|SSL CA cert)",
+        SourceRefused,
+        "the certificate of the authority or of the client cannot be read; check the host's entry in the ConfigMap "
+        "argocd-tls-certs-cm, and tlsClientCertData and tlsClientCertKey in its Secret",
+    ),
+    (
+        r"certificate problem|certificate verification failed|unable to get local issuer|"
+        r"server verification failed|verify result",
+        SourceRefused,
+        "the host's certificate is not trusted; add its authority to the ConfigMap argocd-tls-certs-cm, or renew the "
+        "certificate if it has expired",
+    ),
+    (
+        r"alert.*certificate|certificate required",
+        SourceRefused,
+        "the host refuses the client certificate; check tlsClientCertData and tlsClientCertKey in its Secret",
+    ),
+    (
+        r"non-properly terminated|pull function|push function|SSL_ERROR_SYSCALL|SSL_(read|write)|unexpected eof|"
+        r"(SSL|TLS).*(Connection (was )?reset|timed out)",
+        Unreachable,
+        "the host does not answer; it is tried again",
+    ),
+    (
+        r"(unable to access ''|curl \d+)(?!.*([Rr]esolve|[Cc]onnect to)).*certificate",
+        SourceRefused,
+        "the host's certificate is not accepted; check it, and its authority in the ConfigMap argocd-tls-certs-cm",
+    ),
+    (
+        r"gnutls_handshake|SSL routines|TLS|SSL",
+        SourceRefused,
+        "the TLS handshake failed; check that the host speaks TLS 1.2 or newer on this port",
+    ),
+    (
+        r"File too large",
+        SourceTooLarge,
+        TOO_LARGE,
+    ),
+    (
+        r"does not appear to be a git repository|[Rr]epository .*not found|not found: did you run|error: 404|"
+        r"repository '.*' does not exist",
+        SourceRefused,
+        "there is no such repository, or these credentials may not see it; check the address and its Secret",
+    ),
+    (
+        r"fsck error|bad object|object corrupt|is corrupt|inflate|did not send all necessary objects|index-pack failed|"
+        r"unpack-objects|missing (blob|tree|commit)|invalid (object|index|pack|sha1)|bad (tree|config|pack|signature)|"
+        r"not a git repository|(unexpected|unterminated) line|unable to (read|find|parse)|packfile|broken",
+        CorruptSource,
+        "the repository holds damaged or forbidden objects; run `git fsck` in it",
+    ),
+    (
+        r"[Cc]ould not resolve|Name or service|Temporary failure in name",
+        Unreachable,
+        "the host's name cannot be resolved; check the address and the DNS",
+    ),
+    (
+        r"Connection (refused|reset|timed out|closed)|Couldn't connect|Failed to connect|unreachable|timed out|"
+        r"No route|early EOF|hung up|error: 5\d\d|error: 429|Could not read from remote",
+        Unreachable,
+        "the host does not answer; it is tried again",
+    ),
+)
+
+
+def source_error(
+    failed: GitFailed, where: str, folder: Path | None, secrets: Iterable[str] = (), asked: Iterable[str] = ()
+) -> SourceError:
+    """`where` is the address, `asked` are the words that git was called with, such as refs of an Application."""
+    words_of_git = _QUOTED_ADDRESS.sub("''", failed.said)
+    kinds = ((kind, what_next) for words, kind, what_next in KINDS if re.search(words, words_of_git))
+    kind, what_next = next(kinds, (SourceError, "see what git says, and try the same address by hand"))
+    said = failed.said.replace(str(folder), "the mirror") if folder else failed.said
+    said = scrubbed(_CERTIFICATE_FILE.sub(r"\1", _telling_line(said)), secrets, (where, *asked))
+    return kind(f"{what_next} (git: {said})" if said else what_next, where=where)
+
+
+def _telling_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))), lines[-1] if lines else "")
+
+
+def scrubbed(text: str, secrets: Iterable[str] = (), asked: Iterable[str] = ()) -> str:
+    """Without secrets that are known, without what looks like one, and in plain characters.
+
+    What stands in `asked` stays, except for a user in an address. Whoever writes an Application chooses its address and
+    its refs: a guess at a credential there would be replaced if it is right, and told if it is wrong. A host may decode
+    what it was asked for, so a secret stays in all its forms if `asked` has one of them.
+    """
+    own = "\n".join(_decoded_spellings(asked))
+    parts = {part for value in secrets for part in (value, *value.split()) if len(part) > 3}
+    hidden: set[str] = set()
+    for part in parts:
+        forms = _secret_forms(part)
+        if not any(form in own for form in forms):
+            hidden.update(forms)
+    for form in sorted(hidden, key=len, reverse=True):
+        text = text.replace(form, "***")
+    text = _NAMED_SECRET.sub(r"\1***", _USER_INFO.sub("", text))
+    return _NOT_PRINTED.sub("?", text)[:LONGEST]
+
+
+def _decoded_spellings(asked: Iterable[str]) -> Iterator[str]:
+    """Yield the words as they are and as a host may answer them: without percent signs, a host in lower case."""
+    for word in asked:
+        spelling = _USER_INFO.sub("", word)
+        yield spelling
+        with suppress(ValueError):
+            yield unicodedata.normalize("NFKC", urlsplit(spelling).hostname or "").lower()
+        for _ in range(MAX_DECODINGS):
+            yield unquote_plus(spelling)
+            spelling = unquote(spelling)
+            yield spelling
+
+
+def _secret_forms(secret: str) -> set[str]:
+    """Return a secret as it is, percent-encoded and as base64."""
+    raw = secret.encode("utf-8", "replace")
+    quoted = {quote(raw), quote(raw, safe="")}
+    encoded = {encode(raw).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
+    return {secret, *quoted, *(_PERCENT.sub(lambda match: match[0].lower(), form) for form in quoted), *encoded}

@@ -1,0 +1,68 @@
+"""Hooks in the cluster: let go, and taken away.
+
+In: a live hook. Out: what is left of it. Raises ClusterError. Never: touches another manifest of the same name: each
+call is for one uid.
+"""
+
+from __future__ import annotations
+
+from argosy.annotations import HOOK_FINALIZER
+from argosy.errors import ClusterError, Conflict, Invalid
+from argosy.gitops.sync.apply import ROUNDS
+from argosy.gitops.sync.live_lookup import read_live
+from argosy.kube.client import Cluster, PatchKind, Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+
+
+async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
+    """Without the finalizer that kept it until its end was told."""
+    for _ in range(ROUNDS):
+        found = await read_live(key, cluster)  # what is known may be from before it got the finalizer
+        if found is None or _uid(found) != _uid(live) or HOOK_FINALIZER not in _finalizers(found):
+            return
+        place = f"/metadata/finalizers/{_finalizers(found).index(HOOK_FINALIZER)}"
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": _uid(live)},
+            {"op": "test", "path": place, "value": HOOK_FINALIZER},
+            {"op": "remove", "path": place},
+        ]
+        try:
+            await cluster.patch(key, patch, kind_of_patch=PatchKind.JSON)
+            return
+        except (Conflict, Invalid):
+            continue  # a test failed: somebody else was faster
+        except ClusterError as error:
+            if error.code == 404:
+                return
+            raise
+    raise Conflict("it changes all the time", key=key)
+
+
+async def remove(key: ResourceKey, live: Manifest, cluster: Cluster, propagation: Propagation) -> Manifest | None:
+    """Deleted; what is still there of it, if anything."""
+    await release(key, live, cluster)
+    has_conflict = False
+    try:
+        if not live["metadata"].get("deletionTimestamp"):
+            await cluster.delete(key, propagation=propagation, uid=_uid(live) or None)
+    except Conflict:
+        has_conflict = True  # another hook of the same name, or somebody was quicker
+    except ClusterError as error:
+        if error.code == 404:
+            return None
+        raise
+    found = await read_live(key, cluster)
+    if found is None or _uid(found) != _uid(live):
+        return None
+    if has_conflict:
+        raise Conflict("it was changed while it was deleted", key=key)
+    return found
+
+
+def _uid(manifest: Manifest) -> str:
+    return str(manifest["metadata"].get("uid") or "")
+
+
+def _finalizers(manifest: Manifest) -> list[str]:
+    return list(manifest["metadata"].get("finalizers") or ())

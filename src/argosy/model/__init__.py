@@ -1,1 +1,0 @@
-"""The nouns. Imports nothing of argosy and does no I/O; everything else imports this."""

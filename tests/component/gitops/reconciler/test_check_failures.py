@@ -1,0 +1,61 @@
+"""A health check that fails is in the log of the application controller, once for each error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from argosy.gitops.reconciler.settings_watch import Settings
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
+from argosy.isolation import Pool
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
+
+pytestmark = pytest.mark.anyio
+KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
+
+
+def model(name: str) -> Manifest:
+    metadata = {"name": name, "namespace": "ml", "uid": name, "resourceVersion": "1"}
+    return {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": metadata}
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[Pool]:
+    opened = Pool()
+    yield opened
+    await opened.close()
+
+
+async def test_a_broken_script_is_logged_with_its_key_its_object_and_the_lua_error_once(
+    pool: Pool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = Cache()
+    settings = Settings(cache, Repositories(tmp_path, SourceSettings()), pool, control_namespace="argocd")
+
+    def configure(script: str) -> None:
+        metadata = {"name": "argocd-cm", "namespace": "argocd"}
+        cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: script}})
+        settings.outdate()
+        settings.rules()
+
+    def logged() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name == "argosy.gitops.health"]
+
+    caplog.set_level(logging.WARNING, logger="argosy.gitops.health")
+    configure("return obj.status.phase")
+    for _ in range(2):
+        await settings.assess([model("a"), model("b")])
+    [line] = logged()
+    assert line.startswith(f"health check failed: argocd-cm {KEY}: Lua error for serving.kserve.io/InferenceService")
+    assert "ml/a" in line and "<string>:1:" in line
+    configure('return {status = "Healthy"}')
+    await settings.assess([model("a")])
+    assert len(logged()) == 1
+    configure("if then")
+    await settings.assess([model("a")])
+    assert len(logged()) == 2

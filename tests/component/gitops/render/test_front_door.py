@@ -1,0 +1,171 @@
+"""One way in for every source: what comes out, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from argosy.errors import LimitError, RenderError
+from argosy.gitops.application import Application, Source, read_source
+from argosy.gitops.application.step_results import Checkout, Input, Origin
+from argosy.gitops.render import BuildSettings, RenderLimits, are_current, render, render_application
+from argosy.kube.objects.names import ResourceKey
+from support.file_trees import TextTree
+from support.helm_engines import needs_one
+
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+TREE = TextTree(
+    {
+        "over/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x-\n",
+        "over/a.yaml": MAP,
+        "plain/a.yaml": MAP
+        + "---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod, metadata: {name: p}}]\n",
+    }
+)
+CHECKOUT = Checkout(TREE, "1" * 40)
+
+
+def test_a_source_is_rendered_by_its_tool() -> None:
+    found = render(CHECKOUT, Application("shop"), Source(path="over"))
+    assert (found.tool, [each["metadata"]["name"] for each in found.manifests]) == ("Kustomize", ["x-a"])
+    found = render(CHECKOUT, Application("shop"), Source(path="plain"))
+    assert (found.tool, [each["metadata"]["name"] for each in found.manifests]) == ("Directory", ["a", "p"])
+
+
+def test_what_was_rendered_travels_between_processes() -> None:
+    found = render(CHECKOUT, Application("shop"), Source(path="over"))
+    copy = pickle.loads(pickle.dumps(found))
+    assert (copy.manifests, copy.inputs, copy.tool) == (found.manifests, found.inputs, found.tool)
+
+
+def test_each_source_with_a_path_is_rendered_and_the_others_serve_files() -> None:
+    sources = (Source(path="over"), Source(alias="values"), Source(path="plain", alias="both"))
+    found = render_application(Application("shop", sources=sources), [CHECKOUT] * 3)
+    assert [each.tool for each in found] == ["Kustomize", "Directory"]
+
+
+def test_a_chart_of_a_chart_repository_is_refused_with_a_way_out() -> None:
+    source = Source(repo_url="https://charts.example", chart="redis", ref="1.0.0")
+    with pytest.raises(RenderError, match=r"https://charts\.example: the chart redis .* put it into a Git repository"):
+        render(CHECKOUT, Application("shop"), source)
+
+
+@pytest.mark.parametrize("path", ["over", "plain"])
+def test_manifests_over_a_limit_are_refused(path: str) -> None:
+    for limits, said in (
+        (RenderLimits(manifests=0), "more than the 0 allowed"),
+        (RenderLimits(manifest_bytes=10), "10 bytes"),
+    ):
+        with pytest.raises(LimitError, match=said):
+            render(CHECKOUT, Application("shop"), Source(path=path), BuildSettings(limits=limits))
+
+
+def test_options_of_kustomize_that_are_refused_leave_other_sources_alone() -> None:
+    settings = BuildSettings(kustomize_options=("--enable-exec",))
+    assert render(CHECKOUT, Application("shop"), Source(path="plain"), settings).manifests
+    with pytest.raises(RenderError, match="'--enable-exec' is refused"):
+        render(CHECKOUT, Application("shop"), Source(path="over"), settings)
+
+
+def test_options_of_the_source_reach_kustomize_and_variables_that_it_uses_are_inputs() -> None:
+    options = {
+        "namePrefix": "y-",
+        "commonAnnotations": {"at": "$ARGOCD_APP_REVISION"},
+        "commonAnnotationsEnvsubst": True,
+    }
+    source = read_source({"path": "over", "kustomize": options})
+    found = render(CHECKOUT, Application("shop"), source)
+    assert found.manifests[0]["metadata"] == {"name": "y-a", "annotations": {"at": "1" * 40}}
+    assert found.inputs[Input("env", "ARGOCD_APP_REVISION")] == "1" * 40
+    plain = render(CHECKOUT, Application("shop"), Source(path="over"))
+    assert not [each for each in plain.inputs if each.place == "env"]
+
+
+def test_remote_bases_come_from_whoever_fetches_them_and_are_inputs_of_their_own_place() -> None:
+    remote = TextTree({"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": MAP})
+    tree = TextTree({"k/kustomization.yaml": "resources: ['https://git.example/o/r//base?ref=v1']\n"})
+    asked = []
+
+    def fetch(url: str, ref: str) -> TextTree:
+        asked.append((url, ref))
+        return remote
+
+    found = render(Checkout(tree, ""), Application("shop"), Source(path="k"), fetch=fetch)
+    assert asked == [("https://git.example/o/r", "v1")]
+    place = "https://git.example/o/r@v1"
+    assert Input(place, "base/a.yaml") in found.inputs
+    assert are_current(found.inputs, {"": tree, place: remote}, {})
+    changed = TextTree({**remote.files, "base/a.yaml": MAP + "# new\n"})
+    assert not are_current(found.inputs, {"": tree, place: changed}, {})
+    for each in (found, pickle.loads(pickle.dumps(found))):
+        origin = each.origins.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name")
+        assert origin is not None and origin.repository.startswith("https://git.example/o/r")
+    assert len(asked) == 1
+    with pytest.raises(RenderError, match="is remote"):
+        render(Checkout(tree, ""), Application("shop"), Source(path="k"))
+
+
+def test_a_field_of_a_plain_file_has_its_line_and_asking_for_it_is_no_input() -> None:
+    found = render(CHECKOUT, Application("shop"), Source(path="plain"))
+    before = dict(found.inputs)
+    origins = pickle.loads(pickle.dumps(found)).origins
+    for each in (found.origins, origins):
+        assert each.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name") == Origin("plain/a.yaml", 3)
+        assert each.find(ResourceKey("", "Pod", "", "p"), "/metadata/name") == Origin("plain/a.yaml", 7)
+        assert each.find(ResourceKey("", "Pod", "", "q"), "/metadata/name") is None
+    assert found.inputs == before
+
+
+CHART = {
+    "chart/Chart.yaml": "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+    "chart/values.yaml": "soup: none\n",
+    "chart/templates/a.yaml": MAP + "data: {soup: {{ .Values.soup }}, app: {{ .Release.Name }}}\n",
+}
+
+
+@needs_one
+def test_a_chart_takes_values_from_another_source_and_goes_stale_with_them() -> None:
+    source = read_source(
+        {
+            "path": "chart",
+            "helm": {"valueFiles": ["$v/$ARGOCD_APP_NAME.yaml", "more.yaml"], "ignoreMissingValueFiles": True},
+        }
+    )
+    app = Application("shop", sources=(source, Source(alias="v")))
+    values = TextTree({"shop.yaml": "soup: leek\n", "other.yaml": ""})
+    [found] = render_application(app, [Checkout(TextTree(CHART), ""), Checkout(values, "")])
+    assert (found.tool, found.manifests[0]["data"]) == ("Helm", {"soup": "leek", "app": "shop"})
+    origin = pickle.loads(pickle.dumps(found)).origins.find(ResourceKey("", "ConfigMap", "", "a"), "/data")
+    assert origin is not None and origin.file == "chart/templates/a.yaml"
+    environment = {"ARGOCD_APP_NAME": "shop", "ARGOCD_APP_REVISION": "2"}
+
+    def is_current(chart: dict[str, str], files: dict[str, str | bytes]) -> bool:
+        trees = {"": TextTree({**CHART, **chart}), "$v": TextTree({**values.files, **files})}
+        return are_current(found.inputs, trees, environment)
+
+    assert is_current({}, {"other.yaml": "new"})
+    assert is_current({"README.md": "new"}, {})
+    assert not is_current({"chart/more.yaml": "soup: pea"}, {})
+    assert not is_current({"chart/templates/a.yaml": MAP}, {})
+    assert not is_current({"chart/templates/new.yaml": ""}, {})
+    assert not is_current({}, {"shop.yaml": "soup: pea"})
+
+
+@needs_one
+def test_a_kustomization_inflates_a_chart_where_settings_allow_it() -> None:
+    files = {f"k/charts/{path}": text for path, text in CHART.items()}
+    files["k/kustomization.yaml"] = "helmCharts: [{name: chart, releaseName: r}]\nnamePrefix: x-\n"
+    checkout = Checkout(TextTree(files), "")
+    settings = BuildSettings(kustomize_options=("--enable-helm",))
+    [made] = render(checkout, Application("shop"), Source(path="k"), settings).manifests
+    assert (made["metadata"]["name"], made["data"]) == ("x-a", {"soup": "none", "app": "r"})
+    with pytest.raises(RenderError, match="helmCharts need --enable-helm"):
+        render(checkout, Application("shop"), Source(path="k"))
+
+
+def test_a_field_of_a_kustomization_has_the_line_that_wrote_it() -> None:
+    found = render(CHECKOUT, Application("shop"), Source(path="over"))
+    for each in (found, pickle.loads(pickle.dumps(found))):
+        origin = each.origins.find(ResourceKey("", "ConfigMap", "", "x-a"), "/metadata/name")
+        assert origin == Origin("over/kustomization.yaml", 2, overrules=Origin("over/a.yaml", 3))

@@ -1,0 +1,71 @@
+"""Charts through the front door: other sources, overrides beside the chart, build variables, and what was read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from argosy.errors import RenderError
+from argosy.gitops.application import read_application
+from argosy.gitops.application.step_results import Checkout, Rendered
+from argosy.gitops.render import BuildSettings, render
+from argosy.kube.objects import key_of
+from support.file_trees import TextTree
+from support.helm_engines import CHART, SHOWN, needs_one
+
+FILES: dict[str, str | bytes] = {
+    "chart/Chart.yaml": CHART, "chart/values.yaml": "a: chart\n", "chart/templates/a.yaml": SHOWN,
+    "envs/prod.yaml": "b: prod\n", "unrelated.txt": "x",
+}  # fmt: skip
+VALUES = Checkout(TextTree({"team/values.yaml": "c: other\n", "team/unused.yaml": "d: 1\n"}), "r2")
+
+
+def rendered(helm: dict[str, Any] | None, files: dict[str, str | bytes] | None = None) -> Rendered:
+    source = {"repoURL": "https://git.example.com/a", "path": "chart", **({"helm": helm} if helm else {})}
+    manifest = {"metadata": {"name": "web"}, "spec": {"destination": {"namespace": "shop"}, "sources": [source]}}
+    app = read_application(manifest)
+    checkout = Checkout(TextTree({**FILES, **(files or {})}), "r1abcdef0123")
+    return render(checkout, app, app.sources[0], BuildSettings(), refs={"values": VALUES})
+
+
+def shown(found: Rendered) -> Any:
+    return json.loads(found.manifests[0]["data"]["values"])
+
+
+@needs_one
+def test_a_folder_with_chart_yaml_is_a_chart() -> None:
+    found = rendered(None)
+    assert found.tool == "Helm"
+    assert shown(found) == {"a": "chart"}
+    origin = found.origins.find(key_of(found.manifests[0]), "/data/values")
+    assert origin and (origin.file, origin.line) == ("chart/templates/a.yaml", 5)
+
+
+@needs_one
+def test_values_come_from_the_repository_from_other_sources_and_with_build_variables() -> None:
+    parameter = {"name": "d", "value": "$ARGOCD_APP_NAME-${ARGOCD_APP_REVISION_SHORT}"}
+    found = rendered({"valueFiles": ["/envs/prod.yaml", "$values/team/values.yaml"], "parameters": [parameter]})
+    assert shown(found) == {"a": "chart", "b": "prod", "c": "other", "d": "web-r1abcde"}
+
+
+@needs_one
+def test_overrides_beside_the_chart_are_kept() -> None:
+    found = rendered(None, {"chart/.argocd-source-web.yaml": "helm: {parameters: [{name: a, value: over}]}\n"})
+    assert shown(found) == {"a": "over"}
+
+
+@needs_one
+def test_inputs_are_what_was_read_and_nothing_else() -> None:
+    found = rendered({"valueFiles": ["/envs/prod.yaml", "$values/team/values.yaml"]})
+    read = {(each.place, each.path) for each, id in found.inputs.items() if id and not each.path.endswith("/")}
+    assert {("", "chart/templates/a.yaml"), ("", "envs/prod.yaml"), ("$values", "team/values.yaml")} <= read
+    assert not {("", "unrelated.txt"), ("$values", "team/unused.yaml")} & read
+
+
+def test_a_tool_that_is_switched_off_is_not_run() -> None:
+    app = read_application({"metadata": {"name": "web"}, "spec": {"source": {"path": "chart", "helm": {}}}})
+    settings = BuildSettings(disabled_tools=frozenset({"Helm"}))
+    with pytest.raises(RenderError, match=r"helm\.enable"):
+        render(Checkout(TextTree(FILES), "r1"), app, app.sources[0], settings)

@@ -1,0 +1,148 @@
+"""Plug-ins: which one runs, what it is told, what it can do, and what is said when it fails."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from argosy.errors import LimitError, RenderError
+from argosy.gitops.application import PluginOptions, Variable
+from argosy.gitops.render.config_management_plugin import LIMITS, generate, variables
+from argosy.gitops.render.settings import PluginCommand
+from support.file_trees import TextTree
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines programs")
+TREE = TextTree({"app/in.txt": "hello", "app/tool.sh": "#!/bin/sh\necho kind: Made\n", "other/x": "beside"})
+NAMED = PluginOptions(name="mine")
+
+
+def shell(script: str, **fields) -> dict[str, PluginCommand]:
+    return {"mine": PluginCommand(("sh", "-c", script), **fields)}
+
+
+def made(script: str, options: PluginOptions | None = NAMED, environment=None, **fields):
+    return generate(TREE, "app", options, shell(script, **fields), environment or {})
+
+
+def test_what_it_prints_are_the_manifests():
+    script = (
+        "printf 'apiVersion: v1\\nkind: A\\n---\\n---\\n{apiVersion: v1, kind: B, metadata: {name: %s}}' $(cat in.txt)"
+    )
+    assert made(script) == [
+        {"apiVersion": "v1", "kind": "A"},
+        {"apiVersion": "v1", "kind": "B", "metadata": {"name": "hello"}},
+    ]
+
+
+def test_it_runs_in_the_sources_folder_and_sees_the_whole_repository():
+    (found,) = made("echo kind: A; echo apiVersion: v1; echo it: $(cat ../other/x) from $(basename $PWD)")
+    assert found["it"] == "beside from app"
+
+
+def test_init_may_prepare_files_for_it():
+    (found,) = made(
+        "echo kind: A; echo apiVersion: v1; echo it: $(cat made.txt)", init=("sh", "-c", "echo ready >made.txt")
+    )
+    assert found["it"] == "ready"
+
+
+def test_a_script_of_the_repository_can_be_run():
+    assert made("./tool.sh; echo apiVersion: v1")[0]["kind"] == "Made"
+
+
+def test_nothing_that_is_printed_is_no_manifest():
+    assert made("true") == []
+
+
+def test_the_first_whose_files_are_there_is_taken():
+    plugins = {
+        "no": PluginCommand(("false",), files=("*.json",)),
+        "yes": PluginCommand(("printf", "kind: A\napiVersion: v1"), files=("x", "in.*")),
+    }
+    assert generate(TREE, "app", None, plugins, {}) == [{"kind": "A", "apiVersion": "v1"}]
+    with pytest.raises(RenderError, match="no plug-in is for the files here"):
+        generate(TREE, "other", None, {"no": plugins["no"]}, {})
+
+
+def test_a_plugin_that_nobody_declared_is_refused_with_the_setting():
+    with pytest.raises(RenderError, match=r"^app: there is no plug-in 'mine' .*render\.plugin\.mine in argosy-cm"):
+        generate(TREE, "app", NAMED, {}, {})
+
+
+def test_it_is_told_build_variables_and_what_the_source_says():
+    options = PluginOptions(
+        env=(Variable("NAME", "it is $ARGOCD_APP_NAME"), Variable("PATH", "/evil")),
+        parameters=(
+            {"name": "one", "string": "1"},
+            {"name": "values-files", "array": ["a", "b"]},
+            {"name": "helm.set", "map": {"image.tag": "v1"}},
+        ),
+    )
+    assert variables(options, {"ARGOCD_APP_NAME": "demo", "PARAM_ONE": "wins"}) == {
+        "ARGOCD_APP_NAME": "demo",
+        "ARGOCD_ENV_NAME": "it is demo",
+        "ARGOCD_ENV_PATH": "/evil",
+        "ARGOCD_APP_PARAMETERS": (
+            '[{"name":"one","string":"1"},{"name":"values-files","array":["a","b"]},'
+            '{"name":"helm.set","map":{"image.tag":"v1"}}]'
+        ),
+        "PARAM_ONE": "wins",
+        "PARAM_VALUES_FILES_0": "a",
+        "PARAM_VALUES_FILES_1": "b",
+        "PARAM_HELM_SET_IMAGE_TAG": "v1",
+    }
+    assert variables(PluginOptions(), {}) == {"ARGOCD_APP_PARAMETERS": "null"}
+
+
+def test_the_variables_arrive():
+    options = PluginOptions("mine", (Variable("X", "y"),), ({"name": "p", "string": "q"},))
+    script = "echo kind: A; echo apiVersion: v1; echo it: $ARGOCD_ENV_X $PARAM_P $ARGOCD_APP_NAME"
+    assert made(script, options, {"ARGOCD_APP_NAME": "demo"})[0]["it"] == "y q demo"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (
+            "echo first >&2; echo 'bad \x1b[1mthing' >&2; exit 3",
+            r"^app: plug-in mine ended with code 3: first \| bad  \[1mthing$",
+        ),
+        ("echo error in in.txt:7: no good >&2; exit 1", r"^app/in\.txt:7: plug-in mine ended with code 1: error in"),
+        ("echo ../other/x.y ../../etc/passwd.d /etc/ld.so.cache:1 >&2; exit 1", r"^app: plug-in mine ended"),
+        ("kill -SEGV $$", r"^app: plug-in mine ended with signal 11: it said nothing"),
+        ("echo 'a: ['", r"^app: what plug-in mine printed is no manifest: .*line \d"),
+        ("echo 'just text'", r"^app: what plug-in mine printed is no manifest"),
+    ],
+)
+def test_a_failure_says_the_last_lines_and_the_file(script, said):
+    with pytest.raises(RenderError, match=said):
+        made(script)
+
+
+def test_a_failure_of_init_is_said():
+    with pytest.raises(RenderError, match="init of plug-in mine ended with code 1: no init"):
+        made("true", init=("sh", "-c", "echo no init >&2; exit 1"))
+
+
+def test_a_program_that_is_not_there_is_named():
+    with pytest.raises(RenderError, match="plug-in mine cannot run: no-such-tool: there is no such program"):
+        generate(TREE, "app", NAMED, {"mine": PluginCommand(("no-such-tool",))}, {})
+
+
+def test_it_is_stopped_after_its_seconds():
+    with pytest.raises(LimitError, match=r"^app: plug-in mine: took longer than 0\.5 s"):
+        made("sleep 60", seconds=0.5)
+
+
+def test_its_output_is_limited():
+    with pytest.raises(LimitError, match=r"^app: plug-in mine: its output is larger"):
+        generate(TREE, "app", NAMED, shell("yes"), {}, limits=replace(LIMITS, output=1 << 20))
+
+
+def test_it_cannot_read_a_canary(tmp_path):
+    canary = tmp_path / "canary"
+    canary.write_text("kind: Canary")
+    with pytest.raises(RenderError, match="ended with code"):
+        made(f"cat {canary}")

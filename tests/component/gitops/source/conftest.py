@@ -1,0 +1,36 @@
+"""Real repositories for the tests of sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceLimits, SourceSettings
+from support.repositories import Repository
+
+SERVED = "served"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / SERVED / "models.git")
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Callable[..., Repositories]]:
+    """Makes Repositories over what is served, and closes them in the end."""
+    made: list[Repositories] = []
+
+    def open_(
+        settings: SourceSettings | None = None, *, limits: SourceLimits | None = None, **more: object
+    ) -> Repositories:
+        settings = settings or SourceSettings(local_roots=(tmp_path / SERVED,), limits=limits or SourceLimits())
+        made.append(Repositories(tmp_path / "mirrors", settings, **more))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield open_
+    for repositories in made:
+        repositories.close()

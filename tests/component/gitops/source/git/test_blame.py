@@ -1,0 +1,69 @@
+"""Which commit wrote a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from argosy.gitops.source.git.blame import blame, last_change, read_blame
+from support.engine import Repository
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_line_has_the_commit_that_wrote_it_last(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    first = repository.push({"a.yaml": "one\ntwo\n"}, "Begin")
+    second = repository.push({"a.yaml": "one\n2\n"}, "Write numbers\n\nand more")
+    folder = repository.path / ".git"
+    one, two = await blame(folder, second, "a.yaml", 1), await blame(folder, second, "a.yaml", 2)
+    assert one and two
+    assert (one.revision, one.subject) == (first, "Begin")
+    assert (two.revision, two.author, two.subject) == (second, "ann@example.com", "Write numbers")
+    earlier = await blame(folder, first, "a.yaml", 2)
+    assert earlier and earlier.revision == first
+
+
+async def test_a_line_answers_for_what_is_indented_below_it(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    text = "ops:\n- op: replace\n  value: 1\n- op: add\n  value: 1\nother: 1\n"
+    folder = repository.path / ".git"
+    first = repository.push({"a.yaml": text}, "Begin")
+    lines = text.splitlines(keepends=True)
+    second = await _later(repository, "".join([*lines[:2], "  value: 2\n", *lines[3:]]))
+    found = [await blame(folder, second, "a.yaml", line) for line in (1, 2, 4, 6)]
+    assert [each and each.revision for each in found] == [second, second, first, first]
+
+
+async def _later(repository: Repository, text: str) -> str:
+    """Commits of one second have no order, so this one is of the next year."""
+    repository.push({"a.yaml": text}, "Write 2")
+    repository._git("commit", "--quiet", "--amend", "--no-edit", "--date", "2030-01-01T00:00:00Z")
+    return repository.head
+
+
+@pytest.mark.parametrize("revision, file, line", [("", "a.yaml", 9), ("", "b.yaml", 1), ("", "", 1), ("", "a.yaml", 0),
+                                                  ("main", "a.yaml", 1), ("--all", "a.yaml", 1)])  # fmt: skip
+async def test_nobody_is_blamed_for_what_is_not_there(tmp_path: Path, revision: str, file: str, line: int) -> None:
+    repository = Repository(tmp_path / "repository")
+    head = repository.push({"a.yaml": "one\n"})
+    assert await blame(repository.path / ".git", revision or head, file, line) is None
+
+
+async def test_what_took_a_file_away_is_found_between_two_revisions(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    first = repository.push({"[a]*.yaml": "one\n", "a.yaml": "one\n"}, "Begin")
+    second = repository.push({"[a]*.yaml": None}, "Take it away")
+    third = repository.push({"a.yaml": "two\n"}, "Write another")
+    folder = repository.path / ".git"
+    found = await last_change(folder, first, third, "[a]*.yaml")
+    assert found and (found.revision, found.author, found.subject) == (second, "ann@example.com", "Take it away")
+    assert await last_change(folder, second, third, "[a]*.yaml") is None
+    assert await last_change(folder, "main", third, "a.yaml") is None
+
+
+def test_what_is_quoted_of_a_commit_is_short_and_can_be_printed() -> None:
+    found = read_blame(f"{'a' * 40} 1 1 1\nauthor Ann\nauthor-time 99\nsummary \x1b[31m{'x' * 200}\n\tsummary no\n")
+    assert found and found.subject.startswith("?[31mx") and len(found.subject) == 80
+    assert read_blame("") is None and read_blame("nonsense") is None

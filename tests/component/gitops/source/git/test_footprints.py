@@ -1,0 +1,35 @@
+"""A push to a repository on this machine is noticed without asking git."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from argosy.gitops.source.git.ref_fingerprint import footprint
+from support.engine import Repository, config_map
+
+
+def test_whatever_changes_refs_changes_the_footprint_and_nothing_else_does(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    inner = tmp_path / "repository" / ".git"
+    repository.push({"a.yaml": config_map()})
+    seen = [footprint(inner)]
+    for change in (
+        lambda: repository.push({"a.yaml": config_map(x="2")}),
+        lambda: repository._git("branch", "team/next"),
+        lambda: repository._git("tag", "v1"),
+        lambda: repository._git("pack-refs", "--all"),
+        lambda: repository._git("branch", "--force", "team/next", "HEAD~1"),
+        lambda: repository._git("branch", "-D", "team/next"),
+        lambda: repository._git("reset", "--quiet", "--hard", "HEAD~1"),
+        lambda: repository._git("checkout", "--quiet", "-b", "other"),
+    ):
+        change()
+        seen.append(footprint(inner))
+    assert None not in seen and len(set(seen)) == len(seen)
+    (tmp_path / "repository" / "b.yaml").write_text("not committed")
+    repository._git("status")
+    assert footprint(inner) == seen[-1]
+
+
+def test_where_there_is_no_repository_git_must_be_asked(tmp_path: Path) -> None:
+    assert footprint(tmp_path / "nothing") is None

@@ -1,0 +1,58 @@
+"""Commits that were asked for by their digits: kept though the host has lost them, and not without end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from argosy.gitops.source.git.mirror import BY_DIGITS, Mirror
+from argosy.gitops.source.repositories import Repositories
+
+pytestmark = pytest.mark.anyio
+Opened = Callable[..., Repositories]
+
+
+async def kept(mirror: Mirror) -> list[str]:
+    return sorted((await mirror._local("for-each-ref", "--format=%(objectname)", *BY_DIGITS)).split())
+
+
+async def test_of_commits_by_their_digits_those_in_use_are_kept_and_then_the_newest(
+    repository, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.gitops.source.git.mirror.MOST_PINS", 2)
+    main = repository.commit({"a": "main"})
+    repositories, url = opened(), str(repository.path)
+    mirror, commits = repositories.mirror(url), []
+    await mirror.checkout("main")
+
+    async def delivered(text: str) -> None:
+        tree = repository.tree(("100644", repository.blob(text.encode()), "a"))
+        who = f"ann <ann@example.com> {1_700_000_000 + len(commits)} +0000"
+        words = f"tree {tree}\nauthor {who}\ncommitter {who}\n\n{text}\n"  # no parent: the one before is lost
+        commits.append(repository.git("hash-object", "-t", "commit", "-w", "--stdin", input=words.encode()))
+        repository.git("update-ref", "refs/heads/work", commits[-1])
+        await mirror.checkout(commits[-1])
+
+    for number in range(4):
+        await delivered(str(number))
+    await mirror.compact()
+    assert await kept(mirror) == sorted(commits[-2:])
+    assert (await mirror.checkout(commits[2])).tree.read("a") == b"2"  # in use, where the one after it is not
+    await delivered("4")
+    await mirror.compact()
+    assert await kept(mirror) == sorted([commits[2], commits[4]])
+    assert await opened().mirror(url).last_good("main") == main
+
+
+async def test_what_is_remembered_of_refs_does_not_grow_without_end(
+    repository, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.gitops.source.git.mirror.MOST_FOUND", 2)
+    repositories, url = opened(), str(repository.path)
+    commits = [repository.commit({"a": str(number)}, branch=f"b{number}") for number in range(4)]
+    mirror = repositories.mirror(url)
+    for commit in commits:
+        await mirror.checkout(commit)
+    assert len(mirror._last) == 2
+    assert await mirror.last_good(commits[0]) == commits[0]

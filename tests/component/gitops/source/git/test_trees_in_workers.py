@@ -1,0 +1,80 @@
+"""Trees that went to a worker process: one git for each mirror, however many trees came."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import SourceError
+from argosy.gitops.source.git import object_reader
+from argosy.gitops.source.git.commit_tree import GitTree
+from argosy.gitops.source.git.object_reader import ObjectReader, Readers
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceLimits
+from argosy.isolation import Crew
+from support.deadlines import wait_until_async
+from support.processes import children, is_running
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here to count processes in"),
+]
+Opened = Callable[..., Repositories]
+
+
+async def test_a_worker_reads_all_trees_of_a_mirror_through_one_git(repository, opened: Opened) -> None:
+    repositories, url = opened(), str(repository.path)
+    trees = []
+    for text in ("one", "two", "three"):
+        repository.commit({"a": text, "same": "x"})
+        trees.append((await repositories.checkout(url, "main")).tree)
+    crew = Crew(workers=1)
+    try:
+        worker = await crew.run(os.getpid)
+        read = [await crew.run(GitTree.read, tree, "a") for tree in trees * 3]
+        assert read == [b"one", b"two", b"three"] * 3
+        gits = children(worker)
+        assert len(gits) == 1
+        with pytest.raises(SourceError, match="there is no such file") as missing:
+            await crew.run(GitTree.read, trees[0], "none")
+        assert missing.value.where == "none"
+        # The folder is made anew, as after damage; what the worker has open must not hold it to the old one.
+        repositories.mirror(url).folder.joinpath(object_reader.SUSPECT).touch()
+        repository.commit({"a": "four"})
+        fresh = (await repositories.checkout(url, "main")).tree
+        assert await crew.run(GitTree.read, fresh, "a") == b"four"
+        gits = children(worker)
+    finally:
+        await crew.close()
+    await wait_until_async(lambda: not any(is_running(pid) for pid in [worker, *gits]))
+
+
+async def test_trees_of_one_mirror_share_a_reader_after_the_journey(repository, opened: Opened) -> None:
+    repository.commit({"a": "x"})
+    tree = (await opened().checkout(str(repository.path), "main")).tree
+    one, other = (pickle.loads(pickle.dumps(tree)) for _ in range(2))
+    assert one.objects is other.objects
+    assert one.objects is not tree.objects
+    one.objects.close()
+
+
+def test_no_more_readers_are_kept_than_the_bound_and_a_dropped_one_still_reads(
+    repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_reader, "MOST_READERS", 2)
+    repository.commit({"a": "x"})
+    id = repository.git("rev-parse", "main:a")
+    readers = Readers()
+    made: list[ObjectReader] = []
+    for number in range(4):
+        made.append(readers.get(repository.path, SourceLimits(), f"mirror {number}"))
+        assert made[-1].read(id).content == b"x"
+    assert [reader._process is not None for reader in made] == [False, False, True, True]
+    assert readers.get(repository.path, SourceLimits(), "mirror 3") is made[3]
+    assert made[0].read(id).content == b"x"
+    for reader in made:
+        reader.close()

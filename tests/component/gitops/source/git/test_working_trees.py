@@ -1,0 +1,133 @@
+"""A commit with edits laid over it holds what a commit of the edits would hold; histories only read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import shutil
+import subprocess
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.source.folder_tree import FolderTree
+from argosy.gitops.source.git.local_repository import History
+from argosy.gitops.source.git.working_tree import LaidOver
+
+NAMES = ("a", "b", "c.yaml", "ö.txt", "d e")
+
+
+def git(root: Path, *words: str) -> str:
+    who = ["-c", "user.name=ann", "-c", "user.email=ann@example.com"]
+    return subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q", "-b", "main")
+    return tmp_path
+
+
+def commit(root: Path) -> str:
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "--allow-empty", "-m", "a commit")
+    return git(root, "rev-parse", "HEAD")
+
+
+def history(root: Path) -> History:
+    return History(root, root / ".git", root / ".git")
+
+
+def contents(tree: Tree, folder: str = "") -> dict[str, bytes | None]:
+    """All that can be reached by listings, asked for by entries too."""
+    found: dict[str, bytes | None] = {}
+    for each in tree.listing(folder):
+        path = f"{folder}/{each.name}" if folder else each.name
+        asked = tree.entry(path)
+        assert asked is not None and (asked.name, asked.kind) == (each.name, each.kind)
+        if each.kind == "folder":
+            found |= contents(tree, path)
+        else:
+            assert asked.id == each.id
+            found[f"{path} {each.kind} {each.id}"] = tree.read(path)
+    return found
+
+
+def scramble(root: Path, chance: Random) -> None:
+    for _ in range(chance.randint(1, 6)):
+        path = root.joinpath(*(chance.choice(NAMES) for _ in range(chance.randint(1, 3))))
+        above = path.parent
+        while above != root:
+            if above.is_file() or above.is_symlink():
+                above.unlink()
+            above = above.parent
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+        elif path.is_dir():
+            shutil.rmtree(path)
+        what = chance.random()
+        if what < 0.6:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(chance.randbytes(chance.randint(0, 20)))
+        elif what < 0.75:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.symlink(chance.choice(NAMES), path)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_edits_laid_over_a_commit_are_what_a_commit_of_them_would_hold(root: Path, seed: int) -> None:
+    chance = Random(seed)
+    for _ in range(4):
+        scramble(root, chance)
+    (root / "kept").write_text("kept")
+    before = commit(root)
+    for _ in range(3):
+        scramble(root, chance)
+    found = history(root)
+    try:
+        changed = asyncio.run(found.changed(before))
+        laid = LaidOver(asyncio.run(found.tree(before)), FolderTree(root), changed)
+        said = contents(laid)
+        after = commit(root)
+        assert said == contents(asyncio.run(found.tree(after)))
+        assert sorted(changed) == sorted(asyncio.run(found.changed(before, after)))
+    finally:
+        found.close()
+
+
+def test_a_tree_can_be_handed_to_another_process(root: Path) -> None:
+    (root / "a.yaml").write_text("a: 1\n")
+    before = commit(root)
+    (root / "b.yaml").write_text("b: 1\n")
+    found = history(root)
+    laid = LaidOver(asyncio.run(found.tree(before)), FolderTree(root), asyncio.run(found.changed(before)))
+    copied = pickle.loads(pickle.dumps(laid))
+    assert (copied.read("a.yaml"), copied.read("b.yaml")) == (b"a: 1\n", b"b: 1\n")
+    copied.under.objects.close()
+    found.close()
+
+
+def test_what_git_ignores_is_not_there(root: Path) -> None:
+    (root / ".gitignore").write_text("*.log\n")
+    before = commit(root)
+    (root / "a.log").write_text("a")
+    found = history(root)
+    laid = LaidOver(asyncio.run(found.tree(before)), FolderTree(root), asyncio.run(found.changed(before)))
+    assert laid.entry("a.log") is None and [each.name for each in laid.listing("")] == [".gitignore"]
+    found.close()
+
+
+def test_a_missing_object_is_told_and_nothing_is_noted_in_the_repository(root: Path) -> None:
+    (root / "a.yaml").write_text("a: 1\n")
+    before = commit(root)
+    blob = git(root, "rev-parse", "HEAD:a.yaml")
+    (root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    files = sorted((root / ".git").rglob("*"))
+    found = history(root)
+    with pytest.raises(Exception, match="in this clone; fetch it whole"):
+        asyncio.run(found.tree(before)).read("a.yaml")
+    found.close()
+    assert sorted((root / ".git").rglob("*")) == files

@@ -1,0 +1,149 @@
+"""Credentials from Secrets in Argo CD's form: which is for which address, and what may be said of it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.errors import SourceRefused
+from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.source.credentials import Trust, find_credential, read_credentials
+from argosy.gitops.source.git.git_credentials import access
+
+PASSWORD = "hunter22-very-secret"
+
+
+def secret(name: str, kind: str = "repository", **fields: str) -> dict[str, Any]:
+    labels = {"argocd.argoproj.io/secret-type": kind}
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in fields.items()}
+    return {"kind": "Secret", "metadata": {"name": name, "namespace": "argocd", "labels": labels}, "data": data}
+
+
+SECRETS = [
+    secret("org", "repo-creds", url="https://github.com/org", username="org", password=PASSWORD),
+    secret("team", "repo-creds", url="https://github.com/org/team", username="team", password=PASSWORD),
+    secret("own", url="https://github.com/org/own.git", username="own", password=PASSWORD),
+    secret("bare", url="https://github.com/org/bare"),
+    secret("project", url="https://github.com/org/own", project="ml", username="ml", password=PASSWORD),
+    secret("ssh", "repo-creds", url="git@github.com:org", sshPrivateKey="key"),
+    secret("helm", url="https://github.com/org/chart", type="helm", username="helm", password=PASSWORD),
+    secret("cluster", "cluster", url="https://github.com/org/own", username="no", password=PASSWORD),
+    secret("elsewhere", "repo-creds", url="https://git.example.com", username="elsewhere", password=PASSWORD),
+]
+
+MATCHES = [
+    ("https://github.com/org/any", "", "org"),
+    ("https://github.com/ORG/any.git", "", "org"),
+    ("https://github.com/organisation/any", "", None),
+    ("https://github.com/org/team/any", "", "team"),
+    ("https://github.com/org/teams", "", "org"),
+    ("https://github.com/org/own", "", "own"),
+    ("https://github.com/org/own", "other", "own"),
+    ("https://github.com/org/own", "ml", "project"),
+    ("https://github.com/org/bare", "", "org"),
+    ("https://github.com/org/chart", "", "org"),
+    ("https://github.com.evil.example/org/own", "", None),
+    ("http://github.com/org/own", "", None),
+    ("https://github.com:8443/org/own", "", None),
+    ("ssh://git@github.com/org/any", "", "ssh"),
+    ("git@github.com:org/any", "", "ssh"),
+    ("git@github.com:organisation/any", "", None),
+    ("https://git.example.com/deep/er/repo", "", "elsewhere"),
+]
+
+
+@pytest.mark.parametrize(("url", "project", "name"), MATCHES)
+def test_the_nearest_secret_is_the_one_for_an_address(url: str, project: str, name: str | None) -> None:
+    found = find_credential(read_credentials(SECRETS), parse_url(url), project)
+    assert (found.secret if found else None) == (f"argocd/{name}" if name else None)
+
+
+BROKEN = [
+    ({"password": "%%%" + PASSWORD}, "the field password is not base64"),
+    ({"password": None}, None),
+    ({"password": 7}, "the field password is not base64"),
+    ({"password": base64.b64encode(b"\xff\xfe").decode()}, "the field password is not base64"),
+    (
+        {"password": base64.b64encode(b"a\nHost: evil" + PASSWORD.encode()).decode()},
+        "the field password holds a line break",
+    ),
+    ({"githubAppPrivateKey": base64.b64encode(PASSWORD.encode()).decode()}, "a GitHub App is not supported yet"),
+]
+
+
+@pytest.mark.parametrize(("data", "said"), BROKEN)
+def test_a_broken_secret_is_named_and_not_passed_over(data: dict[str, Any], said: str | None) -> None:
+    broken = secret("own", url="https://github.com/org/own")
+    broken["data"] |= data
+    credentials = read_credentials([broken, SECRETS[0]])
+    url = parse_url("https://github.com/org/own")
+    if said is None:
+        assert find_credential(credentials, url).secret == "argocd/org"  # type: ignore[union-attr]
+        return
+    with pytest.raises(SourceRefused, match=said) as caught:
+        find_credential(credentials, url)
+    assert "Secret argocd/own" in str(caught.value)
+    assert PASSWORD not in str(caught.value)
+
+
+def test_no_secret_value_is_in_what_a_credential_prints() -> None:
+    fields = ("password", "bearerToken", "sshPrivateKey", "tlsClientCertKey", "tlsClientCertData", "proxy")
+    credentials = read_credentials([secret("x", url="https://h/x", **dict.fromkeys(fields, PASSWORD))])
+    assert PASSWORD not in repr(credentials) + str(credentials)
+
+
+def test_an_access_leaves_no_file_behind_and_lets_nobody_else_in(tmp_path: Path) -> None:
+    credential = read_credentials([secret("x", url="ssh://host/x", sshPrivateKey="KEY")])[0]
+    with access(tmp_path, parse_url("ssh://host/x"), credential, Trust(known_hosts="host ssh-ed25519 AAAA")) as given:
+        folder = Path(given.env["GIT_SSH"]).parent
+        assert folder.stat().st_mode & 0o077 == 0
+        assert (folder / "key").read_text() == "KEY\n"
+        assert (folder / "key").stat().st_mode & 0o177 == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_goes_with_the_next_access_and_what_is_in_use_stays(tmp_path: Path) -> None:
+    url, long_ago = parse_url("ssh://host/x"), 1_000_000_000
+    left = tmp_path / "access-left"
+    left.mkdir()
+    (left / "key").write_text("KEY")
+    with access(tmp_path, url, None, Trust()) as given:
+        assert left.exists()  # it may just be being made
+        used = Path(given.env["GIT_SSH"]).parent
+        for each in (left, used):
+            os.utime(each, (long_ago, long_ago))
+        with access(tmp_path, url, None, Trust()):
+            assert used.exists() and not left.exists()
+
+
+@pytest.mark.skipif(not Path("/usr/bin/ssh").exists(), reason="ssh is not installed")
+def test_ssh_runs_with_our_settings_only(tmp_path: Path) -> None:
+    """The program that git calls is its own settings file: `-G` makes ssh print what it made of them."""
+    odd = tmp_path / "with space %h"
+    odd.mkdir()
+    credential = read_credentials([secret("x", url="ssh://host/x", sshPrivateKey="KEY")])[0]
+    with access(odd, parse_url("ssh://host/x"), credential, Trust(known_hosts="host ssh-ed25519 AAAA")) as given:
+        program = given.env["GIT_SSH"]
+        printed = subprocess.run([program, "-G", "host"], capture_output=True, text=True, check=True).stdout
+        settings = dict(line.split(" ", 1) for line in printed.splitlines())
+        assert settings["identityfile"].replace("%%", "%").strip('"') == str(Path(program).parent / "key")
+    assert settings["user"] == "git"
+    assert settings["batchmode"] == "yes" and settings["stricthostkeychecking"] in ("true", "yes")
+    assert settings["identitiesonly"] == "yes" and settings["identityagent"] == "none"
+
+
+def test_insecure_is_only_for_the_secret_that_says_so(tmp_path: Path) -> None:
+    url = parse_url("https://host/x")
+    trusting = read_credentials([secret("x", url="https://host/x", insecure="true")])[0]
+    strict = read_credentials([secret("x", url="https://host/x", username="u", password="p")])[0]
+    with access(tmp_path, url, trusting, Trust()) as given:
+        assert given.config["http.sslVerify"] == "false"
+    with access(tmp_path, url, strict, Trust(authorities={"host": "PEM"})) as given:
+        assert "http.sslVerify" not in given.config
+        assert Path(given.config["http.sslCAInfo"]).read_text() == "PEM\n"
+        assert [key for key in given.config if key.endswith("extraHeader")] == ["http.https://host:443/.extraHeader"]

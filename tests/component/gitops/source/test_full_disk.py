@@ -1,0 +1,44 @@
+"""Mirrors on a disk that is full: the error says so, and they go on once there is space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import Unreachable
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
+from support.repositories import Repository
+from support.small_disk import fill_disk, mounted_disk
+
+pytestmark = pytest.mark.anyio
+FULL = "the disk that holds the mirrors is full"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    with mounted_disk(tmp_path / "disk") as folder:
+        yield folder
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_a_full_disk_is_told_and_mirrors_go_on_once_there_is_space(
+    small_disk: Path, repository: Repository, is_known: bool
+) -> None:
+    revision = repository.commit({"model.yaml": "a: 1"})
+    url = str(repository.path)
+    repositories = Repositories(small_disk / "mirrors", SourceSettings(local_roots=(repository.path.parent,)))
+    try:
+        if is_known:
+            assert (await repositories.checkout(url, "main")).revision == revision
+            revision = repository.commit({"model.yaml": "a: 2", "more.yaml": "x" * 50_000})
+        ballast = fill_disk(small_disk)
+        for _ in range(2):
+            with pytest.raises(Unreachable, match=FULL):
+                await repositories.checkout(url, "main")
+        ballast.unlink()
+        assert (await repositories.checkout(url, "main")).revision == revision
+    finally:
+        repositories.close()

@@ -1,0 +1,324 @@
+"""Hosts that want credentials, send elsewhere, are slow, or are not there: over HTTP, with git's own server behind."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import SourceRefused, SourceTimeout, Unreachable
+from argosy.gitops.source.credentials import Credential, read_credentials
+from argosy.gitops.source.git.fetch_locks import locked
+from argosy.gitops.source.git.mirror import Mirror
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceLimits, SourceSettings, read_settings
+from support.deadlines import HANG_SECONDS, wait_until_async
+from support.git_server import GitHost, git_host, running_commands
+
+pytestmark = pytest.mark.anyio
+Opened = Callable[..., Repositories]
+PASSWORD = "hunter22-very-secret"
+BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[GitHost]:
+    with git_host(tmp_path / "served") as server:
+        yield server
+
+
+def over_http(**limits: float) -> SourceSettings:
+    return SourceSettings(protocols=frozenset({"http"}), limits=SourceLimits(**limits))  # type: ignore[arg-type]
+
+
+def credentials(url: str, kind: str = "repo-creds", **fields: str) -> list[Credential]:
+    labels = {"argocd.argoproj.io/secret-type": kind}
+    return read_credentials([{"metadata": {"name": "creds", "labels": labels}, "stringData": {"url": url, **fields}}])
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"username": "me", "password": PASSWORD}, f"Basic {BASIC}"),
+        ({"password": PASSWORD}, "Basic " + base64.b64encode(f"x-access-token:{PASSWORD}".encode()).decode()),
+        ({"bearerToken": PASSWORD}, f"Bearer {PASSWORD}"),
+    ],
+    ids=["basic", "token", "bearer"],
+)
+async def test_credentials_open_the_door_and_are_in_no_argument(
+    repository, host: GitHost, opened: Opened, fields: dict[str, str], wanted: str
+) -> None:
+    repository.commit({"a": "1"})
+    host.wanted = wanted
+    repositories = opened(over_http(), credentials=credentials(host.url, **fields))
+    assert (await repositories.checkout(f"{host.url}/models.git", "main")).tree.read("a") == b"1"
+    secret = wanted.split()[1].encode()
+    assert any(host.url.encode() in command for command in host.commands)
+    assert not [command for command in host.commands if PASSWORD.encode() in command or secret in command]
+    folder = repositories.mirror(f"{host.url}/models.git").folder
+    kept = [path for path in folder.parent.rglob("*") if path.is_file()]
+    assert kept and not [path for path in kept if PASSWORD.encode() in path.read_bytes() or secret in path.read_bytes()]
+
+
+async def test_wrong_credentials_are_refused_and_not_told(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    host.wanted = "Basic another"
+    repositories = opened(over_http(), credentials=credentials(host.url, username="me", password=PASSWORD))
+    with pytest.raises(SourceRefused, match="wants other credentials") as caught:
+        await repositories.checkout(f"{host.url}/models.git", "main")
+    told = (
+        str(caught.value)
+        + repr(caught.value)
+        + repr(caught.value.__cause__)
+        + repr(repositories.mirror(f"{host.url}/models.git").remote)
+    )
+    assert PASSWORD not in told and BASIC not in told
+
+
+async def test_credentials_are_not_sent_to_a_neighbour(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    repositories = opened(over_http(), credentials=credentials(f"{host.url}/model", username="me", password=PASSWORD))
+    await repositories.checkout(f"{host.url}/models.git", "main")
+    assert {given for _, given in host.seen} == {""}
+
+
+async def test_a_redirect_is_refused_and_takes_no_credentials_along(
+    repository, host: GitHost, opened: Opened, tmp_path: Path
+) -> None:
+    repository.commit({"a": "1"})
+    host.redirect = "http://127.0.0.1:9/"
+    repositories = opened(over_http(), credentials=credentials(host.url, username="me", password=PASSWORD))
+    with pytest.raises(SourceRefused, match="redirects are not followed"):
+        await repositories.checkout(f"{host.url}/models.git", "main")
+
+
+async def test_a_repository_that_the_host_does_not_have_is_said_so(host: GitHost, opened: Opened) -> None:
+    with pytest.raises(SourceRefused, match="no such repository"):
+        await opened(over_http()).checkout(f"{host.url}/none.git", "main")
+
+
+async def test_a_host_that_is_not_there_is_unreachable_and_the_last_good_revision_stays(
+    repository, host: GitHost, opened: Opened
+) -> None:
+    good = repository.commit({"a": "1"})
+    repositories, url = opened(over_http()), f"{host.url}/models.git"
+    await repositories.checkout(url, "main")
+    host.shutdown()
+    host.server_close()
+    with pytest.raises(Unreachable, match="does not answer") as caught:
+        await repositories.checkout(url, "main")
+    assert caught.value.last_good == good
+    assert (await repositories.checkout(url, good)).tree.read("a") == b"1"
+
+
+@pytest.mark.skipif(not Path("/usr/bin/ssh").exists(), reason="ssh is not installed")
+async def test_an_ssh_host_that_is_not_there_is_unreachable(opened: Opened) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    url = f"ssh://git@127.0.0.1:{port}/org/models"
+    repositories = opened(SourceSettings(), credentials=credentials(url, "repository", sshPrivateKey="no key at all"))
+    with pytest.raises(Unreachable, match="does not answer"):
+        await repositories.checkout(url, "main")
+
+
+async def test_a_slow_host_is_a_timeout_and_no_process_is_left(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    host.holds = True
+    for seconds in (0.5, 10.0, HANG_SECONDS):  # a busy machine may need longer to come as far as to the pack
+        with pytest.raises(SourceTimeout, match=f"no answer in {seconds:g} s"):
+            await opened(over_http(fetch_seconds=seconds)).checkout(f"{host.url}/models.git", "main")
+        if host.asked_for_pack.is_set():
+            break
+    assert host.asked_for_pack.is_set()
+    assert not [command for command in running_commands() if host.url.encode() in command]
+
+
+async def test_a_checkout_that_is_called_off_leaves_no_process(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    host.holds = True
+    task = asyncio.create_task(opened(over_http()).checkout(f"{host.url}/models.git", "main"))
+    assert await asyncio.to_thread(host.asked_for_pack.wait, HANG_SECONDS)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not [command for command in running_commands() if host.url.encode() in command]
+    host.holds = False
+    host.released.set()
+    assert (await opened(over_http()).checkout(f"{host.url}/models.git", "main")).tree.read("a") == b"1"
+
+
+async def test_a_host_is_asked_once_or_twice_by_many_at_once(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    repositories, url = opened(over_http()), f"{host.url}/models.git"
+    await repositories.checkout(url, "main")
+    host.seen.clear()
+    found = await asyncio.gather(*(repositories.checkout(url, "main") for _ in range(50)))
+    assert len(found) == 50
+    assert len([path for path, _ in host.seen if "info/refs" in path]) <= 2
+
+
+@pytest.mark.tier("all")
+async def test_many_at_once_share_a_refusal(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    host.wanted = "Basic another"
+    repositories, url = opened(over_http()), f"{host.url}/models.git"
+    refs = [f"branch-{number}" for number in range(50)]
+    errors = await asyncio.gather(*(repositories.checkout(url, ref) for ref in refs), return_exceptions=True)
+    assert {type(error) for error in errors} == {SourceRefused} and len({id(error) for error in errors}) == 50
+    assert len([path for path, _ in host.seen if "info/refs" in path]) <= 4
+
+
+async def test_a_host_is_not_asked_again_within_the_age_that_is_allowed(
+    repository, host: GitHost, opened: Opened
+) -> None:
+    old = repository.commit({"a": "1"})
+    now = 1000.0
+    known = opened(over_http()).mirror(f"{host.url}/models.git")
+    mirror = Mirror(known.folder, known.remote, clock=lambda: now)
+    await mirror.checkout("main")
+    new = repository.commit({"a": "2"})
+    now += 30
+    assert (await mirror.checkout("main", max_age=60)).revision == old
+    now += 60
+    assert (await mirror.checkout("main", max_age=60)).revision == new
+    mirror.close()
+
+
+class HeldUp(Mirror):
+    """The first that asks for a checkout gets it when it is let go."""
+
+    is_held = True
+    let_go: asyncio.Event
+
+    async def _remember(self, pin: str, revision: str) -> None:
+        if self.is_held:
+            self.is_held = False
+            await self.let_go.wait()
+        await super()._remember(pin, revision)
+
+
+@pytest.mark.tier("all")
+async def test_a_checkout_that_took_long_does_not_hide_a_push_that_others_have_heard_of(
+    repository, host: GitHost, opened: Opened
+) -> None:
+    old = repository.commit({"a": "1"})
+    known = opened(over_http()).mirror(f"{host.url}/models.git")
+    mirror = HeldUp(known.folder, known.remote)
+    mirror.let_go = asyncio.Event()
+    slow = asyncio.create_task(mirror.checkout("main"))
+    await wait_until_async(lambda: not mirror.is_held, "the first checkout is held up")
+    new = repository.commit({"a": "2"})
+    assert (await mirror.checkout("main")).revision == new
+    mirror.let_go.set()
+    assert (await slow).revision == old, "as it was when it was asked for"
+    assert (await mirror.checkout("main", max_age=60)).revision == new
+    mirror.close()
+
+
+async def test_what_a_project_has_fetched_is_not_for_another(repository, host: GitHost, opened: Opened) -> None:
+    commit = repository.commit({"a": "1"})
+    host.wanted = f"Basic {BASIC}"
+    own = credentials(f"{host.url}/models.git", "repository", username="me", password=PASSWORD, project="ml")
+    repositories, url = opened(over_http(), credentials=own), f"{host.url}/models.git"
+    assert (await repositories.checkout(url, commit, project="ml")).revision == commit
+    with pytest.raises(SourceRefused, match="wants other credentials"):
+        await repositories.checkout(url, commit, project="web")
+
+
+async def test_plain_http_is_refused_unless_it_is_allowed(host: GitHost, opened: Opened) -> None:
+    with pytest.raises(SourceRefused, match="use one of https, ssh"):
+        await opened(SourceSettings()).checkout(f"{host.url}/models.git", "main")
+    assert host.seen == []
+
+
+async def test_a_setting_allows_plain_http_or_takes_a_protocol_away(repository, host: GitHost, opened: Opened) -> None:
+    commit = repository.commit({"a": "1"})
+    allowed = read_settings({"source.protocols": "https, ssh\nhttp"})
+    assert (await opened(allowed).checkout(f"{host.url}/models.git", "main")).revision == commit
+    for text, url in (("https", "git@github.example:org/models.git"), ("", "https://github.example/org/models.git")):
+        with pytest.raises(SourceRefused, match=r"is not an allowed protocol.*source\.protocols"):
+            await opened(read_settings({"source.protocols": text})).checkout(url, "main")
+
+
+CHECKOUT = """
+import asyncio, sys
+from pathlib import Path
+from argosy.gitops.source.git.fetch_locks import locked
+from argosy.gitops.source.git.mirror import Mirror
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceSettings
+settings = SourceSettings(protocols=frozenset({"http"}))
+asyncio.run(Repositories(Path(sys.argv[1]), settings).checkout(sys.argv[2], "main"))
+"""
+
+
+@pytest.mark.tier("all")
+async def test_a_process_killed_in_the_middle_of_a_fetch_hinders_nobody(
+    repository, host: GitHost, opened: Opened, tmp_path: Path
+) -> None:
+    repository.commit({"a": "1"})
+    url = f"{host.url}/models.git"
+    repositories = opened(over_http())
+    await repositories.checkout(url, "main")
+    new = repository.commit({"a": "2"})
+    host.holds = True
+    killed = subprocess.Popen([sys.executable, "-c", CHECKOUT, tmp_path / "mirrors", url])
+    assert host.asked_for_pack.wait(HANG_SECONDS)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    host.holds = False
+    # Its git lives on and holds the lock until it has its pack; then comes our turn.
+    folder = repositories.mirror(url).folder
+    with pytest.raises(TimeoutError):
+        async with locked(folder.with_name(f"{folder.name}.lock"), seconds=0):
+            pass
+    host.released.set()
+    checkout = await repositories.checkout(url, "main")
+    assert checkout.revision == new and checkout.tree.read("a") == b"2"
+
+
+# -- mirrors that stand in for hosts ---------------------------------------------------------------------------------
+
+
+async def test_a_mirror_stands_in_for_a_host_that_cannot_be_reached(repository, opened: Opened, tmp_path: Path) -> None:
+    repository.commit({"a": "1"})
+    (tmp_path / "served" / "org").mkdir()
+    repository.path.rename(tmp_path / "served" / "org" / "Models.git")
+    settings = read_settings({"source.mirrors": f"# ours\nhttps://github.example {tmp_path}/served\n"})
+    for url in ("https://github.example/org/Models", "https://github.example/org/Models.git"):
+        assert (await opened(settings).checkout(url, "main")).tree.read("a") == b"1"
+
+
+async def test_the_longest_prefix_chooses_the_mirror(repository, opened: Opened, tmp_path: Path) -> None:
+    repository.commit({"a": "1"})
+    lines = f"https://github.example /nowhere\nhttps://github.example/org {tmp_path}/served"
+    settings = read_settings({"source.mirrors": lines})
+    assert (await opened(settings).checkout("https://github.example/org/models", "main")).tree.read("a") == b"1"
+    with pytest.raises(SourceRefused):
+        await opened(settings).checkout("https://github.example/organisation/models", "main")
+
+
+async def test_a_mirror_does_not_lead_out_of_its_folder(repository, opened: Opened, tmp_path: Path) -> None:
+    repository.commit({"a": "1"})
+    inner = tmp_path / "served" / "inner"
+    inner.mkdir()
+    (inner / "link").symlink_to(repository.path)
+    settings = read_settings({"source.mirrors": f"https://github.example {inner}"})
+    for path in ("link", "../models.git", "%2e%2e/models.git"):
+        with pytest.raises(SourceRefused):
+            await opened(settings).checkout(f"https://github.example/{path}", "main")
+
+
+@pytest.mark.tier("all")
+async def test_a_mirror_may_be_another_host(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    mirrors = read_settings({"source.mirrors": f"https://github.example/org {host.url}"}).mirrors
+    settings = SourceSettings(mirrors=mirrors, protocols=frozenset({"http"}))
+    assert (await opened(settings).checkout("https://github.example/org/models.git", "main")).tree.read("a") == b"1"

@@ -1,0 +1,218 @@
+"""Repositories that want more than to be read."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import CorruptSource, RenderError, SourceError, SourceRefused
+from argosy.gitops.application import Application, Source
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.render import render
+from argosy.gitops.source.git.commit_tree import GitTree
+from argosy.gitops.source.git.object_reader import ObjectReader
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.source.settings import SourceLimits, SourceSettings
+
+pytestmark = pytest.mark.anyio
+Opened = Callable[..., Repositories]
+
+
+async def test_links_are_told_and_never_followed(repository, opened: Opened) -> None:
+    links = {"out": "/etc", "passwd": "/etc/passwd", "up": "../../..", "inside": "real"}
+    entries = [("120000", repository.blob(target.encode()), name) for name, target in links.items()]
+    real = repository.tree(("100644", repository.blob(b"here"), "file"))
+    repository.commit_tree(repository.tree(*sorted([*entries, ("40000", real, "real")], key=lambda entry: entry[2])))
+    tree = (await opened().checkout(str(repository.path), "main")).tree
+    for name, target in links.items():
+        assert tree.entry(name).kind == "link"
+        assert tree.read(name) == target.encode()
+        assert tree.listing(name) == ()
+    assert tree.entry("out/passwd") is None and tree.entry("inside/file") is None
+    with pytest.raises(SourceError, match="out is a link"):
+        tree.read("out/passwd")
+
+
+@pytest.mark.parametrize("path", ["..", "../x", "a/../../x", "/etc/passwd", "a//b", "./a", "a/", "a\0b", "."])
+async def test_no_path_leads_out_of_a_tree(repository, opened: Opened, path: str) -> None:
+    repository.commit({"a/b": "1"})
+    tree = (await opened().checkout(str(repository.path), "main")).tree
+    for question in (tree.entry, tree.listing, tree.read):
+        with pytest.raises(SourceError, match="no plain path"):
+            question(path)
+
+
+async def test_strange_names_are_only_names(repository, opened: Opened) -> None:
+    names = sorted(
+        ["new\nline", 'quo"te', "back\\slash", "tab\t", " space ", "--option", "é", "*", "%2e%2e", "...", "a\x1b[2J"],
+        key=os.fsencode,
+    )
+    entries = [("100644", repository.blob(name.encode()), name) for name in names]
+    entries.append(("100644", repository.blob(b"raw"), os.fsdecode(b"\xff\xfe")))
+    repository.commit_tree(repository.tree(*entries))
+    tree = (await opened().checkout(str(repository.path), "main")).tree
+    assert {entry.name for entry in tree.listing("")} == {*names, os.fsdecode(b"\xff\xfe")}
+    for name in names:
+        assert tree.read(name) == name.encode()
+
+
+async def test_a_submodule_is_an_empty_folder_whose_files_are_explained(
+    repository, opened: Opened, tmp_path: Path
+) -> None:
+    canary = tmp_path / "canary"
+    modules = f'[submodule "lib"]\n\tpath = lib\n\turl = https://example.com/lib\n\tupdate = none\n# {canary}\n'
+    commit = repository.commit({"a": "1"}, branch="other")
+    entries = [("100644", repository.blob(modules.encode()), ".gitmodules"), ("160000", commit, "lib")]
+    repository.commit_tree(repository.tree(*entries))
+    tree = (await opened().checkout(str(repository.path), "main")).tree
+    assert tree.entry("lib").kind == "folder"
+    assert tree.listing("lib") == () and tree.entry("lib/a") is None
+    with pytest.raises(SourceError, match="lib is a submodule"):
+        tree.read("lib/a")
+    app = Application(name="app")
+    for path in ("lib", "lib/deploy"):
+        with pytest.raises(RenderError, match=f"{path}: lib is a Git submodule, and submodules are not supported"):
+            render(Checkout(tree, "r"), app, Source(path=path))
+
+
+BAD_MODULES = [
+    '[submodule "../../hooks"]\n\tpath = x\n\turl = https://example.com/x\n',
+    '[submodule "x"]\n\tpath = x\n\turl = --upload-pack=touch\n',
+    '[submodule "x"]\n\tpath = -x\n\turl = https://example.com/x\n',
+]
+
+
+@pytest.mark.parametrize("modules", BAD_MODULES)
+async def test_submodules_that_attack_git_are_refused(repository, opened: Opened, modules: str) -> None:
+    entries = [("100644", repository.blob(modules.encode()), ".gitmodules")]
+    repository.commit_tree(repository.tree(*entries))
+    with pytest.raises(CorruptSource, match="forbidden objects"):
+        await opened().checkout(str(repository.path), "main")
+
+
+@pytest.mark.parametrize("name", [".git", ".GIT", ".", "..", "a/b", ".gıt".replace("ı", "i"), "git~1"])
+async def test_names_that_harm_a_disk_are_refused(repository, opened: Opened, name: str) -> None:
+    repository.commit_tree(repository.tree(("100644", repository.blob(b"x"), name)))
+    with pytest.raises(CorruptSource):
+        await opened().checkout(str(repository.path), "main")
+
+
+@pytest.mark.parametrize("name", [".git", ".", "..", "a/b", ""])
+def test_names_that_harm_a_disk_are_refused_by_the_reader_itself(repository, name: str) -> None:
+    tree = repository.tree(("100644", repository.blob(b"x"), name))
+    reader = ObjectReader(repository.path, SourceLimits(), "here")
+    with pytest.raises(CorruptSource):
+        GitTree(reader, tree).listing("")
+    reader.close()
+
+
+def test_content_that_is_not_what_its_id_says_is_refused(repository) -> None:
+    honest = repository.blob(b"honest")
+    tree = repository.tree(("100644", honest, "a"))
+    file = repository.path / "objects" / honest[:2] / honest[2:]
+    file.chmod(0o600)
+    file.write_bytes(zlib.compress(b"blob 6\0forged"))
+    reader = ObjectReader(repository.path, SourceLimits(), "here")
+    with pytest.raises(CorruptSource, match="is not what its id says"):
+        GitTree(reader, tree).read("a")
+    reader.close()
+
+
+async def test_nothing_of_the_served_repository_is_run(repository, opened: Opened, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    script = tmp_path / "script"
+    script.write_text(f"#!/bin/sh\necho $0 >> {canary}\n")
+    script.chmod(0o700)
+    hooks = repository.path / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for hook in (
+        "post-upload-pack",
+        "pre-receive",
+        "post-update",
+        "reference-transaction",
+        "post-checkout",
+        "fsmonitor",
+    ):
+        (hooks / hook).symlink_to(script)
+    settings = [
+        ("core.fsmonitor", str(script)), ("core.sshCommand", str(script)), ("core.pager", str(script)),
+        ("uploadpack.packObjectsHook", str(script)), ("core.alternateRefsCommand", str(script)),
+        ("credential.helper", f"!{script}"), ("core.askPass", str(script)), ("core.gitProxy", str(script)),
+        ("filter.x.smudge", str(script)), ("core.hooksPath", str(hooks)),
+    ]  # fmt: skip
+    repository.commit({".gitattributes": "* filter=x\n", "a": "1"})
+    for key, value in settings:
+        repository.git("config", key, value)
+    canary.unlink(missing_ok=True)
+    assert (await opened().checkout(str(repository.path), "main")).tree.read("a") == b"1"
+    assert not canary.exists(), canary.read_text()
+
+
+async def test_the_git_settings_of_the_user_do_not_count(
+    repository, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"a": "1"})
+    canary = tmp_path / "canary"
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(
+        f'[url "{tmp_path}/nowhere"]\n\tinsteadOf = {repository.path}\n[core]\n\tsshCommand = touch {canary}\n'
+    )
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"touch {canary}")
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'core.hooksPath=/x'")
+    assert (await opened().checkout(str(repository.path), "main")).tree.read("a") == b"1"
+    assert not canary.exists() and not (tmp_path / "trace").exists()
+
+
+async def test_replace_refs_do_not_change_what_is_read(repository, opened: Opened) -> None:
+    repository.commit({"a": "honest"})
+    honest, evil = repository.git("rev-parse", "main:a"), repository.blob(b"evil")
+    repository.git("update-ref", f"refs/replace/{honest}", evil)
+    repositories = opened()
+    checkout = await repositories.checkout(str(repository.path), "main")
+    assert checkout.tree.read("a") == b"honest"
+
+
+# -- where local repositories may be ---------------------------------------------------------------------------------
+
+
+async def test_a_repository_outside_of_the_roots_is_refused_as_if_it_were_not_there(
+    repository, opened: Opened, tmp_path: Path
+) -> None:
+    repository.commit({"a": "1"})
+    outside = tmp_path / "served-too"
+    repository.path.rename(outside)
+    with pytest.raises(SourceRefused, match=r"source\.local\.roots") as there:
+        await opened().checkout(str(outside), "main")
+    with pytest.raises(SourceRefused, match=r"source\.local\.roots") as missing:
+        await opened().checkout(str(tmp_path / "none"), "main")
+    assert there.value.message == missing.value.message
+
+
+async def test_a_link_below_a_root_does_not_lead_out_of_it(repository, opened: Opened, tmp_path: Path) -> None:
+    repository.commit({"a": "1"})
+    outside = tmp_path / "outside"
+    repository.path.rename(outside)
+    repository.path.symlink_to(outside)
+    redirected = tmp_path / "served" / "redirected"
+    redirected.mkdir()
+    (redirected / ".git").write_text(f"gitdir: {outside}\n")
+    linked = tmp_path / "served" / "linked"
+    linked.mkdir()
+    (linked / ".git").symlink_to(outside)
+    for path in (repository.path, redirected, linked):
+        with pytest.raises(SourceRefused, match=r"source\.local\.roots"):
+            await opened().checkout(str(path), "main")
+
+
+async def test_without_roots_no_local_repository_is_read(repository, tmp_path: Path) -> None:
+    repository.commit({"a": "1"})
+    with pytest.raises(SourceRefused):
+        await Repositories(tmp_path / "m", SourceSettings()).checkout(str(repository.path), "main")

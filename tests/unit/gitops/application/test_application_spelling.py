@@ -1,0 +1,51 @@
+"""Fields that nobody reads are noticed, with the one that was meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import read_source
+from argosy.gitops.application.unknown_fields import OVERRIDES, SPEC, missing_field, unknown_fields
+
+
+@pytest.mark.parametrize(
+    ("wire", "found"),
+    [
+        ({"pth": "a"}, [("pth", "path")]),
+        ({"repoUrl": "a"}, [("repoUrl", "repoURL")]),
+        ({"helm": {"valuesFiles": []}}, [("helm.valuesFiles", "valueFiles")]),
+        ({"kustomize": {"nameprefix": "a"}}, [("kustomize.nameprefix", "namePrefix")]),
+        ({"kustomize": {"image": ["a"]}}, [("kustomize.image", "images")]),
+        ({"helm": {"parameters": [{"name": "a"}, {"nme": "b"}]}}, [("helm.parameters[1].nme", "name")]),
+        ({"directory": {"jsonnet": {"extVar": []}}}, [("directory.jsonnet.extVar", "extVars")]),
+        ({"zzzz": 1}, [("zzzz", "")]),
+        ({"helm": {"valuesObject": {"any": {"thing": 1}}}, "kustomize": {"commonLabels": {"a": "b"}}}, []),
+        ({"kustomize": {"patches": [{"target": {"kind": "A"}, "options": {"allowNameChange": True}}]}}, []),
+        ({"path": "a", "helm": None, "plugin": {"env": [{"name": "a", "value": "b"}]}}, []),
+    ],
+)
+def test_a_field_that_nobody_reads_is_found_with_the_nearest_there_is(wire: Any, found: list[tuple[str, str]]) -> None:
+    assert [(each.text, each.meant) for each in unknown_fields(wire)] == found
+
+
+def test_other_maps_are_judged_by_their_own_fields() -> None:
+    (spec,) = unknown_fields({"sorce": {"path": "a"}, "sources": [{"path": "b"}]}, SPEC)
+    assert spec.sentence == "sorce is no field, and is left out; did you mean source?"
+    assert [each.text for each in unknown_fields({"path": "a", "kustomize": {}}, OVERRIDES)] == ["path"]
+
+
+@pytest.mark.parametrize(
+    ("wire", "said"),
+    [
+        ({"path": "a"}, "repoURL is empty"),
+        ({"repoURL": "https://host/a"}, "has none of path, chart and ref"),
+        ({"repoURL": "https://host/a", "path": "."}, ""),
+        ({"repoURL": "https://host/a", "ref": "values"}, ""),
+        ({"repoURL": "https://host/a", "chart": "a"}, ""),
+    ],
+)
+def test_a_source_cannot_be_without_an_address_and_something_to_read(wire: Any, said: str) -> None:
+    assert missing_field(read_source(wire)).startswith(said)
+    assert bool(missing_field(read_source(wire))) == bool(said)

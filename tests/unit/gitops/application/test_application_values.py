@@ -1,0 +1,145 @@
+"""Argo CD's words become values, and what cannot be read is named by its field."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from argosy.errors import ManifestError
+from argosy.gitops.application import Parameter, Variable, read_application, read_source
+
+
+def application(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "models", "namespace": "argocd"}, "spec": spec}
+
+
+def test_an_application_has_its_source_destination_and_project() -> None:
+    app = read_application(
+        application(
+            project="ml",
+            destination={"name": "in-cluster", "namespace": "prod"},
+            source={"repoURL": "https://git.example/x", "path": "o/prod", "targetRevision": "v1", "ref": "values"},
+        )
+    )
+    source = app.sources[0]
+    assert (app.name, app.namespace, app.project) == ("models", "argocd", "ml")
+    assert (app.destination.name, app.destination.namespace) == ("in-cluster", "prod")
+    assert (source.repo_url, source.path, source.ref, source.alias) == (
+        "https://git.example/x", "o/prod", "v1", "values",
+    )  # fmt: skip
+    assert source.helm is source.kustomize is source.directory is source.plugin is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"spec": {"project": "other"}},
+        {"status": {"operationState": {"phase": "Failed"}}},
+        {"status": {}},
+        {"operation": {"sync": {"prune": True}}},
+        {"metadata": {"name": "models", "annotations": {"a": "b"}}},
+    ],
+)
+def test_what_is_read_again_is_the_same_as_what_is_read_for_the_first_time(change: dict[str, Any]) -> None:
+    state = {"phase": "Succeeded", "syncResult": {"resources": [{"kind": "ConfigMap", "name": "a"}]}}
+    manifest = {**application(source={"path": "a"}), "status": {"operationState": state}}
+    first = read_application(manifest)
+    after = copy.deepcopy({**manifest, **change})
+    again = read_application(after, "", first)
+    assert again == read_application(after)
+    assert (again.sources is first.sources) == ("spec" not in change)
+    assert (again.state is first.state) == ("status" not in change)
+
+
+def test_several_sources_win_over_one() -> None:
+    app = read_application(application(source={"path": "a"}, sources=[{"path": "b"}, {"path": "c"}]))
+    assert [source.path for source in app.sources] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "limit"), [({}, 10), ({"revisionHistoryLimit": 3}, 3), ({"revisionHistoryLimit": 0}, 0)]
+)
+def test_a_history_keeps_ten_deployments_where_nothing_is_said(spec: dict[str, Any], limit: int) -> None:
+    assert read_application({"metadata": {"name": "a"}, "spec": spec}).history_limit == limit
+
+
+def test_an_application_without_a_project_belongs_to_the_default_one() -> None:
+    assert read_application(application()).project == "default"
+
+
+def test_a_block_that_is_there_is_not_none_though_it_is_empty() -> None:
+    assert read_source({"helm": {}}).helm is not None
+
+
+def test_helm_parameters_keep_whether_they_are_texts() -> None:
+    source = read_source({"helm": {"parameters": [{"name": "port", "value": "80", "forceString": True}]}})
+    assert source.helm is not None
+    assert source.helm.parameters == (Parameter("port", "80", True),)
+
+
+def test_jsonnet_variables_keep_whether_they_are_code() -> None:
+    source = read_source({"directory": {"jsonnet": {"extVars": [{"name": "n", "value": "1+1", "code": True}]}}})
+    assert source.directory is not None
+    assert source.directory.jsonnet.external == (Variable("n", "1+1", True),)
+
+
+def test_replicas_are_taken_as_number_and_as_text() -> None:
+    source = read_source({"kustomize": {"replicas": [{"name": "a", "count": 2}, {"name": "b", "count": "3"}]}})
+    assert source.kustomize is not None
+    assert source.kustomize.replicas == (("a", 2), ("b", 3))
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ({"path": 3}, "spec.source.path must be a text"),
+        ({"helm": []}, "spec.source.helm must be a map"),
+        ({"helm": {"valueFiles": "a.yaml"}}, "spec.source.helm.valueFiles must be a list"),
+        ({"helm": {"valueFiles": [1]}}, "spec.source.helm.valueFiles must be a list of texts"),
+        ({"helm": {"parameters": [{"name": "a", "value": 1}]}}, "spec.source.helm.parameters[0].value must be a text"),
+        ({"kustomize": {"replicas": [{"name": "a", "count": "x"}]}}, "replicas[0].count must be a whole number"),
+        ({"kustomize": {"commonLabels": {"a": 1}}}, "spec.source.kustomize.commonLabels.a must be a text"),
+        ({"directory": {"recurse": "yes"}}, "spec.source.directory.recurse must be true or false"),
+    ],
+)
+def test_a_field_of_the_wrong_kind_is_named(source: dict[str, Any], named: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        read_application(application(source=source), "app.yaml")
+    assert named in str(caught.value)
+    assert str(caught.value).startswith("app.yaml: ")
+
+
+@pytest.mark.parametrize(
+    "mark, parent",
+    [
+        ("root:argoproj.io/Application:argocd/models", "root"),
+        ("argocd_root:argoproj.io/Application:team/models", "root"),
+        ("models:argoproj.io/Application:argocd/models", ""),
+        ("root", ""),
+        ("", ""),
+    ],
+)
+def test_who_made_an_application_is_read_from_the_mark_that_it_left(mark: str, parent: str) -> None:
+    annotations = {"argocd.argoproj.io/tracking-id": mark}
+    found = read_application({"metadata": {"name": "models", "annotations": annotations}, "spec": {}})
+    assert found.parent == parent
+
+
+@pytest.mark.parametrize(
+    "destination, is_here",
+    [
+        ({"server": "https://kubernetes.default.svc"}, True),
+        ({"name": "in-cluster"}, True),
+        ({"namespace": "ml"}, True),
+        ({"server": "https://elsewhere.example:6443"}, False),
+        ({"name": "edge"}, False),
+    ],
+)
+def test_an_application_is_here_where_its_destination_is_its_own_cluster(
+    destination: dict[str, str], is_here: bool
+) -> None:
+    found = read_application({"metadata": {"name": "models"}, "spec": {"destination": destination}})
+    assert found.destination.is_here is is_here

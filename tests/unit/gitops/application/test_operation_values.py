@@ -1,0 +1,107 @@
+"""An operation and its state, read from an Application."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import ManifestError
+from argosy.gitops.application import Outcome, Phase, Progress, read_application
+from argosy.gitops.application.project import KindPattern, read_project
+from argosy.gitops.application.sync_policy import Retry, seconds_of
+from argosy.kube.objects.names import ResourceKey
+
+
+def application(**fields: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "a"}, "spec": {}, **fields}
+
+
+def test_a_request_says_what_to_sync_and_who_asks() -> None:
+    sync = {"revision": "v2", "prune": True, "syncStrategy": {"apply": {"force": True}},
+            "resources": [{"group": "apps", "kind": "Deployment", "name": "web"}]}  # fmt: skip
+    asked = read_application(application(operation={"sync": sync, "initiatedBy": {"username": "ann"}})).operation
+    assert asked is not None
+    assert (asked.by, asked.sync.revision, asked.sync.prune, asked.sync.force) == ("ann", "v2", True, True)
+    assert not asked.sync.runs_hooks
+    assert asked.sync.resources == (ResourceKey("apps", "Deployment", "", "web"),)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "runs_hooks", "force"),
+    [
+        ({}, True, False),
+        ({"hook": {}}, True, False),
+        ({"hook": {"force": True}}, True, True),
+        ({"apply": {}}, False, False),
+        ({"apply": {"force": True}}, False, True),
+    ],
+)
+def test_a_strategy_says_whether_hooks_run_and_whether_force_is_used(
+    strategy: dict[str, Any], runs_hooks: bool, force: bool
+) -> None:
+    found = read_application(application(operation={"sync": {"syncStrategy": strategy}})).operation
+    assert found is not None and (found.sync.runs_hooks, found.sync.force) == (runs_hooks, force)
+
+
+def test_a_sync_runs_hooks_where_no_strategy_is_named() -> None:
+    asked = read_application(application(operation={"sync": {}})).operation
+    assert asked is not None and asked.sync.runs_hooks
+
+
+def test_an_operation_that_stands_still_can_be_taken_up_again() -> None:
+    state = {
+        "operation": {"sync": {"revision": "abc"}, "retry": {"limit": 3}},
+        "phase": "Running",
+        "startedAt": "2026-01-01T00:00:00Z",
+        "retryCount": 2,
+        "syncResult": {
+            "revision": "abc",
+            "resources": [
+                {"group": "batch", "version": "v1", "kind": "Job", "namespace": "n", "name": "j", "hookType": "PreSync",
+                 "hookPhase": "Running", "syncPhase": "PreSync", "status": "Synced", "message": "created"}
+            ],
+        },
+    }  # fmt: skip
+    found = read_application(application(status={"operationState": state})).state
+    assert found is not None and found.has_result
+    assert (found.progress, found.retries, found.request.retry.limit) == (Progress.RUNNING, 2, 3)
+    result = found.results[0]
+    assert result.key == ResourceKey("batch", "Job", "n", "j")
+    assert (result.phase, result.outcome, result.progress) == (Phase.PRE_SYNC, Outcome.SYNCED, Progress.RUNNING)
+
+
+def test_a_phase_that_nobody_knows_is_named() -> None:
+    with pytest.raises(ManifestError, match=r"status\.operationState\.phase must be one of Running"):
+        read_application(application(status={"operationState": {"phase": "Dancing"}}))
+
+
+def test_automated_is_on_where_it_is_not_said() -> None:
+    def automated(**given: Any) -> bool:
+        policy = read_application(application(spec={"syncPolicy": {"automated": given}})).policy
+        assert policy.automated is not None
+        return policy.automated.is_on
+
+    assert automated() and automated(enabled=True) and not automated(enabled=False)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5s", 5), ("1h30m", 5400), ("1.5s", 1.5), ("250ms", 0.25), ("7", 7)])
+def test_durations_are_read_as_go_writes_them(text: str, seconds: float) -> None:
+    assert seconds_of(text) == pytest.approx(seconds)
+
+
+def test_a_duration_that_is_none_is_named_with_its_field() -> None:
+    retry = {"limit": 1, "backoff": {"duration": "soon"}}
+    with pytest.raises(ManifestError, match="duration: 'soon' is no duration"):
+        read_application(application(spec={"syncPolicy": {"retry": retry}}))
+
+
+def test_waiting_doubles_until_the_longest() -> None:
+    assert [Retry().delay(attempts) for attempts in (0, 1, 2, 10, 5000)] == [5, 10, 20, 180, 180]
+
+
+def test_a_project_that_lists_no_kinds_is_not_one_that_lists_none() -> None:
+    assert read_project({"spec": {}}).namespaced_allowed is None
+    assert read_project({"spec": {"namespaceResourceWhitelist": []}}).namespaced_allowed == ()
+    listed = read_project({"spec": {"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]}})
+    assert listed.namespaced_allowed == (KindPattern("apps", "*"),)

@@ -1,0 +1,151 @@
+"""An ApplicationSet that no controller expands says so in its status."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from argosy.annotations import SIMULATED
+from argosy.gitops.applicationset.condition import WORKLOADS, ApplicationSetReporter
+from argosy.gitops.policy.application_sets import APPLICATION_SET, REASON
+from argosy.kube.client import Cluster
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KEY = ResourceKey(*APPLICATION_SET, "argocd", "teams")
+ARGOCD = {
+    "app.kubernetes.io/name": "argocd-applicationset-controller",
+    "app.kubernetes.io/component": "applicationset-controller",
+    "app.kubernetes.io/part-of": "argocd",
+}
+OPERATED = {"app.kubernetes.io/name": "openshift-gitops-applicationset-controller"}
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    async with EmbeddedCluster.open() as opened:
+        await opened.create(definition("applicationsets.argoproj.io"))
+        for name in ("argocd", "elsewhere"):
+            await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        yield opened
+
+
+async def create_set(cluster: Cluster, namespace: str = "argocd") -> None:
+    source = {"repoURL": "https://git.example.com/x.git", "path": "{{path}}"}
+    spec = {"project": "default", "source": source, "destination": {"namespace": "ml"}}
+    template = {"metadata": {"name": "{{path}}"}, "spec": spec}
+    await cluster.create(
+        {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "ApplicationSet",
+            "metadata": {"name": "teams", "namespace": namespace},
+            "spec": {"generators": [{"list": {"elements": []}}], "template": template},
+        }
+    )
+
+
+async def create_controller(cluster: Cluster, labels: dict[str, str], **annotations: str) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "argocd:v3"}]}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    metadata = {"name": "x-applicationset-controller", "namespace": "argocd", "labels": labels,
+                "annotations": annotations}  # fmt: skip
+    await cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+
+
+async def read_cache(cluster: Cluster) -> Cache:
+    cache = Cache()
+    for kind in (APPLICATION_SET, *WORKLOADS):
+        for each in (await cluster.list(kind)).items:
+            cache.put({**each, "kind": kind.kind})
+    return cache
+
+
+async def reported(
+    cluster: Cluster, unread: tuple[GroupKind, ...] = (), cache: Cache | None = None
+) -> list[dict[str, Any]]:
+    """The conditions after one report; `cache`: what was seen before."""
+    cache = cache or await read_cache(cluster)
+    reporter = ApplicationSetReporter(cluster, cache, "argocd", lambda: NOW, lambda kind: kind not in unread)
+    await reporter.report()
+    found: Manifest = await cluster.get(KEY) or {}
+    conditions: list[dict[str, Any]] = (found.get("status") or {}).get("conditions") or []
+    return conditions
+
+
+async def test_where_no_controller_is_the_condition_says_so(cluster: Cluster) -> None:
+    await create_set(cluster)
+    (condition,) = await reported(cluster)
+    assert (condition["type"], condition["status"], condition["reason"]) == ("ErrorOccurred", "True", REASON)
+    assert condition["message"].startswith("no controller expands this ApplicationSet")
+    assert condition["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+
+
+async def test_the_condition_is_written_once(cluster: Cluster) -> None:
+    await create_set(cluster)
+    await reported(cluster)
+    before = await cluster.get(KEY)
+    await reported(cluster)
+    assert await cluster.get(KEY) == before
+
+
+@pytest.mark.parametrize("labels", [ARGOCD, OPERATED])
+async def test_a_controller_of_an_argo_cd_is_left_to_its_work(cluster: Cluster, labels: dict[str, str]) -> None:
+    await create_set(cluster)
+    await create_controller(cluster, labels)
+    assert await reported(cluster) == []
+
+
+async def test_a_controller_that_is_only_simulated_expands_nothing(cluster: Cluster) -> None:
+    await create_set(cluster)
+    await create_controller(cluster, ARGOCD, **{SIMULATED: "argocd_operator"})
+    assert [each["reason"] for each in await reported(cluster)] == [REASON]
+
+
+async def test_a_status_of_another_controller_is_never_touched(cluster: Cluster) -> None:
+    """It may run in another cluster."""
+    await create_set(cluster)
+    theirs = {"type": "ResourcesUpToDate", "status": "True", "reason": "ApplicationSetUpToDate", "message": "well",
+              "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
+    await cluster.patch(KEY, {"status": {"conditions": [theirs]}}, subresource="status")
+    assert await reported(cluster) == [theirs]
+
+
+async def test_a_status_that_another_controller_wrote_since_the_last_look_is_kept(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    await create_set(cluster)
+    seen = await read_cache(cluster)
+    theirs = {"type": "ResourcesUpToDate", "status": "True", "reason": "ApplicationSetUpToDate", "message": "well",
+              "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
+    await cluster.patch(KEY, {"status": {"conditions": [theirs]}}, subresource="status")
+    assert await reported(cluster, cache=seen) == [theirs]
+    assert not caplog.records  # it is looked at again: nothing to worry about
+    assert await reported(cluster) == [theirs]
+
+
+async def test_after_another_change_the_condition_is_written_on_the_next_look(cluster: Cluster) -> None:
+    await create_set(cluster)
+    seen = await read_cache(cluster)
+    await cluster.patch(KEY, {"metadata": {"labels": {"team": "ml"}}})
+    assert await reported(cluster, cache=seen) == []
+    assert [condition["reason"] for condition in await reported(cluster)] == [REASON]
+
+
+@pytest.mark.parametrize("kind", [APPLICATION_SET, *WORKLOADS])
+async def test_where_something_may_not_be_read_nothing_is_claimed(cluster: Cluster, kind: GroupKind) -> None:
+    await create_set(cluster)
+    assert await reported(cluster, unread=(kind,)) == []
+
+
+async def test_an_application_set_of_another_namespace_is_somebody_elses(cluster: Cluster) -> None:
+    await create_set(cluster, "elsewhere")
+    await reported(cluster)
+    found = await cluster.get(KEY._replace(namespace="elsewhere"))
+    assert found is not None and "status" not in found

@@ -1,0 +1,68 @@
+"""Fields that only live has, and who set them: shown beside a difference, never one themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.diff import additions
+from argosy.kube.objects import Manifest
+from support.comparisons import manifest, pair, widget
+
+
+def owned(live: Manifest, **managers: Any) -> Manifest:
+    entries = [
+        {
+            "manager": name.replace("_", "-"), "operation": "Update", "apiVersion": live["apiVersion"],
+            "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
+        }
+        for name, fields in managers.items()
+    ]  # fmt: skip
+    return {**live, "metadata": {**live["metadata"], "managedFields": entries}}
+
+
+def told(desired: Manifest, live: Manifest) -> list[tuple[str, Any, str]]:
+    return [(each.pointer, each.live, each.manager) for each in additions(pair(desired, live))]
+
+
+def test_what_a_webhook_set_is_told_with_its_name_and_value() -> None:
+    desired = widget({"model": {"cpu": "4"}})
+    live = owned(
+        widget({"model": {"cpu": "3", "name": ""}, "mount": False}),
+        argocd_controller={"f:spec": {"f:model": {"f:cpu": {}}}},
+        kserve_webhook={"f:spec": {"f:model": {"f:name": {}}, "f:mount": {}}},
+    )
+    assert told(desired, live) == [("/spec/model/name", "", "kserve-webhook"), ("/spec/mount", False, "kserve-webhook")]
+    one = additions(pair(desired, live))[0]
+    assert (one.has_desired, one.since) == (False, "2026-01-01T00:00:00Z")
+
+
+def test_defaults_of_whoever_applied_are_not_told() -> None:
+    live = owned(widget({"a": 2, "b": 1}), argocd_controller={"f:spec": {"f:a": {}, "f:b": {}}})
+    assert told(widget({"a": 1}), live) == []
+
+
+def test_what_nobody_owns_is_not_told() -> None:
+    assert told(widget({"a": 1}), widget({"a": 2, "b": 1})) == []
+
+
+def test_metadata_and_status_are_not_told() -> None:
+    live = owned(
+        {**widget({"a": 2}, annotations={"x": "y"}), "status": {"ready": True}},
+        argocd_controller={"f:spec": {"f:a": {}}},
+        other={"f:metadata": {"f:annotations": {"f:x": {}}}, "f:status": {"f:ready": {}}},
+    )
+    assert told(widget({"a": 1}), live) == []
+
+
+@pytest.mark.parametrize("kind", ["Secret"])
+def test_nothing_of_a_secret_is_told(kind: str) -> None:
+    live = owned(manifest(kind, data={"a": "Mg==", "b": "Mg=="}), other={"f:data": {"f:b": {}}})
+    assert told(manifest(kind, data={"a": "MQ=="}), live) == []
+
+
+def test_managed_fields_that_cannot_be_read_tell_nothing() -> None:
+    live = owned(widget({"a": 2, "b": 1}), other={"f:spec": {"f:b": {}}})
+    live["metadata"]["managedFields"][0]["fieldsV1"] = {"x": 1}
+    assert told(widget({"a": 1}), live) == []

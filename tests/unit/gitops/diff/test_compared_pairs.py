@@ -1,0 +1,153 @@
+"""Pairs, hooks, extras, and the status that comes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application.step_results import SyncStatus
+from argosy.gitops.diff import CompareRules, Memory, compare
+from argosy.kube.objects import Manifest, key_of
+
+HOOK = "argocd.argoproj.io/hook"
+OPTIONS = "argocd.argoproj.io/compare-options"
+
+
+def config_map(name: str = "settings", annotations: dict[str, str] | None = None, **data: Any) -> Manifest:
+    metadata: dict[str, Any] = {"name": name, "namespace": "default"}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def compared(desired: list[Manifest], live: list[Manifest], **options: Any) -> Any:
+    return compare(desired, {key_of(each): each for each in live}, CompareRules(), **options)
+
+
+def test_equal_manifests_are_synced() -> None:
+    found = compared([config_map(a="1")], [config_map(a="1", b="2")])
+    assert found.status is SyncStatus.SYNCED
+    assert [pair.differs for pair in found.pairs] == [False]
+
+
+def test_what_does_not_live_yet_is_out_of_sync() -> None:
+    found = compared([config_map(a="1")], [])
+    assert found.status is SyncStatus.OUT_OF_SYNC
+    assert found.pairs[0].differs
+    assert found.pairs[0].live is None
+
+
+def test_what_nobody_asks_for_is_out_of_sync() -> None:
+    found = compared([], [config_map(a="1")])
+    assert found.status is SyncStatus.OUT_OF_SYNC
+    assert found.pairs[0].desired is None
+
+
+def test_an_extra_that_asks_not_to_be_counted_leaves_the_application_synced_and_is_still_a_pair() -> None:
+    found = compared([], [config_map(annotations={OPTIONS: "IgnoreExtraneous"})])
+    assert found.status is SyncStatus.SYNCED
+    assert [pair.desired for pair in found.pairs] == [None]
+
+
+def test_a_copy_that_a_controller_made_of_our_marks_is_in_no_pair() -> None:
+    found = compared([], [config_map()], is_own=lambda live: False)
+    assert found.pairs == []
+    assert found.status is SyncStatus.SYNCED
+
+
+@pytest.mark.parametrize("annotations", [{HOOK: "PreSync"}, {"helm.sh/hook": "test"}])
+def test_hooks_are_apart_and_no_pair_on_either_side(annotations: dict[str, str]) -> None:
+    hook = config_map("hook", annotations)
+    assert compared([hook], []).hooks == [hook]
+    for desired in ([hook], []):
+        found = compared(desired, [hook])
+        assert found.pairs == []
+        assert found.status is SyncStatus.SYNCED
+
+
+def test_what_is_skipped_is_neither_applied_nor_pruned() -> None:
+    skipped = config_map("skipped", {HOOK: "Skip"})
+    for live in ([], [config_map("skipped", a="1")]):
+        found = compared([skipped], live)
+        assert found.pairs == []
+        assert found.hooks == []
+
+
+def test_a_manifest_that_does_not_fit_its_kind_makes_the_status_unknown_and_is_named() -> None:
+    wrong = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": "three"}}
+    right = wrong | {"spec": {"replicas": 3}}
+    found = compared([wrong], [right])
+    assert found.status is SyncStatus.UNKNOWN
+    assert found.pairs[0].differs
+    (fault,) = found.faults
+    assert fault.startswith("apps/Deployment/web: it cannot be compared")
+
+
+def living(version: str, **data: Any) -> Manifest:
+    made = config_map(**data)
+    return made | {"metadata": made["metadata"] | {"uid": "u1", "resourceVersion": version}}
+
+
+def test_a_memory_answers_for_what_did_not_change_and_for_nothing_else() -> None:
+    memory = Memory()
+    desired, live = config_map(a="1"), living("7", a="2")
+    first = compared([desired], [live], memory=memory)
+    assert compared([desired], [live], memory=memory).pairs[0].predicted is first.pairs[0].predicted
+    assert compared([desired], [living("8", a="1")], memory=memory).status is SyncStatus.SYNCED
+    assert compared([config_map(a="3")], [living("8", a="1")], memory=memory).status is SyncStatus.OUT_OF_SYNC
+    live = {key_of(desired): living("8", a="3")}
+    other = CompareRules(mark="other")
+    assert compare([desired], live, other, memory=memory).status is SyncStatus.OUT_OF_SYNC
+
+
+def test_a_memory_keeps_to_its_bound() -> None:
+    memory = Memory(most=10)
+    for number in range(30):
+        desired = config_map(f"c{number}", a="1")
+        live = desired | {"metadata": desired["metadata"] | {"uid": f"u{number}", "resourceVersion": "1"}}
+        compared([desired], [live], memory=memory)
+    assert len(memory) == 10
+
+
+def test_true_is_not_one() -> None:
+    def widget(on: Any) -> Manifest:
+        return {"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"on": on}}
+
+    assert compared([widget(True)], [widget(1)]).status is SyncStatus.OUT_OF_SYNC
+    assert compared([widget(1.0)], [widget(1)]).status is SyncStatus.SYNCED
+
+
+def test_a_custom_kind_that_lives_in_another_version_is_compared_by_its_fields() -> None:
+    def widget(version: str, size: int) -> Manifest:
+        return {"apiVersion": f"x.io/{version}", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": size}}
+
+    assert compared([widget("v1", 1)], [widget("v1beta1", 1)]).status is SyncStatus.SYNCED
+    assert compared([widget("v1", 1)], [widget("v1beta1", 2)]).status is SyncStatus.OUT_OF_SYNC
+
+
+def autoscaler(version: str, **spec: Any) -> Manifest:
+    target = {"kind": "Deployment", "name": "web"}
+    metadata = {"name": "web", "namespace": "default"}
+    made = {"scaleTargetRef": target, "maxReplicas": 3} | spec
+    head = {"apiVersion": f"autoscaling/{version}", "kind": "HorizontalPodAutoscaler"}
+    return {**head, "metadata": metadata, "spec": made}
+
+
+def test_an_autoscaler_of_the_first_version_is_compared_with_how_it_lives_in_the_second() -> None:
+    def second(share: Any) -> Manifest:
+        metric = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": share}}
+        return autoscaler("v2", minReplicas=1, metrics=[{"type": "Resource", "resource": metric}])
+
+    first = autoscaler("v1", targetCPUUtilizationPercentage=80)
+    assert compared([first], [second(80)]).status is SyncStatus.SYNCED
+    assert compared([first], [second(70)]).status is SyncStatus.OUT_OF_SYNC
+    assert compared([second(80)], [first]).status is SyncStatus.SYNCED
+    assert compared([second(70)], [first]).status is SyncStatus.OUT_OF_SYNC
+
+
+def test_what_only_says_how_its_name_begins_is_a_pair_without_a_live_side() -> None:
+    named = config_map()
+    made = named | {"metadata": {"generateName": "run-", "namespace": "default"}}
+    found = compared([made], [])
+    assert [(pair.key.name, pair.live) for pair in found.pairs] == [("run-", None)]

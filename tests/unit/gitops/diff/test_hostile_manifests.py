@@ -1,0 +1,125 @@
+"""Whatever a manifest holds, comparing it ends in a comparison: never in an error, never in a shown secret."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.errors import ManifestError, PatchError
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.diff import CompareRules, compare, differences, masked, respecting, three_way_diff
+from argosy.gitops.diff.field_subset import same
+from argosy.gitops.diff.typed_manifests import retyped, type_for
+from argosy.kube.objects import key_of
+from support.comparisons import deployment, manifest, widget
+from support.examples import examples
+
+fields = st.sampled_from(["name", "a", "data", "containers", "$patch", "spec", "port"])
+texts = st.sampled_from(["", "a", "1500m", "{", "name"])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fields, inner, max_size=3),
+    max_leaves=8,
+)
+SEEDS = [
+    deployment({"ports": [{"containerPort": 80}]}, replicas=1),
+    manifest("Secret", data={"a": "Yg=="}, stringData={"b": "c"}),
+    manifest("Service", spec={"ports": [{"port": 80}]}),
+    manifest("Endpoints", subsets=[{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 1}]}]),
+    manifest("Role", api="rbac.authorization.k8s.io/v1", rules=[{"verbs": ["get"]}]),
+    manifest("StatefulSet", api="apps/v1", spec={"volumeClaimTemplates": [{"metadata": {"name": "x"}}]}),
+    manifest("Rollout", api="argoproj.io/v1alpha1", spec={"template": {"spec": {"containers": []}}}),
+    widget({"steps": [{"name": "a", "x": 1}]}),
+]
+MARKS = {
+    "kubectl.kubernetes.io/last-applied-configuration": '{"spec": {"a": 1}, "metadata": {}}',
+    "argocd.argoproj.io/sync-options": "ServerSideApply=true",
+}
+MANAGED = [
+    {
+        "manager": "m",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:replicas": {}}, "f:metadata": {"f:labels": {"f:a": {}}}},
+    }
+]
+RULES = [
+    CompareRules(),
+    CompareRules(structured=True),
+    CompareRules(
+        ignored=(IgnoreDifference("*", "*", pointers=("/spec/a", "/data/-1"), jq_paths=(".spec[]?",), managers=("m",)),)
+    ),
+]
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [at] if at else []
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            found += places(item, (*at, key))
+    return found
+
+
+@st.composite
+def damaged(draw: Any) -> tuple[Any, Any]:
+    made = copy.deepcopy(draw(st.sampled_from(SEEDS)))
+    if draw(st.booleans()):
+        made["metadata"]["annotations"] = dict(draw(st.sets(st.sampled_from(sorted(MARKS.items())))))
+    if draw(st.booleans()):
+        made["metadata"]["managedFields"] = copy.deepcopy(MANAGED)
+    both = made, copy.deepcopy(made)
+    for side in both:
+        for _ in range(draw(st.integers(0, 2))):
+            *way, last = draw(st.sampled_from(places(side)))
+            if (not way and last in ("apiVersion", "kind", "metadata")) or last in ("name", "namespace"):
+                continue
+            holder = side
+            for step in way:
+                holder = holder[step]
+            holder[last] = draw(values)
+    return both
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(damaged(), st.sampled_from(RULES))
+def test_any_pair_is_compared(both: tuple[Any, Any], rules: CompareRules) -> None:
+    desired, live = both
+    before = json.dumps(both)
+    found = compare([desired], {key_of(desired): live}, rules)
+    for pair in found.pairs:
+        differences(pair)
+    assert all("; " in fault for fault in found.faults)
+    respecting(desired, live, rules)
+    masked([desired, live], ["a"])
+    assert json.dumps(both) == before, "what was given was changed"
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(damaged(), st.booleans())
+def test_the_quick_answer_is_the_thorough_one(both: tuple[Any, Any], was_applied: bool) -> None:
+    live, desired = (retyped(each) for each in both)
+    type_ = type_for(desired)
+    if type_ is None:
+        return
+    original = desired if was_applied else retyped(copy.deepcopy(live))
+    try:
+        found = three_way_diff.predict(original, desired, live, type_)
+        if found[0] is found[1]:
+            thorough = three_way_diff.merged(original, desired, live, type_)
+            assert same(*thorough)
+    except (ManifestError, PatchError):
+        return
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(damaged())
+def test_a_manifest_does_not_differ_from_itself(both: tuple[Any, Any]) -> None:
+    for each in both:
+        each["metadata"].pop("annotations", None)
+        found = compare([each], {key_of(each): each}, CompareRules(ignore_status="none"))
+        assert found.faults or not found.pairs[0].differs

@@ -1,0 +1,235 @@
+"""ignoreDifferences: pointers, jq paths, managers; whom a rule concerns; rules that people write in practice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.diff import CompareRules, Memory, Removed, compare, differences, needs_confined, questions
+from argosy.kube.objects import Manifest, key_of
+from support.comparisons import LAST_APPLIED, applied, comparison, deployment, differs, managed, manifest, pair, widget
+
+
+def ignoring(*pointers: str, group: str = "*", kind: str = "*", **more: Any) -> IgnoreDifference:
+    return IgnoreDifference(group, kind, pointers=pointers, **more)
+
+
+DESIRED = widget({"a": 1, "list": [{"x": 1}, {"x": 2}], "a/b": 1, "m~n": 1})
+
+
+@pytest.mark.parametrize(
+    ("pointer", "live"),
+    [
+        ("/spec/a", {"a": 2, "list": [{"x": 1}, {"x": 2}], "a/b": 1, "m~n": 1}),
+        ("/spec/a~1b", {"a": 1, "list": [{"x": 1}, {"x": 2}], "a/b": 2, "m~n": 1}),
+        ("/spec/m~0n", {"a": 1, "list": [{"x": 1}, {"x": 2}], "a/b": 1, "m~n": 2}),
+        ("/spec/list/1/x", {"a": 1, "list": [{"x": 1}, {"x": 3}], "a/b": 1, "m~n": 1}),
+        ("/spec/list/-1/x", {"a": 1, "list": [{"x": 1}, {"x": 3}], "a/b": 1, "m~n": 1}),
+        ("/spec/list/0", {"a": 1, "list": [{"x": 9}, {"x": 2}], "a/b": 1, "m~n": 1}),
+        ("/spec", {"a": 7}),
+    ],
+)
+def test_a_pointer_takes_its_field_out_of_the_comparison(pointer: str, live: Any) -> None:
+    assert differs(DESIRED, widget(live))
+    assert not differs(DESIRED, widget(live), ignoring(pointer))
+
+
+@pytest.mark.parametrize("pointer", ["/spec/nothing", "/spec/list/9/x", "/spec/list/x", "/spec/a/b/c", "", "/"])
+def test_a_pointer_to_nothing_does_nothing(pointer: str) -> None:
+    assert differs(DESIRED, widget({"a": 2}), ignoring(pointer))
+
+
+def test_what_is_no_pointer_is_told_and_does_nothing() -> None:
+    found = comparison(DESIRED, DESIRED, CompareRules(ignored=(ignoring("spec/a"),)))
+    assert not found.pairs[0].differs
+    (fault,) = found.faults
+    assert fault == "ignoreDifferences of Widget: 'spec/a' is no JSON pointer; begin it with a slash"
+
+
+@pytest.mark.parametrize(
+    ("rule", "concerns"),
+    [
+        (IgnoreDifference("example.io", "Widget"), True),
+        (IgnoreDifference("example.io", "*"), True),
+        (IgnoreDifference("*.io", "Wid*"), True),
+        (IgnoreDifference("*", "*"), True),
+        (IgnoreDifference("", "Widget"), False),
+        (IgnoreDifference("example.io", "Gadget"), False),
+        (IgnoreDifference("example.io", "Widget", name="it"), True),
+        (IgnoreDifference("example.io", "Widget", name="i*"), False),
+        (IgnoreDifference("example.io", "Widget", namespace="default"), True),
+        (IgnoreDifference("example.io", "Widget", namespace="other"), False),
+    ],
+)
+def test_a_rule_concerns_whom_it_names(rule: IgnoreDifference, concerns: bool) -> None:
+    rule = rule._replace(pointers=("/spec/a",))
+    assert differs(widget({"a": 1}), widget({"a": 2}), rule) is not concerns
+
+
+def test_a_rule_for_one_object_is_not_for_its_neighbours() -> None:
+    rules = CompareRules(ignored=(ignoring("/spec/a", name="it"),))
+    one, other = widget({"a": 1}), manifest("Widget", api="example.io/v1", name="other", spec={"a": 1})
+    for first, second in ((one, other), (other, one)):
+        for each in (first, second):
+            live = each | {"spec": {"a": 2}}
+            assert pair(each, live, rules).differs is (each is other)
+
+
+def test_a_jq_path_takes_its_fields_out_of_the_comparison() -> None:
+    desired, live = deployment({"image": "web:1"}), deployment({"image": "web:2"})
+    expression = '.spec.template.spec.containers[] | select(.name == "{}") | .image'
+    for name, is_drift in (("web", False), ("other", True)):
+        rule = IgnoreDifference("apps", "Deployment", jq_paths=(expression.replace("{}", name),))
+        assert differs(desired, live, rule) is is_drift
+
+
+def test_a_jq_expression_that_is_more_than_a_path_is_asked_and_its_answer_is_used() -> None:
+    rules = CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]", ".spec.a")),))
+    assert needs_confined(rules)
+    desired, live = widget({"list": [1, 2], "a": 1}), widget({"list": [1, 3], "a": 2})
+    asked = list(questions([desired], {key_of(desired): live}, rules))
+    assert [question.expressions for question in asked] == [(".spec.list[1:]", ".spec.a")] * 2
+    answers = {question: widget({"list": [1]}) for question in asked}
+    assert pair(desired, live, rules).differs
+    assert not pair(desired, live, rules, removed=Removed(answers)).differs
+
+
+def test_paths_alone_need_no_jq() -> None:
+    assert not needs_confined(CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.a",)),)))
+
+
+
+
+def test_what_a_trusted_manager_owns_and_changed_is_no_drift() -> None:
+    desired = deployment(replicas=2)
+    live = managed(deployment(replicas=5), "hpa", {"f:spec": {"f:replicas": {}}})
+    assert differs(desired, live)
+    assert not differs(desired, live, IgnoreDifference("apps", "Deployment", managers=("hpa",)))
+    assert differs(desired, live, IgnoreDifference("apps", "Deployment", managers=("kubectl",)))
+    changed = managed(deployment({"image": "x"}, replicas=5), "hpa", {"f:spec": {"f:replicas": {}}})
+    assert differs(desired, changed, IgnoreDifference("apps", "Deployment", managers=("hpa",)))
+
+
+def test_a_trusted_manager_may_own_a_field_of_a_list_element() -> None:
+    owns = {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:image": {}}}}}}}
+    live = managed(deployment({"image": "web:9"}), "updater", owns)
+    assert not differs(deployment(), live, IgnoreDifference("apps", "Deployment", managers=("updater",)))
+
+
+def test_managed_fields_that_cannot_be_read_trust_nobody() -> None:
+    live = deployment(replicas=5)
+    live["metadata"]["managedFields"] = [{"manager": "hpa"}]
+    assert differs(deployment(replicas=2), live, IgnoreDifference("*", "*", managers=("hpa",)))
+
+
+ROUTE = IgnoreDifference(
+    "route.openshift.io",
+    "Route",
+    pointers=(
+        "/spec/host",
+        "/spec/tls/insecureEdgeTerminationPolicy",
+        "/status",
+        "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration",
+    ),
+)
+
+
+def route(**spec: Any) -> Manifest:
+    return manifest("Route", api="route.openshift.io/v1", spec={"to": {"kind": "Service", "name": "web"}} | spec)
+
+
+def test_a_route_with_a_generated_host_is_drift_unless_its_rule_says_so() -> None:
+    desired = route(tls={"termination": "edge"})
+    was = route(host="web.apps", tls={"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"})
+    live = applied(was, was) | {"status": {"ingress": [{"host": "web.apps"}]}}
+    assert not differs(desired, live, ROUTE)
+    found = differences(pair(desired, live))
+    assert [each.pointer for each in found] == ["/spec/host", "/spec/tls/insecureEdgeTerminationPolicy"]
+
+
+def test_a_route_whose_host_nobody_ever_wrote_is_no_drift() -> None:
+    assert not differs(route(), route(host="web.apps", wildcardPolicy="None"))
+
+
+RULES = {
+    "Deployment": (
+        ignoring("/spec/selector", "/spec/template/metadata/labels", group="apps", kind="Deployment"),
+        deployment(),
+        deployment(
+            selector={"matchLabels": {"x": "y"}},
+            template=deployment()["spec"]["template"] | {"metadata": {"labels": {"x": "y"}}},
+        ),
+    ),
+    "DoclingServe": (
+        ignoring("/status", "/spec/replicas", "/metadata/resourceVersion", group="docling.io"),
+        manifest("DoclingServe", api="docling.io/v1", meta={"resourceVersion": "1"}, spec={"replicas": 1}),
+        manifest("DoclingServe", api="docling.io/v1", meta={"resourceVersion": "2"}, spec={"replicas": 3}),
+    ),
+    "everything": (
+        ignoring("/metadata/managedFields", "/metadata/resourceVersion", "/metadata/generation"),
+        widget({}, resourceVersion="1", generation=1),
+        widget({}, resourceVersion="2", generation=4),
+    ),
+    "PersistentVolumeClaim": (
+        ignoring("/spec/volumeName", "/spec/volumeMode", "/status", group="", kind="PersistentVolumeClaim"),
+        manifest("PersistentVolumeClaim", spec={"volumeName": "a", "volumeMode": "Block"}),
+        manifest("PersistentVolumeClaim", spec={"volumeName": "b", "volumeMode": "Filesystem"}),
+    ),
+    "Gateway": (
+        ignoring("/spec", "/status", "/metadata/annotations", "/metadata/labels", group="networking.istio.io"),
+        manifest("Gateway", api="networking.istio.io/v1", meta={"labels": {"a": "b"}}, spec={"servers": [1]}),
+        manifest("Gateway", api="networking.istio.io/v1", meta={"annotations": {"c": "d"}}, spec={"servers": [2]}),
+    ),
+    "Job": (
+        ignoring(
+            "/spec/template/metadata/labels/batch.kubernetes.io~1controller-uid",
+            "/spec/template/metadata/labels/batch.kubernetes.io~1job-name",
+            group="batch",
+            kind="Job",
+        ),
+        manifest(
+            "Job",
+            api="batch/v1",
+            spec={"template": {"metadata": {"labels": {"batch.kubernetes.io/job-name": "a"}}}},
+        ),
+        manifest(
+            "Job",
+            api="batch/v1",
+            spec={"template": {"metadata": {"labels": {"batch.kubernetes.io/job-name": "b"}}}},
+        ),
+    ),
+    "ServiceAccount": (
+        ignoring("/imagePullSecrets", group="", kind="ServiceAccount"),
+        manifest("ServiceAccount", imagePullSecrets=[{"name": "a"}]),
+        manifest("ServiceAccount", imagePullSecrets=[{"name": "b"}]),
+    ),
+}
+
+
+@pytest.mark.parametrize(("rule", "desired", "live"), RULES.values(), ids=RULES.keys())
+def test_rules_of_practice_do_what_they_are_for(rule: IgnoreDifference, desired: Manifest, live: Manifest) -> None:
+    assert differs(desired, live)
+    assert not differs(desired, live, rule)
+
+
+def test_ignoring_what_was_applied_last_makes_removals_invisible() -> None:
+    live = applied(widget({"a": 1, "b": 2}), widget({"a": 1, "b": 2}))
+    pointer = f"/metadata/annotations/{LAST_APPLIED.replace('/', '~1')}"
+    assert differs(widget({"a": 1}), live)
+    assert not differs(widget({"a": 1}), live, ignoring(pointer))
+
+
+def test_a_memory_keeps_what_the_real_jq_did_and_forgets_what_it_could_not_do() -> None:
+    rules = CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
+    desired = widget({"list": [1, 2]})
+    live = {key_of(desired): widget({"list": [1, 3]}, uid="u", resourceVersion="1")}
+    for faults, is_kept in (((), True), (("jq: it failed; try again",), False)):
+        memory = Memory()
+        asked = list(questions([desired], live, rules, memory=memory))
+        removed = Removed({each: widget({"list": [1]}) for each in asked}, faults)
+        found = compare([desired], live, rules, removed=removed, memory=memory)
+        assert not found.pairs[0].differs
+        assert list(found.faults) == list(faults)
+        assert (list(questions([desired], live, rules, memory=memory)) == []) is is_kept

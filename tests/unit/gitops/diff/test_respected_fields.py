@@ -1,0 +1,80 @@
+"""RespectIgnoreDifferences: what is ignored is applied as it lives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.diff import CompareRules, Removed, respect_questions, respecting
+from argosy.kube.objects import Manifest
+from support.comparisons import LAST_APPLIED, applied, deployment, managed, manifest, widget
+
+
+def respected(desired: Manifest, live: Manifest | None, *pointers: str, **more: Any) -> Manifest:
+    return respecting(desired, live, CompareRules(ignored=(IgnoreDifference("*", "*", pointers=pointers, **more),)))
+
+
+def test_an_ignored_field_takes_its_live_value_and_others_stay_as_desired() -> None:
+    made = respected(deployment(replicas=2), deployment({"image": "x"}, replicas=5), "/spec/replicas")
+    assert made == deployment(replicas=5)
+
+
+def test_an_ignored_field_that_live_does_not_have_is_left_out() -> None:
+    assert respected(widget({"a": 1, "b": 2}), widget({"b": 3}), "/spec/a") == widget({"b": 2})
+
+
+def test_an_ignored_field_that_only_live_has_is_taken() -> None:
+    assert respected(widget({"b": 2}), widget({"a": {"x": 1}, "b": 3}), "/spec/a") == widget({"a": {"x": 1}, "b": 2})
+
+
+def test_an_ignored_field_in_an_element_is_restored_by_the_elements_key() -> None:
+    def containers(*images: str) -> Manifest:
+        found = [{"name": name, "image": image} for name, image in zip("abc", images)]
+        return manifest("Deployment", api="apps/v1", spec={"template": {"spec": {"containers": found}}})
+
+    desired, live = containers("1", "2", "3"), containers("7", "8")
+    expression = '.spec.template.spec.containers[] | select(.name == "b") | .image'
+    assert respected(desired, live, jq_paths=(expression,)) == containers("1", "8", "3")
+
+
+def test_lists_of_custom_kinds_keep_what_is_desired_of_them() -> None:
+    desired = widget({"steps": [{"name": "a", "x": 1, "y": 1}, {"name": "b", "x": 1}]})
+    live = widget({"steps": [{"name": "a", "x": 9, "y": 9}]})
+    made = respected(desired, live, jq_paths=(".spec.steps[].x",))
+    assert made == widget({"steps": [{"name": "a", "x": 9, "y": 1}, {"name": "b"}]})
+
+
+def test_an_ignored_element_is_kept_as_it_lives() -> None:
+    desired = widget({"steps": [{"name": "a"}]})
+    live = widget({"steps": [{"name": "a"}, {"name": "injected", "x": 1}]})
+    made = respected(desired, live, jq_paths=('.spec.steps[] | select(.name == "injected")',))
+    assert made == live
+
+
+def test_what_only_a_server_writes_is_never_applied() -> None:
+    desired = widget({"a": 1})
+    live = applied(widget({"a": 2}, resourceVersion="7", generation=3, uid="u"), desired) | {"status": {"x": 1}}
+    metadata = [f"/metadata/{name}" for name in ("resourceVersion", "generation", "uid", "annotations")]
+    made = respected(desired, live, *metadata, "/status")
+    assert made["metadata"] == desired["metadata"] | {"annotations": {}}
+    assert "status" not in made
+    assert LAST_APPLIED not in made["metadata"]["annotations"]
+
+
+def test_what_a_trusted_manager_changed_is_kept() -> None:
+    live = managed(deployment(replicas=5), "hpa", {"f:spec": {"f:replicas": {}}})
+    assert respected(deployment(replicas=2), live, managers=("hpa",))["spec"]["replicas"] == 5
+
+
+def test_what_does_not_live_yet_is_applied_as_desired() -> None:
+    assert respected(widget({"a": 1}), None, "/spec/a") == widget({"a": 1})
+
+
+def test_the_real_jq_is_asked_where_an_expression_needs_it() -> None:
+    rules = CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
+    desired, live = widget({"list": [1, 2]}), widget({"list": [1, 3]})
+    asked = respect_questions(desired, live, rules)
+    assert [question.expressions for question in asked] == [(".spec.list[1:]",)] * 2
+    answers = {question: widget({"list": [1]}) for question in asked}
+    assert respecting(desired, live, rules, removed=Removed(answers)) == live
+    assert respecting(desired, live, rules) == desired

@@ -1,0 +1,84 @@
+"""Comparisons by ownership, and by what a dry run said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.diff import CompareRules, differences
+from argosy.kube.objects import Manifest, key_of
+from support.comparisons import deployment, managed, manifest, pair, widget
+
+US = "argocd-controller"
+SPEC = {"f:spec": {"f:a": {}, "f:b": {}}}
+
+
+def applied_by_us(live: Manifest, fields: dict[str, Any]) -> Manifest:
+    made = managed(live, US, fields)
+    made["metadata"]["managedFields"][-1]["operation"] = "Apply"
+    return made
+
+
+def structured(desired: Manifest, live: Manifest) -> list[str]:
+    return [each.pointer for each in differences(pair(desired, live, CompareRules(structured=True)))]
+
+
+def test_a_field_that_we_owned_and_do_not_ask_for_any_more_is_drift() -> None:
+    live = applied_by_us(widget({"a": 1, "b": 2}), SPEC)
+    assert structured(widget({"a": 1}), live) == ["/spec/b"]
+
+
+def test_a_field_of_others_is_no_drift() -> None:
+    live = managed(applied_by_us(widget({"a": 1, "b": 2, "c": 3}), SPEC), "other", {"f:spec": {"f:c": {}}})
+    assert structured(widget({"a": 1, "b": 2}), live) == []
+
+
+def test_a_changed_value_is_drift() -> None:
+    live = applied_by_us(widget({"a": 1, "b": 5}), SPEC)
+    assert structured(widget({"a": 1, "b": 2}), live) == ["/spec/b"]
+
+
+def test_an_object_may_ask_for_it_by_itself() -> None:
+    annotations = {"argocd.argoproj.io/sync-options": "ServerSideApply=true"}
+    live = applied_by_us(widget({"a": 1, "b": 2}, annotations=annotations), SPEC)
+    assert pair(widget({"a": 1}, annotations=annotations), live).differs
+
+
+def test_defaults_of_a_server_are_no_drift() -> None:
+    owned = {"f:spec": {"f:replicas": {}, "f:template": {}}}
+    live = applied_by_us(deployment({"imagePullPolicy": "IfNotPresent"}, replicas=1, revisionHistoryLimit=10), owned)
+    assert structured(deployment(replicas=1), live) == []
+
+
+def server_side(desired: Manifest, live: Manifest, dry_run: Manifest, **rules: Any) -> list[str]:
+    found = pair(desired, live, CompareRules(server_side=True, **rules), predicted={key_of(desired): dry_run})
+    return [each.pointer for each in differences(found)]
+
+
+def test_what_a_dry_run_changes_of_our_fields_is_drift() -> None:
+    live, dry_run = (applied_by_us(widget({"a": number, "b": 2}), SPEC) for number in (1, 9))
+    assert server_side(widget({"a": 9, "b": 2}), live, dry_run) == ["/spec/a"]
+
+
+def test_what_a_webhook_changes_is_no_drift_unless_it_is_asked_for() -> None:
+    live = applied_by_us(widget({"a": 1, "b": 2}), SPEC)
+    dry_run = applied_by_us(widget({"a": 1, "b": 2, "injected": "x"}), SPEC)
+    assert server_side(widget({"a": 1, "b": 2}), live, dry_run) == []
+    assert server_side(widget({"a": 1, "b": 2}), live, dry_run, keeps_mutations=True) == ["/spec/injected"]
+
+
+def test_a_field_that_a_dry_run_takes_away_is_drift() -> None:
+    live = applied_by_us(widget({"a": 1, "b": 2}), SPEC)
+    dry_run = applied_by_us(widget({"a": 1}), {"f:spec": {"f:a": {}}})
+    assert server_side(widget({"a": 1}), live, dry_run) == ["/spec/b"]
+
+
+def test_ignored_fields_are_ignored_in_a_dry_run_too() -> None:
+    live, dry_run = (applied_by_us(widget({"a": number}), SPEC) for number in (1, 9))
+    ignored = (IgnoreDifference("*", "*", pointers=("/spec/a",)),)
+    assert server_side(widget({"a": 9}), live, dry_run, ignored=ignored) == []
+
+
+def test_without_a_dry_run_ownership_decides() -> None:
+    live = applied_by_us(manifest("ConfigMap", data={"a": "1", "b": "2"}), {"f:data": {"f:a": {}, "f:b": {}}})
+    assert pair(manifest("ConfigMap", data={"a": "1"}), live, CompareRules(server_side=True)).differs

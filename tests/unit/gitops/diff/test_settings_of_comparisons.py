@@ -1,0 +1,162 @@
+"""Settings of comparisons: what argocd-cm says, and that a bad setting is a sentence and never an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import Application, IgnoreDifference, SyncPolicy
+from argosy.gitops.diff import CompareRules, KnownField, read_compare_settings, rules_for
+from argosy.kube.objects import Manifest
+from support.comparisons import differs, manifest, pair, widget
+
+PREFIX = "resource.customizations.ignoreDifferences."
+COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [("apps_Deployment", ("apps", "Deployment")), ("Service", ("", "Service")), ("all", ("*", "*"))],
+)
+def test_a_key_of_a_kind_is_a_rule_for_it(key: str, kind: tuple[str, str]) -> None:
+    text = "jsonPointers: [/spec/a]\njqPathExpressions: ['.spec.b[]?']\nmanagedFieldsManagers: [hpa]\n"
+    found = read_compare_settings({PREFIX + key: text})
+    assert found.ignored == (IgnoreDifference(*kind, "", "", ("/spec/a",), (".spec.b[]?",), ("hpa",)),)
+    assert not found.faults
+
+
+def test_the_older_map_takes_wildcards_and_texts_within_texts() -> None:
+    text = """
+    "*.example.io/*":
+      ignoreDifferences: |
+        jsonPointers: [/spec/a]
+    Service:
+      health.lua: return {}
+    apps/Deployment:
+      ignoreDifferences: {jsonPointers: [/spec/b]}
+      knownTypeFields: [{field: spec.c, type: core/v1/PodSpec}]
+    """
+    found = read_compare_settings({"resource.customizations": text})
+    assert found.ignored == (
+        IgnoreDifference("*.example.io", "*", pointers=("/spec/a",)),
+        IgnoreDifference("apps", "Deployment", pointers=("/spec/b",)),
+    )
+    assert KnownField("apps", "Deployment", ("spec", "c"), "core/v1/PodSpec") in found.known_fields
+    assert not found.faults
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [("all", "all"), ("crd", "crd"), ("none", "none"), ("'off'", "none"), ("false", "none"), ("", "all")],
+)
+def test_whose_status_is_ignored_can_be_said(word: str, status: str) -> None:
+    found = read_compare_settings({"resource.compareoptions": f"ignoreResourceStatusField: {word}\n"})
+    assert found.ignore_status == status
+    assert not found.faults
+
+
+def test_options_are_read_and_have_the_usual_values_where_they_are_not_said() -> None:
+    usual = read_compare_settings({})
+    assert (usual.ignore_status, usual.ignore_aggregated_roles, usual.ignores_on_updates) == ("all", False, True)
+    text = "ignoreAggregatedRoles: true\nignoreDifferencesOnResourceUpdates: false\n"
+    found = read_compare_settings({"resource.compareoptions": text})
+    assert (found.ignore_aggregated_roles, found.ignores_on_updates) == (True, False)
+    masked = read_compare_settings({"resource.sensitive.mask.annotations": "a, b ,"}).masked_annotations
+    assert masked == {"a", "b"}
+
+
+BAD = {
+    "no YAML": {PREFIX + "apps_Deployment": "jsonPointers: [", PREFIX + "Service": "jsonPointers: [/a]"},
+    "a list": {PREFIX + "apps_Deployment": "- /spec", PREFIX + "Service": "jsonPointers: [/a]"},
+    "a text for a list": {PREFIX + "apps_Deployment": "jsonPointers: /spec", PREFIX + "Service": "jsonPointers: [/a]"},
+    "numbers": {PREFIX + "apps_Deployment": "jqPathExpressions: [1]", PREFIX + "Service": "jsonPointers: [/a]"},
+    "the map": {"resource.customizations": "- a", PREFIX + "Service": "jsonPointers: [/a]"},
+    "options": {"resource.compareoptions": "ignoreAggregatedRoles: perhaps", PREFIX + "Service": "jsonPointers: [/a]"},
+    "a word": {
+        "resource.compareoptions": "ignoreResourceStatusField: some",
+        PREFIX + "Service": "jsonPointers: [/a]",
+    },
+    "options in a list": {"resource.compareoptions": "[]", PREFIX + "Service": "jsonPointers: [/a]"},
+    "a type": {
+        "resource.customizations.knownTypeFields.a.io_B": "[{field: a, type: core/v1/Pot}]",
+        PREFIX + "Service": "jsonPointers: [/a]",
+    },
+    "half a field": {
+        "resource.customizations.knownTypeFields.a.io_B": "[{field: a}]",
+        PREFIX + "Service": "jsonPointers: [/a]",
+    },
+    "fields in a map": {
+        "resource.customizations.knownTypeFields.a.io_B": "{field: a}",
+        PREFIX + "Service": "jsonPointers: [/a]",
+    },
+}
+
+
+@pytest.mark.parametrize("settings", BAD.values(), ids=BAD.keys())
+def test_a_bad_setting_is_one_sentence_that_says_where_and_what_to_do_and_the_rest_holds(
+    settings: dict[str, str],
+) -> None:
+    found = read_compare_settings(settings)
+    (fault,) = found.faults
+    assert fault.startswith("resource.")
+    assert "; " in fault
+    assert IgnoreDifference("", "Service", pointers=("/a",)) in found.ignored
+
+
+def application(options: str = "", *sync_options: str) -> Application:
+    return Application(
+        "app",
+        annotations={COMPARE_OPTIONS: options} if options else {},
+        policy=SyncPolicy(options=sync_options),
+        ignored=(IgnoreDifference("a", "b"),),
+    )
+
+
+def test_an_application_adds_its_own_rules() -> None:
+    settings = read_compare_settings({PREFIX + "Service": "jsonPointers: [/a]"})
+    rules = rules_for(application(), settings)
+    assert rules.ignored == (IgnoreDifference("", "Service", pointers=("/a",)), IgnoreDifference("a", "b"))
+    assert not rules.server_side
+    assert not rules.structured
+
+
+def test_an_application_chooses_how_it_is_compared() -> None:
+    usual = read_compare_settings({})
+    on = read_compare_settings({}, {"controller.diff.server.side": "true"})
+    assert rules_for(application("ServerSideDiff=true"), usual).server_side
+    assert rules_for(application(), on).server_side
+    assert not rules_for(application("ServerSideDiff=false"), on).server_side
+    both = rules_for(application("ServerSideDiff=true,IncludeMutationWebhook=true"), usual)
+    assert both.server_side
+    assert both.keeps_mutations
+    assert rules_for(application("", "ServerSideApply=true"), usual).structured
+
+
+def rollout(cpu: Any) -> Manifest:
+    spec = {"containers": [{"name": "a", "resources": {"limits": {"cpu": cpu}}}]}
+    return manifest("Rollout", api="argoproj.io/v1alpha1", spec={"template": {"spec": spec}})
+
+
+def test_a_known_field_is_compared_as_its_type() -> None:
+    assert not differs(rollout("1500m"), rollout("1.5"))
+    assert differs(rollout("1500m"), rollout("1.5"), known_fields=())
+    known = (KnownField("example.io", "Widget", ("amounts",), "core/Quantity"),)
+    desired, live = widget({}) | {"amounts": ["1000m"]}, widget({}) | {"amounts": ["1"]}
+    assert differs(desired, live)
+    assert not pair(desired, live, CompareRules(known_fields=known)).differs
+
+
+@pytest.mark.parametrize(
+    ("desired", "live", "same"),
+    [("90s", "1m30s", True), ("60m", "1h0m0s", True), ("5s", "5s", True), ("90s", "1m31s", False), ("x", "x", True)],
+)
+def test_a_duration_is_compared_as_go_prints_it(desired: str, live: str, same: bool) -> None:
+    rules = CompareRules(known_fields=(KnownField("example.io", "Widget", ("spec", "*"), "meta/v1/Duration"),))
+    assert pair(widget({"a": desired}), widget({"a": live}), rules).differs is not same
+
+
+@pytest.mark.parametrize("value", [7, "text", None, [], {"containers": 5}])
+def test_a_known_field_with_another_value_is_compared_as_it_is(value: Any) -> None:
+    made = manifest("Rollout", api="argoproj.io/v1alpha1", spec={"template": {"spec": value}})
+    assert not differs(made, made)

@@ -1,0 +1,45 @@
+"""Updates of live manifests: only those that change more than what is ignored matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.gitops.diff import UpdateFilter, read_compare_settings
+from argosy.kube.objects import Manifest
+from support.comparisons import widget
+
+UPDATES = "resource.customizations.ignoreResourceUpdates."
+STATUS = {UPDATES + "all": "jsonPointers: [/status]"}
+
+
+def matters(settings: dict[str, str], before: Manifest, after: Manifest) -> bool:
+    return not UpdateFilter(read_compare_settings(settings)).is_same(before, after)
+
+
+@pytest.mark.parametrize(
+    ("settings", "after", "is_one"),
+    [
+        ({}, widget({"a": 2}), True),
+        ({}, widget({"a": 1}, resourceVersion="8", generation=2, managedFields=[{}]), False),
+        ({}, widget({"a": 1}, labels={"a": "b"}), True),
+        ({}, widget({"a": 1}) | {"status": {"x": 1}}, True),
+        (STATUS, widget({"a": 1}) | {"status": {"x": 1}}, False),
+        (STATUS, widget({"a": 2}) | {"status": {"x": 1}}, True),
+        (STATUS | {"resource.ignoreResourceUpdatesEnabled": "false"}, widget({"a": 1}), True),
+        ({UPDATES + "example.io_Widget": "jqPathExpressions: ['.spec.a']"}, widget({"a": 2}), False),
+        ({"resource.customizations": "'*/*': {ignoreResourceUpdates: 'jsonPointers: [/spec]'}"}, widget({}), False),
+        ({"resource.customizations.ignoreDifferences.all": "jsonPointers: [/spec]"}, widget({}), False),
+        (
+            {
+                "resource.customizations.ignoreDifferences.all": "jsonPointers: [/spec]",
+                "resource.compareoptions": "ignoreDifferencesOnResourceUpdates: false",
+            },
+            widget({}),
+            True,
+        ),
+    ],
+)
+def test_an_update_matters_where_more_changes_than_is_ignored(
+    settings: dict[str, str], after: Manifest, is_one: bool
+) -> None:
+    assert matters(settings, widget({"a": 1}, resourceVersion="7", generation=1), after) is is_one

@@ -1,0 +1,242 @@
+"""Application health: who counts, who is named, and what a broken rule may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.annotations import HELM_HOOK, HOOK, IGNORE_HEALTHCHECK
+from argosy.gitops.application.hooks import is_hook, is_skipped
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.health.aggregate import (
+    ApplicationHealth,
+    Fault,
+    Managed,
+    aggregate,
+    caused_by,
+    conditions,
+    own_assessment,
+)
+from argosy.kube.objects.names import ResourceKey
+from support.examples import examples
+
+APP = ResourceKey("argoproj.io", "Application", "argocd", "shop")
+
+
+def managed(
+    name: str, health: Health | None = Health.HEALTHY, *, kind: str = "Widget", is_live: bool = True, **annotations: str
+) -> Managed:
+    """Annotations are written HOOK="PreSync"."""
+    names = {"HOOK": HOOK, "HELM_HOOK": HELM_HOOK, "IGNORE": IGNORE_HEALTHCHECK}
+    written = {names[each]: text for each, text in annotations.items()}
+    manifest: dict[str, Any] = {"metadata": {"name": name, "annotations": written}}
+    key = ResourceKey("example.com", kind, "shop", name)
+    return Managed(key, manifest, manifest if is_live else None, Assessment(health) if is_live else None)
+
+
+def said(*resources: Managed) -> tuple[Health, str]:
+    found = aggregate(APP, resources)
+    return found.health, found.message
+
+
+def test_an_application_without_resources_is_healthy() -> None:
+    assert said() == (Health.HEALTHY, "")
+
+
+@pytest.mark.parametrize("better", list(Health))
+@pytest.mark.parametrize("worse", list(Health))
+def test_the_worst_health_is_the_applications(better: Health, worse: Health) -> None:
+    worst = max(better, worse, key=list(Health).index)
+    assert said(managed("a", better), managed("b", worse))[0] is worst
+
+
+def test_only_those_who_share_the_worst_health_are_named_in_their_order() -> None:
+    resources = [
+        managed("a", Health.PROGRESSING),
+        managed("b", Health.DEGRADED),
+        managed("c"),
+        managed("d", Health.PROGRESSING),
+        managed("e", Health.DEGRADED),
+    ]
+    assert said(*resources) == (
+        Health.DEGRADED,
+        "Caused by example.com/Widget:shop/b, example.com/Widget:shop/e",
+    )
+
+
+def test_three_causes_are_named_and_the_rest_is_counted() -> None:
+    pods = [ResourceKey("", "Pod", "shop", f"p{number}") for number in range(8)]
+    assert caused_by(pods) == "Caused by Pod:shop/p0, Pod:shop/p1, Pod:shop/p2 and 5 more"
+    assert caused_by(pods[:3]) == "Caused by Pod:shop/p0, Pod:shop/p1, Pod:shop/p2"
+    assert caused_by([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (ResourceKey("apps", "Deployment", "shop", "web"), "Caused by apps/Deployment:shop/web"),
+        (ResourceKey("", "PersistentVolume", "", "pv-1"), "Caused by PersistentVolume:pv-1"),
+        (ResourceKey("example.com", "Zone", "", "z"), "Caused by example.com/Zone:z"),
+    ],
+)
+def test_a_cause_is_named_without_the_group_or_namespace_that_it_lacks(key: ResourceKey, text: str) -> None:
+    assert caused_by([key]) == text
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        managed("a", Health.DEGRADED, HOOK="PreSync"),
+        managed("a", Health.DEGRADED, HOOK="Skip"),
+        managed("a", Health.DEGRADED, HOOK="NoSuchHook"),
+        managed("a", Health.DEGRADED, HELM_HOOK="post-install"),
+        managed("a", Health.DEGRADED, HELM_HOOK="test"),
+        managed("a", Health.DEGRADED, IGNORE="true"),
+    ],
+)
+def test_hooks_and_what_asks_to_be_ignored_do_not_count(left_out: Managed) -> None:
+    assert said(left_out, managed("b")) == (Health.HEALTHY, "")
+    assert own_assessment(APP, left_out) is None
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [
+        managed("a", Health.DEGRADED, IGNORE="false"),
+        managed("a", Health.DEGRADED, HELM_HOOK="crd-install"),
+        managed("a", Health.DEGRADED, kind="Application"),
+    ],
+)
+def test_what_only_looks_like_them_counts(counted: Managed) -> None:
+    assert said(counted)[0] is Health.DEGRADED
+
+
+def test_a_live_manifest_that_became_skip_counts_until_git_says_so_too() -> None:
+    live = managed("a", Health.DEGRADED, HOOK="Skip")
+    assert said(Managed(live.key, None, live.live, live.assessment))[0] is Health.DEGRADED
+
+
+def test_what_is_missing_is_missing_itself_but_does_not_worsen_the_application() -> None:
+    absent = managed("a", is_live=False)
+    assert own_assessment(APP, absent) == Assessment(Health.MISSING)
+    assert said(absent, managed("b")) == (Health.HEALTHY, "")
+
+
+def test_an_application_of_which_nothing_is_live_is_missing_and_names_nobody() -> None:
+    assert said(managed("a", is_live=False), managed("b", is_live=False)) == (Health.MISSING, "")
+    assert said(managed("a", is_live=False), managed("b", Health.HEALTHY, HOOK="Sync")) == (Health.MISSING, "")
+
+
+def test_a_hook_that_is_not_live_yet_counts_as_a_resource_that_is_missing() -> None:
+    assert said(managed("a", is_live=False, HOOK="PreSync")) == (Health.MISSING, "")
+    assert said(managed("a", is_live=False, HOOK="Skip")) == (Health.HEALTHY, "")
+
+
+def test_what_is_ignored_is_still_there() -> None:
+    assert said(managed("a", is_live=False), managed("b", Health.DEGRADED, IGNORE="true")) == (Health.HEALTHY, "")
+
+
+def test_kinds_without_health_and_empty_health_add_nothing() -> None:
+    nothing = managed("a")
+    without = Managed(nothing.key, nothing.desired, nothing.live, None)
+    assert said(without, managed("b", None)) == (Health.HEALTHY, "")
+    assert own_assessment(APP, without) is None
+    assert own_assessment(APP, managed("b", None)) == Assessment(None)
+
+
+def child(name: str, health: Health, *, uid: str = "") -> Managed:
+    live = {"metadata": {"name": name, "uid": uid}}
+    return Managed(ResourceKey("argoproj.io", "Application", "argocd", name), live, live, Assessment(health))
+
+
+@pytest.mark.parametrize(
+    ("health", "parent"),
+    [
+        (Health.MISSING, Health.HEALTHY),
+        (Health.UNKNOWN, Health.HEALTHY),
+        (Health.DEGRADED, Health.DEGRADED),
+        (Health.PROGRESSING, Health.PROGRESSING),
+    ],
+)
+def test_a_child_application_that_says_nothing_does_not_worsen_its_parent(health: Health, parent: Health) -> None:
+    assert said(child("pay", health))[0] is parent
+
+
+def test_an_application_does_not_worsen_itself() -> None:
+    itself = child("shop", Health.DEGRADED, uid="1")
+    assert said(itself) == (Health.HEALTHY, "")
+    assert aggregate(APP, [itself], uid="1").health is Health.HEALTHY
+    assert own_assessment(APP, itself) is None
+    assert aggregate(APP, [itself], uid="2").health is Health.DEGRADED
+
+
+def test_a_live_manifest_of_another_kind_that_is_judged_missing_worsens_the_application() -> None:
+    assert said(managed("a", Health.MISSING)) == (Health.MISSING, "Caused by example.com/Widget:shop/a")
+
+
+RULE = "argocd-cm resource.customizations.health.example.com_Widget"
+
+
+def broken(name: str, rule: str = RULE, text: str = "line 3: no such field", **annotations: str) -> Managed:
+    good = managed(name, **annotations)
+    return Managed(good.key, good.desired, good.live, Assessment(Health.UNKNOWN, text, rule, text))
+
+
+def test_a_broken_rule_is_told_once_with_all_that_it_hit() -> None:
+    found = aggregate(APP, [broken("a"), managed("b"), broken("c", text="other"), broken("d", "bundled x/Y", "odd")])
+    assert found.health is Health.UNKNOWN
+    assert [(fault.rule, fault.text, [key.name for key in fault.keys]) for fault in found.faults] == [
+        (RULE, "line 3: no such field", ["a", "c"]),
+        ("bundled x/Y", "odd", ["d"]),
+    ]
+    assert conditions(found.faults) == [
+        f"health check {RULE} failed on 2 objects: line 3: no such field",
+        "health check bundled x/Y failed on example.com/Widget:shop/d: odd",
+    ]
+
+
+def test_a_rule_that_breaks_on_what_nobody_counts_is_not_told() -> None:
+    found = aggregate(APP, [broken("a", IGNORE="true"), broken("b", HOOK="Sync"), managed("c")])
+    assert found == ApplicationHealth(Health.HEALTHY)
+    assert conditions(found.faults) == []
+
+
+def test_a_broken_rule_of_a_child_application_is_told_though_it_does_not_worsen() -> None:
+    key = ResourceKey("argoproj.io", "Application", "argocd", "pay")
+    live = {"metadata": {"name": "pay"}}
+    found = aggregate(APP, [Managed(key, live, live, Assessment(Health.UNKNOWN, "no", "r", "no"))])
+    assert found == ApplicationHealth(Health.HEALTHY, "", (Fault("r", "no", (key,)),))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "hook", "skipped"),
+    [
+        ({}, False, False),
+        ({HOOK: "PreSync"}, True, False),
+        ({HOOK: " Skip "}, False, True),
+        ({HOOK: "Skip,Sync"}, True, False),
+        ({HOOK: "Skip,Odd"}, False, True),
+        ({HOOK: ""}, True, False),
+        ({HOOK: "Odd"}, True, False),
+        ({HELM_HOOK: "pre-install,pre-upgrade"}, True, False),
+        ({HELM_HOOK: "pre-rollback"}, True, False),
+        ({HELM_HOOK: "crd-install"}, False, False),
+        ({HOOK: 3}, False, False),
+        ("odd", False, False),
+    ],
+)
+def test_a_hook_is_told_by_its_annotations(annotations: Any, hook: bool, skipped: bool) -> None:
+    manifest = {"metadata": {"annotations": annotations}}
+    assert (is_hook(manifest), is_skipped(manifest)) == (hook, skipped)
+
+
+@settings(max_examples=examples())
+@given(st.lists(st.tuples(st.sampled_from(Health), st.booleans()), max_size=8))
+def test_the_application_is_never_better_than_a_live_resource(rows: list[tuple[Health, bool]]) -> None:
+    resources = [managed(str(place), health, is_live=live) for place, (health, live) in enumerate(rows)]
+    found = aggregate(APP, resources)
+    assert not any(live and health.is_worse_than(found.health) for health, live in rows)
+    assert (found.message == "") == (found.health is Health.HEALTHY or not any(live for _, live in rows))

@@ -1,0 +1,113 @@
+"""Pods: how they wait, run and end, and whose restart policy counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.annotations import HELM_HOOK, HOOK, IGNORE_RESTART_POLICY
+from argosy.gitops.application.step_results import Health
+from argosy.gitops.health.builtin import judge
+
+H, P, D, U = Health.HEALTHY, Health.PROGRESSING, Health.DEGRADED, Health.UNKNOWN
+READY = [{"type": "Ready", "status": "True"}]
+
+
+def said(policy: str, status: dict[str, Any], annotations: dict[str, str] | None = None) -> tuple[Health | None, str]:
+    metadata = {"name": "web", "annotations": annotations}
+    spec = {"restartPolicy": policy}
+    found = judge({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status})
+    assert found is not None
+    assert (found.fault, found.rule) == ("", "built-in Pod")
+    return found.health, found.message
+
+
+def waiting(*reasons: str) -> dict[str, Any]:
+    states = [{"state": {"waiting": {"reason": reason, "message": f"{reason}!"}}} for reason in reasons]
+    return {"phase": "Pending", "message": "not yet", "containerStatuses": [*states, {"state": {"running": {}}}]}
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "CreateContainerConfigError", "CrashLoopBackOff"])
+def test_a_container_in_trouble_degrades_a_pod_that_stays(reason: str) -> None:
+    assert said("Always", waiting(reason)) == (D, f"{reason}!")
+
+
+def test_the_messages_of_all_troubles_are_told() -> None:
+    assert said("Always", waiting("ErrImagePull", "PodInitializing", "CrashLoopBackOff")) == (
+        D,
+        "ErrImagePull!, CrashLoopBackOff!",
+    )
+
+
+@pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
+def test_a_container_that_is_only_waiting_does_not_degrade(reason: str) -> None:
+    assert said("Always", waiting(reason)) == (P, "not yet")
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_trouble_of_a_pod_that_ends_is_not_yet_its_failure(policy: str) -> None:
+    assert said(policy, waiting("ImagePullBackOff")) == (P, "not yet")
+
+
+def ended(state: dict[str, Any], field: str = "containerStatuses") -> dict[str, Any]:
+    return {"phase": "Failed", field: [{"name": "fine", "state": {}}, {"name": "main", "state": {"terminated": state}}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ({"phase": "Failed", "message": "evicted"}, "evicted"),
+        ({**ended({"message": "boom"}), "message": "evicted"}, "evicted"),
+        (ended({"message": "boom", "exitCode": 1}), "boom"),
+        (ended({"message": "no init"}, "initContainerStatuses"), "no init"),
+        (ended({"reason": "OOMKilled", "exitCode": 137}), "OOMKilled"),
+        (ended({"reason": "Error", "exitCode": 3}), 'container "main" failed with exit code 3'),
+        (ended({"exitCode": 0}), ""),
+        ({"phase": "Failed"}, ""),
+    ],
+)
+def test_a_failed_pod_tells_why(status: dict[str, Any], message: str) -> None:
+    assert said("Never", status) == (D, message)
+
+
+RESTARTED = [{"lastState": {"terminated": {"exitCode": 1}}}]
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "health"),
+    [
+        ("Always", {"phase": "Running", "conditions": READY, "containerStatuses": RESTARTED}, H),
+        ("Always", {"phase": "Running", "containerStatuses": RESTARTED}, D),
+        ("Always", {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}, P),
+        ("Never", {"phase": "Running", "conditions": READY}, P),
+        ("OnFailure", {"phase": "Running", "conditions": READY}, P),
+        ("", {"phase": "Running", "conditions": READY}, U),
+        ("Never", {"phase": "Succeeded"}, H),
+        ("Always", {"phase": "Pending"}, P),
+        ("Always", {"phase": "Unknown"}, U),
+        ("Always", {}, U),
+    ],
+)
+def test_a_pod_is_judged_by_its_phase(policy: str, status: dict[str, Any], health: Health) -> None:
+    assert said(policy, {**status, "message": "told"}) == (health, "told")
+
+
+IGNORE = {IGNORE_RESTART_POLICY: "true"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "health"),
+    [
+        (IGNORE, H),
+        ({IGNORE_RESTART_POLICY: "yes"}, P),
+        ({**IGNORE, HOOK: "PreSync"}, P),
+        ({**IGNORE, HOOK: "Skip"}, H),
+        ({**IGNORE, HELM_HOOK: "test"}, P),
+        ({**IGNORE, HELM_HOOK: "crd-install"}, H),
+    ],
+)
+def test_the_restart_policy_can_be_ignored_unless_the_pod_is_a_hook(
+    annotations: dict[str, str], health: Health
+) -> None:
+    assert said("Never", {"phase": "Running", "conditions": READY}, annotations) == (health, "")

@@ -1,0 +1,223 @@
+"""Custom resources that no rule knows: which convention decides, and that the message says who judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.health.fallback import is_custom, judge
+from support.examples import examples
+
+H, S, P, D = Health.HEALTHY, Health.SUSPENDED, Health.PROGRESSING, Health.DEGRADED
+
+
+def said(status: Any, generation: Any = 2, api_version: str = "example.com/v1") -> tuple[Health | None, str]:
+    manifest = {"apiVersion": api_version, "kind": "Widget", "metadata": {"generation": generation}, "status": status}
+    found = judge(manifest)
+    assert found is not None
+    assert found.fault == ""
+    assert found.rule == "fallback example.com/Widget"
+    assert found.message.startswith("fallback: ")
+    return found.health, found.message.removeprefix("fallback: ")
+
+
+def conditions(**given: str) -> dict[str, Any]:
+    """`Ready="False Pending"` is a condition with its status and reason."""
+    rows = []
+    for kind, text in given.items():
+        status, _, reason = text.partition(" ")
+        rows.append({"type": kind, "status": status, "reason": reason})
+    return {"conditions": rows}
+
+
+@pytest.mark.parametrize("status", [None, {}, "odd", [], 3])
+def test_what_has_no_status_is_healthy(status: Any) -> None:
+    assert said(status) == (H, "there is no status to judge by")
+
+
+def test_a_controller_that_is_behind_is_waited_for_whatever_the_rest_says() -> None:
+    status = {"observedGeneration": 1, **conditions(Ready="True", Stalled="True"), "phase": "Failed"}
+    assert said(status) == (P, "waiting for the controller to observe generation 2")
+
+
+@pytest.mark.parametrize("seen", [2, 3, None, "1", True, []])
+def test_a_generation_that_was_observed_or_is_no_number_does_not_hold_up(seen: Any) -> None:
+    assert said({"observedGeneration": seen, **conditions(Ready="True")}) == (H, "Ready=True")
+
+
+@pytest.mark.parametrize(
+    ("status", "health", "message"),
+    [
+        (conditions(Stalled="True", Reconciling="True"), D, "Stalled=True"),
+        (conditions(Reconciling="True", Failed="True", Ready="True"), P, "Reconciling=True"),
+        (conditions(Failed="True", Ready="True"), D, "Failed=True"),
+        (conditions(Suspended="True", Ready="False"), S, "Suspended=True"),
+        (conditions(Stalled="False", Reconciling="False", Failed="False", Ready="True"), H, "Ready=True"),
+        (conditions(Ready="False PodCompleted", Succeeded="True"), H, "Succeeded=True"),
+        (conditions(Complete="True"), H, "Complete=True"),
+        (conditions(Completed="True"), H, "Completed=True"),
+        (conditions(Ready="True", Available="False"), H, "Ready=True"),
+        (conditions(Available="True", Ready="False"), P, "Ready=False"),
+        (conditions(Available="True"), H, "Available=True"),
+        (conditions(Available="False MinimumReplicasUnavailable"), P, "Available=False (MinimumReplicasUnavailable)"),
+        (conditions(Ready="Unknown"), P, "Ready=Unknown"),
+        (conditions(Ready=""), P, "Ready=Unknown"),
+        (conditions(Succeeded="Unknown Running"), P, "Succeeded=Unknown (Running)"),
+        (conditions(Succeeded="False Running"), P, "Succeeded=False (Running)"),
+        (conditions(Complete="False"), P, "Complete=False"),
+    ],
+)
+def test_the_known_conditions_decide_in_their_order(status: dict[str, Any], health: Health, message: str) -> None:
+    assert said(status) == (health, message)
+
+
+@pytest.mark.parametrize("generation", [None, "2", True, 1.5, []])
+def test_a_generation_that_is_no_number_was_observed(generation: Any) -> None:
+    assert said({"observedGeneration": 0, "phase": "Running"}, generation) == (H, "phase is Running")
+
+
+FAILURES = [
+    "InstallFailed",
+    "ReconcileError",
+    "ErrImagePull",
+    "InvalidSpec",
+    "TaskRunTimeout",
+    "TimedOut",
+    "DeadlineExceeded",
+    "CrashLoopBackOff",
+    "backoff",
+    "AccessDenied",
+]
+
+
+@pytest.mark.parametrize("reason", FAILURES)
+def test_not_ready_for_a_reason_of_failure_is_degraded(reason: str) -> None:
+    assert said(conditions(Ready=f"False {reason}")) == (D, f"Ready=False ({reason})")
+
+
+@pytest.mark.parametrize("reason", ["", "Pending", "SecretNotFound", "Progressing", "Interrupted"])
+def test_not_ready_for_any_other_reason_is_still_on_its_way(reason: str) -> None:
+    assert said(conditions(Ready=f"False {reason}"))[0] is P
+
+
+def test_not_known_to_be_ready_is_never_a_failure() -> None:
+    assert said(conditions(Ready="Unknown ProbeFailed"))[0] is P
+
+
+@pytest.mark.parametrize(
+    ("phase", "health", "message"),
+    [
+        ("Failed", D, "phase is Failed: disk full"),
+        ("Paused", S, "phase is Paused: disk full"),
+        ("Running", P, "Ready=False (Pending)"),
+        ("Odd", P, "Ready=False (Pending)"),
+    ],
+)
+def test_a_phase_of_failure_or_pause_explains_why_it_is_not_ready(phase: str, health: Health, message: str) -> None:
+    status = {**conditions(Ready="False Pending"), "phase": phase, "message": "disk full"}
+    assert said(status) == (health, message)
+
+
+@pytest.mark.parametrize("kind", ["Ready", "Succeeded"])
+def test_a_condition_of_an_older_generation_is_not_believed(kind: str) -> None:
+    status = {"conditions": [{"type": kind, "status": "True", "observedGeneration": 1}]}
+    assert said(status) == (P, f"waiting for generation 2; of an older one, {kind}=True")
+
+
+def test_a_condition_is_told_with_reason_and_message() -> None:
+    row = {"type": "Ready", "status": "False", "reason": "Pending", "message": "waiting for a volume"}
+    assert said({"conditions": [row]}) == (P, "Ready=False (Pending): waiting for a volume")
+
+
+def test_the_first_condition_of_a_type_counts() -> None:
+    rows = [{"type": "Ready", "status": "True"}, {"type": "Ready", "status": "False"}]
+    assert said({"conditions": rows})[0] is H
+
+
+@pytest.mark.parametrize("field", ["phase", "state"])
+@pytest.mark.parametrize(
+    ("word", "health"),
+    [
+        ("Ready", H),
+        ("running", H),
+        ("ACTIVE", H),
+        ("Bound", H),
+        ("Succeeded", H),
+        ("Completed", H),
+        ("Failed", D),
+        ("error", D),
+        ("timed-out", D),
+        ("Pending", P),
+        ("Creating", P),
+        ("In Progress", P),
+        ("in_progress", P),
+        ("Suspended", S),
+        ("paused", S),
+    ],
+)
+def test_a_word_decides_where_no_condition_does(field: str, word: str, health: Health) -> None:
+    assert said({field: word, **conditions(Odd="True")}) == (health, f"{field} is {word}")
+
+
+def test_phase_goes_before_state() -> None:
+    assert said({"phase": "Running", "state": "Failed"}) == (H, "phase is Running")
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ({"phase": "Frobnicating"}, "phase is Frobnicating, a word that the fallback does not know"),
+        ({"replicas": 3}, "nothing in the status is known to the fallback"),
+        ({"phase": 3, "conditions": "odd"}, "nothing in the status is known to the fallback"),
+        (conditions(Odd="True"), "nothing in the status is known to the fallback"),
+    ],
+)
+def test_a_status_that_says_nothing_known_is_healthy_and_says_so(status: dict[str, Any], message: str) -> None:
+    assert said(status) == (H, message)
+
+
+@pytest.mark.parametrize(
+    ("group", "custom"),
+    [
+        ("", False),
+        ("apps", False),
+        ("policy", False),
+        ("networking.k8s.io", False),
+        ("rbac.authorization.k8s.io", False),
+        ("metrics.k8s.io", False),
+        ("gateway.networking.k8s.io", True),
+        ("snapshot.storage.k8s.io", True),
+        ("kueue.x-k8s.io", True),
+        ("example.com", True),
+    ],
+)
+def test_only_custom_resources_fall_back(group: str, custom: bool) -> None:
+    manifest = {"apiVersion": f"{group}/v1" if group else "v1", "kind": "Widget"}
+    assert is_custom(group) is custom
+    assert (judge(manifest) is not None) is custom
+
+
+def test_an_application_has_no_health_unless_its_check_was_chosen() -> None:
+    status = {"health": {"status": "Degraded"}, "phase": "Failed"}
+    assert judge({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "status": status}) is None
+
+
+WORDS = st.sampled_from(
+    ["conditions", "type", "status", "reason", "phase", "state", "observedGeneration", "Ready", "Failed", "True"]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
+    lambda each: st.lists(each, max_size=4) | st.dictionaries(WORDS, each, max_size=5),
+    max_leaves=25,
+)
+
+
+@settings(max_examples=examples())
+@given(metadata=JSON, status=JSON)
+def test_no_content_whatever_makes_the_fallback_raise(metadata: Any, status: Any) -> None:
+    manifest = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "status": status}
+    assert isinstance(judge(manifest), Assessment)

@@ -1,0 +1,88 @@
+"""AGY407: libraries that do not exist where a script runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.gitops.health.lint import lint
+
+ANSWER = "\nif obj.ok then return {status = 'Healthy'} end return {status = 'Degraded'}"
+
+
+def told(script: str, *, open_libs: bool = False) -> list[tuple[int, str, str]]:
+    found = lint(script + ANSWER, open_libs=open_libs)
+    return [(one.line, one.severity, one.message) for one in found if one.rule == "AGY407"]
+
+
+@pytest.mark.parametrize("name", ["string", "math", "io", "debug", "coroutine", "channel"])
+def test_a_library_is_missing_unless_the_libraries_are_open(name: str) -> None:
+    assert told(f"\nx = {name}.find(obj)") == [(2, "error", f"there is no library {name} here")]
+    if name not in ("io", "debug"):
+        assert told(f"x = {name}.find(obj)", open_libs=True) == []
+
+
+@pytest.mark.parametrize("name", ["bit", "jit", "ffi", "utf8", "bit32"])
+def test_libraries_of_other_engines_exist_nowhere(name: str) -> None:
+    assert told(f"x = {name}.f()", open_libs=True) == [(1, "error", f"there is no library {name}")]
+
+
+def test_os_must_be_required_and_has_only_the_time() -> None:
+    assert told("x = os.time()") == [(1, "error", "there is no global os")]
+    (found,) = [one for one in lint("x = os.time()" + ANSWER) if one.rule == "AGY407"]
+    assert 'local os = require("os")' in found.advice
+    assert told('local os = require("os") x = os.time() .. os.date("!%Y")') == []
+    assert told('os = require("os") x = os.time()') == []
+    assert told('local os = require("os") x = os.getenv("HOME")') == [(1, "error", 'require("os") has no getenv')]
+
+
+def test_what_open_libraries_refuse_is_a_warning() -> None:
+    assert told("x = os.execute('ls')", open_libs=True) == [(1, "warning", "os.execute is not permitted here")]
+    assert told("x = io.open('f')", open_libs=True) == [(1, "warning", "io is not permitted here")]
+    assert told("x = os.time()", open_libs=True) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "x = ('a'):upper()",
+        "x = obj.metadata.name:find('a')",
+        "local name = obj.metadata.name\nx = name:sub(1, 2)",
+        "for i, c in ipairs(obj.items or {}) do x = c.type:lower() end",
+        "x = tostring(obj.a):len()",
+        "x = ('a' .. obj.kind):len()",
+    ],
+)
+def test_a_text_has_no_methods_without_the_library(script: str) -> None:
+    assert [severity for _, severity, _ in told(script)] == ["error"]
+    assert told(script, open_libs=True) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "local string = {find = f} x = string.find(obj)",
+        "string = {} x = string.find",
+        "if string then x = string.find('a', 'b') end",
+        "x = string and string.find('a', 'b')",
+        "if string ~= nil then x = string.find('a', 'b') end",
+        "if nil == string then x = 1 else x = string.find('a', 'b') end",
+        "if type(string) == 'table' then x = string.find('a', 'b') end",
+        "local t = {} function t:upper() return 1 end x = t:upper()",
+        "local m = obj.a m = {} x = m:find()",
+        "x = table.concat({}, ',') .. table.getn({})",
+        "local x = obj.string.find",
+        "local function f(math) return math.floor end",
+    ],
+)
+def test_a_name_of_the_scripts_own_is_not_a_library(script: str) -> None:
+    assert told(script) == []
+
+
+def test_modules_other_than_os_are_not_there() -> None:
+    assert told('x = require("json")') == [(1, "error", 'there is no module "json" here')]
+    assert told('x = require("string")') == [(1, "error", 'there is no module "string" here')]
+    assert told('x = require("string")', open_libs=True) == []
+
+
+def test_functions_of_later_luas_are_not_there() -> None:
+    assert told("x = table.unpack({})", open_libs=True) == [(1, "error", "Lua 5.1 has no table.unpack")]

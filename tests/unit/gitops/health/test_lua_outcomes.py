@@ -1,0 +1,62 @@
+"""What a check's answer means, in Argo CD's reading."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.health.lua import LuaFault, answer_of, run_health
+from argosy.isolation import CrashError, OverLimit
+
+INVALID = Assessment(Health.UNKNOWN, "Lua returned an invalid health status")
+
+
+def failed(text: str) -> Assessment:
+    return Assessment(Health.UNKNOWN, text, fault=text)
+
+
+ANSWERS = [
+    ("return {status = 'Healthy', message = 'fine'}", Assessment(Health.HEALTHY, "fine")),
+    ("return {status = 'Suspended'}", Assessment(Health.SUSPENDED)),
+    ("return {status = 'Missing'}", Assessment(Health.MISSING)),
+    ("return {status = 'Unknown', message = 'who knows'}", Assessment(Health.UNKNOWN, "who knows")),
+    ("return {Status = 'Healthy', MESSAGE = 'fine'}", Assessment(Health.HEALTHY, "fine")),
+    ("return {status = 'Progressing', reason = 'x', since = 5}", Assessment(Health.PROGRESSING)),
+    ("return nil", Assessment(None)),
+    ("local x = 1", Assessment(None)),
+    ("return {}", Assessment(None)),
+    ("return {status = 'healthy'}", INVALID),
+    ("return {message = 'no word'}", INVALID),
+    ("return {status = ''}", INVALID),
+    ("return 'Healthy'", failed("expect table output from Lua script, not string")),
+    ("return 5", failed("expect table output from Lua script, not number")),
+    ("return true", failed("expect table output from Lua script, not boolean")),
+    ("return print", failed("expect table output from Lua script, not function")),
+    ("return {'Healthy'}", failed("json: cannot unmarshal array into Go value of type health.HealthStatus")),
+    (
+        "return {status = 'Healthy', message = 5}",
+        failed("json: cannot unmarshal number into Go struct field HealthStatus.message of type string"),
+    ),
+    (
+        "return {status = {a = 1}}",
+        failed("json: cannot unmarshal object into Go struct field HealthStatus.status of type string"),
+    ),
+    ("return obj.a.b", failed("<string>:1: attempt to index field 'a' (a nil value)")),
+]
+
+
+@pytest.mark.parametrize(("script", "expected"), ANSWERS)
+def test_an_answer_is_read_as_argo_cd_reads_it(script: str, expected: Assessment) -> None:
+    assert run_health(script, {}) == expected
+
+
+def test_a_script_over_its_time_fails_in_words_that_people_know() -> None:
+    with pytest.raises(LuaFault, match="context deadline exceeded: the script ran longer than 1 second"):
+        answer_of(OverLimit("cpu", "used more"))
+    with pytest.raises(LuaFault, match="context deadline exceeded: the script gave no answer within 10 seconds"):
+        answer_of(OverLimit("wall", "took longer"))
+
+
+def test_a_crash_of_the_worker_is_the_scripts_fault() -> None:
+    with pytest.raises(LuaFault, match="could not be run: the worker crashed"):
+        answer_of(CrashError("the worker crashed (SIGSEGV)"))

@@ -1,0 +1,147 @@
+"""Settings that are almost right: each is a warning with the right word, and has its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.health.setting_error import Fault, Place
+from argosy.gitops.health.settings import from_config_maps, from_manifests
+
+HEALTH = "resource.customizations.health."
+
+
+def argocd(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "gitops"}, "spec": spec}
+
+
+def config_map(name: str, **data: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def only(problems: tuple[Fault, ...]) -> Fault:
+    [found] = problems
+    return found
+
+
+@pytest.mark.parametrize(
+    ("key", "right"),
+    [
+        ("resource.customization.health.apps_Deployment", HEALTH + "apps_Deployment"),
+        ("resources.customizations.health.Pod", HEALTH + "Pod"),
+        ("resource.customisations.health.Pod", HEALTH + "Pod"),
+        ("Resource.Customizations.health.Pod", HEALTH + "Pod"),
+        ("resource.customization", "resource.customizations"),
+    ],
+)
+def test_a_key_that_is_almost_one_of_argocd_cm_is_told_the_right_one(key: str, right: str) -> None:
+    fault = only(from_config_maps({key: "return {}"}).problems)
+    assert fault.severity == "warning"
+    assert str(fault) == f"{key}: is not read; did you mean {right}? (AGY406)"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "resource.exclusions",
+        "resource.inclusions",
+        "resource.compareoptions",
+        "resource.respectRBAC",
+        "resource.ignoreResourceUpdatesEnabled",
+        "resource.sensitive.mask.annotations",
+        "timeout.reconciliation",
+        "accounts.alice",
+    ],
+)
+def test_other_keys_of_argocd_cm_are_nobody_s_mistake(key: str) -> None:
+    assert from_config_maps({key: "x"}).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "right"),
+    [
+        ("resourceHealthCheck", "resourceHealthChecks"),
+        ("resourcehealthchecks", "resourceHealthChecks"),
+        ("resourceAction", "resourceActions"),
+        ("extraConfigs", "extraConfig"),
+    ],
+)
+def test_a_field_that_is_almost_one_of_an_argocd_resource_is_told_the_right_one(field: str, right: str) -> None:
+    fault = only(from_manifests([argocd(**{field: []})]).problems)
+    assert (fault.severity, fault.place) == ("warning", Place(0, ("spec", field)))
+    assert f"did you mean {right}?" in str(fault)
+
+
+def test_other_fields_of_an_argocd_resource_are_nobody_s_mistake() -> None:
+    others = ("resourceExclusions", "resourceInclusions", "resourceTrackingMethod", "resourceIgnoreDifferences")
+    assert from_manifests([argocd(**dict.fromkeys((*others, "server", "repo", "resources"), "x"))]).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "right"),
+    [
+        ("fallback", "health.fallback?"),
+        ("helth.fallback", "health.fallback?"),
+        ("health.fallbak", "health.fallback?"),
+        ("profile.Pod", "health.profile.Pod?"),
+        ("health.profiles.apps_Deployment", "health.profile.apps_Deployment?"),
+        ("health.zzz", "health.fallback and health.profile.<group>_<Kind>"),
+        (HEALTH + "Pod", "move it into ConfigMap argocd-cm"),
+    ],
+)
+def test_a_key_that_is_almost_one_of_argosy_cm_is_told_the_right_one(key: str, right: str) -> None:
+    fault = only(from_config_maps({}, {key: "true"}).problems)
+    assert fault.severity == "warning"
+    assert right in str(fault)
+
+
+def test_our_own_settings_in_argocd_cm_are_sent_to_argosy_cm() -> None:
+    assert "move it into ConfigMap argosy-cm" in str(only(from_config_maps({"health.fallback": "true"}).problems))
+
+
+@pytest.mark.parametrize(("profile", "told"), [("stric", "did you mean strict?"), ("zzz", "it has argocd, lenient")])
+def test_a_profile_that_is_not_there_is_told_which_there_are(profile: str, told: str) -> None:
+    found = from_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
+    assert told in str(only(found.problems))
+    assert only(found.problems).severity == "warning"
+
+
+def test_a_word_that_is_not_read_in_the_old_map_or_in_actions_is_told_the_right_one() -> None:
+    in_map = from_config_maps({"resource.customizations": "Pod: {health_lua: x}"})
+    assert "health_lua is not read; did you mean health.lua?" in str(only(in_map.problems))
+    in_actions = from_config_maps({"resource.customizations.actions.Pod": "definition: []"})
+    assert "definition is not read; did you mean definitions?" in str(only(in_actions.problems))
+
+
+def test_a_key_of_ours_is_not_said_to_be_argo_cd_s() -> None:
+    assert "Argo CD" not in str(only(from_config_maps({}, {"health.profile.apps/Deployment": "x"}).problems))
+
+
+def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
+    text = "Pod: {health.lua: {}}\nfoo_Bar: {health.lua: x}"
+    cm = config_map(
+        "argocd-cm",
+        **{
+            "resource.customizations": text,
+            HEALTH + "Node": 3,
+            "resource.customizations.actions.apps_DaemonSet": "a: [",
+        },
+    )
+    resource = argocd(resourceHealthChecks=[{"kind": "A", "check": "x"}, {"group": "b.c", "kind": "D", "check": 1}])
+    found = {
+        fault.place: (fault.pattern, fault.severity, fault.line) for fault in from_manifests([resource, cm]).problems
+    }
+    assert found == {
+        Place(0, ("spec", "resourceHealthChecks", 1)): ("b.c/D", "error", 0),
+        Place(1, ("data", "resource.customizations", "Pod", "health.lua")): ("Pod", "error", 0),
+        Place(1, ("data", "resource.customizations", "foo_Bar")): ("foo/Bar", "error", 0),
+        Place(1, ("data", HEALTH + "Node")): ("Node", "error", 0),
+        Place(1, ("data", "resource.customizations.actions.apps_DaemonSet")): ("apps/DaemonSet", "error", 1),
+    }
+
+
+def test_a_pattern_that_means_nothing_is_told() -> None:
+    found = from_config_maps({"resource.customizations": '"apps/{Deployment": {health.lua: x}'})
+    assert "has a brace without its other half" in str(only(found.problems))
+    assert found.checks == ()

@@ -1,0 +1,295 @@
+"""The table form of a health rule: what its Lua answers, what a wrong table is told, and that no text becomes code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lupa import luajit21
+
+from argosy.errors import UserError
+from argosy.gitops.health.table_rules import quote, to_lua
+from support.examples import examples
+
+RAY = {
+    "generation": "status.observedGeneration",
+    "suspend": "spec.suspend",
+    "conditions": [
+        {"type": "Failed", "status": "True", "health": "Degraded"},
+        {"type": "Ready", "status": "False", "reason": ["Pending", "Creating"], "health": "Progressing"},
+        {"type": "Ready", "status": "Unknown", "health": "Unknown"},
+        {"type": "Ready", "status": "True", "health": "Healthy", "message": "RayCluster is ready"},
+    ],
+    "phases": {
+        "path": "status.state",
+        "words": {"ready": "Healthy", "failed": "Degraded", "dead": "Degraded", "paused": "Suspended"},
+        "message": "status.reason",
+    },
+    "otherwise": {"health": "Progressing", "message": "Waiting for RayCluster"},
+}
+
+_BASE_ONLY = """
+for name in pairs(_G) do
+  if name ~= "type" and name ~= "ipairs" and name ~= "_G" then _G[name] = nil end
+end
+"""
+
+
+def lua_value(runtime: Any, value: Any) -> Any:
+    if isinstance(value, dict):
+        return runtime.table_from({key: lua_value(runtime, inner) for key, inner in value.items()})
+    if isinstance(value, list):
+        return runtime.table_from([lua_value(runtime, inner) for inner in value])
+    return value
+
+
+def judge(table: dict[str, Any], manifest: dict[str, Any], kind: str = "RayCluster") -> tuple[str, str]:
+    runtime = luajit21.LuaRuntime(register_eval=False, register_builtins=False)
+    runtime.execute("pairs = pairs" + _BASE_ONLY)
+    runtime.globals()["obj"] = lua_value(runtime, manifest)
+    answer = runtime.execute(to_lua(kind, table))
+    return answer["status"], answer["message"]
+
+
+def with_condition(**condition: str) -> dict[str, Any]:
+    return {"status": {"conditions": [{"type": "Other", "status": "True"}, condition]}}
+
+
+def test_a_generation_that_is_behind_comes_before_everything_else() -> None:
+    manifest = {
+        "metadata": {"generation": 3},
+        "spec": {"suspend": True},
+        "status": {"observedGeneration": 2, "state": "ready"},
+    }
+    assert judge(RAY, manifest) == ("Progressing", "Waiting for the controller to observe generation 3")
+
+
+@pytest.mark.parametrize("status", [{"observedGeneration": 3, "state": "ready"}, {"state": "ready"}])
+def test_a_generation_that_was_seen_or_is_not_told_does_not_wait(status: dict[str, Any]) -> None:
+    assert judge(RAY, {"metadata": {"generation": 3}, "status": status}) == ("Healthy", "RayCluster is ready")
+
+
+def test_suspended_comes_before_conditions() -> None:
+    manifest = {"spec": {"suspend": True}, **with_condition(type="Failed", status="True")}
+    assert judge(RAY, manifest) == ("Suspended", "RayCluster is suspended")
+    assert judge(RAY, {"spec": {"suspend": False}})[0] == "Progressing"
+
+
+def test_rows_decide_in_their_own_order_not_in_that_of_the_conditions() -> None:
+    conditions = [{"type": "Ready", "status": "True"}, {"type": "Failed", "status": "True", "message": "no node"}]
+    assert judge(RAY, {"status": {"conditions": conditions}}) == ("Degraded", "no node")
+
+
+def test_conditions_come_before_phases() -> None:
+    manifest = {"status": {"state": "ready", "conditions": [{"type": "Failed", "status": "True"}]}}
+    assert judge(RAY, manifest)[0] == "Degraded"
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"type": "Failed", "status": "True", "reason": "R", "message": "M"}, ("Degraded", "M")),
+        ({"type": "Failed", "status": "True", "reason": "R", "message": ""}, ("Degraded", "R")),
+        ({"type": "Failed", "status": "True", "reason": ""}, ("Degraded", "RayCluster is Failed")),
+        ({"type": "Ready", "status": "False", "reason": "Creating"}, ("Progressing", "Creating")),
+        ({"type": "Ready", "status": "Unknown"}, ("Unknown", "RayCluster: Ready is Unknown")),
+        ({"type": "Ready", "status": "True", "message": "M"}, ("Healthy", "RayCluster is ready")),
+    ],
+)
+def test_a_message_is_the_rows_then_the_conditions_then_its_reason(
+    condition: dict[str, str], expected: tuple[str, str]
+) -> None:
+    assert judge(RAY, with_condition(**condition)) == expected
+
+
+def test_a_condition_that_says_nothing_is_said_not_to_hold() -> None:
+    table = {"conditions": [{"type": "Ready", "status": "False", "health": "Degraded"}]}
+    assert judge(table, with_condition(type="Ready", status="False")) == ("Degraded", "RayCluster is not Ready")
+
+
+@pytest.mark.parametrize("reason", [{}, {"reason": "Other"}])
+def test_a_row_with_reasons_passes_over_other_reasons(reason: dict[str, str]) -> None:
+    assert judge(RAY, with_condition(type="Ready", status="False", **reason)) == (
+        "Progressing",
+        "Waiting for RayCluster",
+    )
+
+
+def test_one_reason_needs_no_list() -> None:
+    table = {"conditions": [{"type": "Ready", "status": "False", "reason": "Broken", "health": "Degraded"}]}
+    assert judge(table, with_condition(type="Ready", status="False", reason="Broken")) == ("Degraded", "Broken")
+
+
+def test_a_row_without_status_means_true() -> None:
+    table = {"conditions": [{"type": "Failed", "health": "Degraded"}]}
+    assert judge(table, with_condition(type="Failed", status="True"))[0] == "Degraded"
+    assert judge(table, with_condition(type="Failed", status="False"))[0] == "Progressing"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"state": "ready"}, ("Healthy", "RayCluster is ready")),
+        ({"state": "dead", "reason": "out of memory"}, ("Degraded", "out of memory")),
+        ({"state": "failed", "reason": ""}, ("Degraded", "RayCluster is failed")),
+        ({"state": "paused"}, ("Suspended", "RayCluster is paused")),
+        ({"state": "elsewhere"}, ("Progressing", "Waiting for RayCluster")),
+        ({"state": 7}, ("Progressing", "Waiting for RayCluster")),
+        ({}, ("Progressing", "Waiting for RayCluster")),
+    ],
+)
+def test_a_phase_gives_the_health_of_its_word(status: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert judge(RAY, {"status": status}) == expected
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {},
+        {"status": "text"},
+        {"status": {"conditions": "text"}},
+        {"status": {"conditions": ["text"]}},
+        {"status": {"conditions": [{}]}},
+        {"status": {"conditions": []}},
+        {"metadata": "text", "spec": 1, "status": {"observedGeneration": "3", "state": {}}},
+    ],
+)
+def test_an_incomplete_or_odd_manifest_is_never_an_error(manifest: dict[str, Any]) -> None:
+    assert judge(RAY, manifest) == ("Progressing", "Waiting for RayCluster")
+
+
+def test_a_table_without_otherwise_waits() -> None:
+    assert judge({"suspend": "spec.suspend"}, {}, "Job") == ("Progressing", "Waiting for Job")
+
+
+def test_otherwise_alone_is_a_rule() -> None:
+    assert judge({"otherwise": {"health": "Healthy"}}, {}) == ("Healthy", "")
+    assert judge({"otherwise": {"health": "Healthy", "message": "fine"}}, {}) == ("Healthy", "fine")
+
+
+def test_a_path_may_hold_dashes_words_of_lua_and_one_step() -> None:
+    table = {"suspend": "spec.end.is-off", "phases": {"path": "phase", "words": {"on": "Healthy"}}}
+    assert judge(table, {"spec": {"end": {"is-off": True}}})[0] == "Suspended"
+    assert judge(table, {"phase": "on"}) == ("Healthy", "RayCluster is on")
+
+
+WRONG = [
+    ({}, "health table of RayCluster: says nothing; give at least one of suspend, conditions, phases or otherwise"),
+    ([], "health table of RayCluster: must be a mapping with generation, suspend, "),
+    ({"condition": []}, "health table of RayCluster: unknown key 'condition'; did you mean conditions?"),
+    ({1: 2}, "unknown key 1; known: generation, suspend,"),
+    ({"suspend": True}, "suspend: must be a text, not true or false; put it in quotes"),
+    ({"suspend": "spec..suspend"}, "suspend: 'spec..suspend' is not a path; write field names with dots between"),
+    ({"suspend": "spec.x) error("}, "is not a path"),
+    ({"generation": 1, "suspend": "spec.s"}, "generation: must be a text, not a number"),
+    ({"conditions": {"type": "Ready"}}, "conditions: must be a list of rows, not a mapping"),
+    ({"conditions": "Ready"}, "conditions: must be a list of rows, not a text"),
+    ({"conditions": ["Ready"]}, "conditions[0]: must be a mapping with type, status, reason, health, message"),
+    ({"conditions": [{"type": "Ready", "healt": "Healthy"}]}, "unknown key 'healt'; did you mean health?"),
+    ({"conditions": [{"health": "Healthy"}]}, "conditions[0].type: is missing"),
+    ({"conditions": [{"type": "Ready"}]}, "conditions[0].health: is missing"),
+    (
+        {"conditions": [{"type": "Ready", "health": "healty"}]},
+        "conditions[0].health: unknown word 'healty'; did you mean Healthy?",
+    ),
+    ({"conditions": [{"type": "Ready", "health": "Fine"}]}, "'Fine'; known: Healthy, Suspended, Progressing, Missing,"),
+    (
+        {"conditions": [{"type": "Ready", "status": True, "health": "Healthy"}]},
+        "conditions[0].status: must be a text, not true or false; put it in quotes",
+    ),
+    ({"conditions": [{"type": "Ready", "status": "true", "health": "Healthy"}]}, "'true'; did you mean True?"),
+    ({"conditions": [{"type": "Ready", "reason": [], "health": "Healthy"}]}, "conditions[0].reason: must name"),
+    ({"conditions": [{"type": "Ready", "reason": ["A", 1], "health": "Healthy"}]}, "conditions[0].reason[1]: must"),
+    ({"conditions": [{"type": "R", "health": "Healthy", "message": 5}]}, "conditions[0].message: must be a text"),
+    ({"phases": {"path": "status.phase"}}, "phases.words: must map each word to a health"),
+    ({"phases": {"words": {"a": "Healthy"}}}, "phases.path: is missing"),
+    ({"phases": {"path": "a", "words": {True: "Healthy"}}}, "phases.words: must be a text, not true or false"),
+    ({"phases": {"path": "a", "words": {"on": "Helthy"}}}, "phases.words.on: unknown word 'Helthy'; did you"),
+    ({"phases": {"path": "a", "words": {"on": "Healthy"}, "message": "a b"}}, "phases.message: 'a b' is not a path"),
+    ({"otherwise": {"message": "x"}}, "otherwise.health: is missing"),
+    ({"otherwise": "Healthy"}, "otherwise: must be a mapping with health, message, not a text"),
+    ({"otherwise": {"health": "Healthy", "message": "\ud800"}}, "otherwise.message: holds half a character"),
+]
+
+
+@pytest.mark.parametrize(("table", "expected"), WRONG, ids=[text[-30:] for _, text in WRONG])
+def test_a_wrong_table_is_told_which_field_and_what_would_fit(table: Any, expected: str) -> None:
+    with pytest.raises(UserError) as error:
+        to_lua("RayCluster", table)
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["", "Ray Cluster", "Ray\nos.exit()", "*"])
+def test_a_kind_that_could_leave_its_comment_is_refused(kind: str) -> None:
+    with pytest.raises(UserError, match="cannot be a kind"):
+        to_lua(kind, RAY)
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(ANY_TEXT)
+def test_any_text_survives_quoting_on_one_line(text: str) -> None:
+    literal = quote(text)
+    assert len(literal.splitlines()) == 1
+    assert luajit21.LuaRuntime(encoding=None).execute(f"return {literal}".encode()) == text.encode()
+
+
+@pytest.mark.parametrize("text", ['" .. os.exit() .. "', "]]", "\\", '\\"', "a\0b", "\n--", "\u2028", "\u202e", "é"])
+def test_hostile_texts_survive_quoting(text: str) -> None:
+    assert luajit21.LuaRuntime(encoding=None).execute(f"return {quote(text)}".encode()) == text.encode()
+
+
+@settings(max_examples=examples())
+@given(ANY_TEXT.filter(bool), ANY_TEXT.filter(bool), ANY_TEXT.filter(bool))
+def test_any_texts_of_a_table_stay_texts(word: str, reason: str, message: str) -> None:
+    table = {
+        "conditions": [{"type": word, "reason": reason, "health": "Degraded", "message": message}],
+        "phases": {"path": "status.phase", "words": {word: "Healthy"}},
+    }
+    assert judge(table, with_condition(type=word, status="True", reason=reason)) == ("Degraded", message)
+    assert judge(table, {"status": {"phase": word}}) == ("Healthy", f"RayCluster is {word}")
+
+
+def test_the_script_reads_like_one_written_by_hand() -> None:
+    table = {
+        "suspend": "spec.suspend",
+        "phases": {"path": "status.phase", "words": {"Running": "Healthy", "Ready": "Healthy", "Failed": "Degraded"}},
+    }
+    assert (
+        to_lua("Engine", table)
+        == """\
+-- Health of Engine, written from its table form.
+local hs = {}
+
+local suspended = nil
+if type(obj.spec) == "table" then
+  suspended = obj.spec.suspend
+end
+if suspended == true then
+  hs.status = "Suspended"
+  hs.message = "Engine is suspended"
+  return hs
+end
+
+local phase = nil
+if type(obj.status) == "table" then
+  phase = obj.status.phase
+end
+if phase == "Running" or phase == "Ready" then
+  hs.status = "Healthy"
+elseif phase == "Failed" then
+  hs.status = "Degraded"
+end
+if hs.status ~= nil then
+  hs.message = "Engine is " .. phase
+  return hs
+end
+
+hs.status = "Progressing"
+hs.message = "Waiting for Engine"
+return hs
+"""
+    )

@@ -1,0 +1,119 @@
+"""Which kinds are looked at, as Argo CD's settings say it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.gitops.live.exclusions import Exclusions, read_exclusions
+from argosy.kube.objects.names import GroupKind
+
+CONFIG_MAP = GroupKind("", "ConfigMap")
+INGRESS = GroupKind("networking.k8s.io", "Ingress")
+
+
+def reading(exclusions: str = "", inclusions: str = "", cluster: str = "https://east") -> Exclusions:
+    return read_exclusions({"resource.exclusions": exclusions, "resource.inclusions": inclusions}, cluster)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_out"),
+    [
+        (GroupKind("", "Event"), True),
+        (GroupKind("events.k8s.io", "Event"), True),
+        (GroupKind("metrics.k8s.io", "PodMetrics"), True),
+        (GroupKind("coordination.k8s.io", "Lease"), True),
+        (GroupKind("coordination.k8s.io", "LeaseCandidate"), False),
+        (GroupKind("sea.dev", "Event"), False),
+        (CONFIG_MAP, False),
+        (GroupKind("discovery.k8s.io", "EndpointSlice"), False),
+    ],
+)
+def test_without_settings_only_what_nobody_could_afford_is_out(kind: GroupKind, is_out: bool) -> None:
+    assert read_exclusions({}).excludes(kind) is is_out
+
+
+NETWORK = "- apiGroups: [networking.k8s.io]\n"
+ALL = "- apiGroups: ['*']\n"
+
+
+@pytest.mark.parametrize(
+    ("exclusions", "inclusions", "config_map_is_out", "ingress_is_out"),
+    [
+        ("", "", False, False),
+        ("", NETWORK, True, False),
+        (NETWORK, "", False, True),
+        (NETWORK, NETWORK, True, True),
+        (NETWORK, ALL, False, True),
+        (ALL, NETWORK, True, True),
+        ("- apiGroups: ['*.k8s.io']", "", False, True),
+        ("- apiGroups: ['']", "", True, False),
+        ("- kinds: [Ingress]", "", False, True),
+        ("- kinds: ['*']", "", True, True),
+        ("- kinds: ['Ing*']", "", False, False),
+        ("- {}", "", True, True),
+        ("- {apiGroups: [networking.k8s.io], kinds: [NetworkPolicy]}", "", False, False),
+        ("- {apiGroups: [a, networking.k8s.io], kinds: [B, Ingress]}", "", False, True),
+        ("- {kinds: [Ingress], clusters: ['https://e*']}", "", False, True),
+        ("- {kinds: [Ingress], clusters: ['https://west']}", "", False, False),
+        ("", "- {kinds: [Ingress], clusters: ['https://west']}", False, False),
+        ("", "- {kinds: [Ingress], clusters: ['https://west']}\n- kinds: [ConfigMap]", False, True),
+    ],
+)
+def test_exclusions_beat_inclusions_and_an_inclusion_leaves_the_rest_out(
+    exclusions: str, inclusions: str, config_map_is_out: bool, ingress_is_out: bool
+) -> None:
+    found = reading(exclusions, inclusions)
+    assert (found.excludes(CONFIG_MAP), found.excludes(INGRESS)) == (config_map_is_out, ingress_is_out)
+
+
+def test_no_inclusion_brings_back_what_is_always_out() -> None:
+    assert reading(inclusions="- kinds: [Event]").excludes(GroupKind("", "Event"))
+
+
+@pytest.mark.parametrize(
+    ("verbs", "is_watched"),
+    [(("list", "watch"), True), (("get", "list", "watch"), True), (("list",), False), ((), False)],
+)
+def test_only_what_can_be_listed_and_watched_is_watched(verbs: tuple[str, ...], is_watched: bool) -> None:
+    assert reading().is_watched(CONFIG_MAP, verbs) is is_watched
+
+
+def test_an_excluded_kind_is_not_watched() -> None:
+    assert not reading(NETWORK).is_watched(INGRESS, ("list", "watch"))
+    assert reading(NETWORK).is_watched(CONFIG_MAP)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- [", "nothing of it is in force"),
+        ("- a: &x 1\n  b: [*y]", "nothing of it is in force"),
+        ("kinds: [A]", "must be a list"),
+        ("just text", "must be a list"),
+        ("- text", "[0] must be a map"),
+        ("- kinds: A", "[0].kinds must be a list"),
+        ("- kinds: [A]\n- apiGroups: [1]", "[1].apiGroups must be a list of texts"),
+        ("- kind: [A]", "'kind' is no part of a rule"),
+        ("- kinds: ['Cilium*']", "no kind is called 'Cilium*'"),
+    ],
+)
+@pytest.mark.parametrize("setting", ["resource.exclusions", "resource.inclusions"])
+def test_a_setting_that_cannot_be_read_is_a_fault_that_names_it(setting: str, text: str, said: str) -> None:
+    (fault,) = read_exclusions({setting: text}).faults
+    assert fault.startswith(f"argocd-cm: {setting}: ")
+    assert said in fault
+
+
+def test_a_bad_setting_leaves_the_other_in_force() -> None:
+    found = reading("- [", NETWORK)
+    assert found.excludes(CONFIG_MAP) and not found.excludes(INGRESS)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=80))
+def test_no_text_makes_it_raise(text: str) -> None:
+    found = reading(text, text)
+    assert found.excludes(GroupKind("", "Event"))
+    found.excludes(CONFIG_MAP)

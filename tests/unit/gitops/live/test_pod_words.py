@@ -1,0 +1,75 @@
+"""A Pod in a tree says what kubectl says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.live.pod_status import info
+
+
+def state(name: str, restarts: int = 0, **rest: Any) -> dict[str, Any]:
+    return {"name": name, "restartCount": restarts, **rest}
+
+
+RUNS = {"ready": True, "state": {"running": {}}}
+WAITS = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+
+
+def ended(reason: str = "", code: int = 0, signal: int = 0) -> dict[str, Any]:
+    return {"state": {"terminated": {"reason": reason, "exitCode": code, "signal": signal}}}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "containers", "restarts"),
+    [
+        ({"phase": "Pending"}, "Pending", "0/2", None),
+        ({"phase": "Failed", "reason": "Evicted"}, "Evicted", "0/2", None),
+        ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}]},
+         "SchedulingGated", "0/2", None),
+        ({"phase": "Running", "containerStatuses": [state("a", **RUNS), state("b", **RUNS)]}, "Running", "2/2", None),
+        ({"phase": "Running", "containerStatuses": [state("a", 3, **WAITS), state("b", 1, **RUNS)]},
+         "CrashLoopBackOff", "1/2", "4"),
+        ({"phase": "Running", "containerStatuses": [state("a", **ended("Completed")), state("b", **RUNS)]},
+         "Running", "1/2", None),
+        ({"phase": "Failed", "containerStatuses": [state("a", **ended(code=3))]}, "ExitCode:3", "0/2", None),
+        ({"phase": "Failed", "containerStatuses": [state("a", **ended(code=137, signal=9))]}, "Signal:9", "0/2", None),
+        ({"phase": "Failed", "containerStatuses": [state("a", **ended("OOMKilled", 137))]}, "OOMKilled", "0/2", None),
+        ({"phase": "Pending", "initContainerStatuses": [state("i", **ended("Error", 1))]}, "Init:Error", "0/2", None),
+        ({"phase": "Pending", "initContainerStatuses": [state("i", 2, **WAITS)]}, "Init:CrashLoopBackOff", "0/2", "2"),
+        ({"phase": "Pending", "initContainerStatuses": [state("i", state={"running": {}})]}, "Init:0/1", "0/2", None),
+        ({"phase": "Running", "initContainerStatuses": [state("i", **ended("Completed"))],
+          "containerStatuses": [state("a", **RUNS), state("b", **RUNS)]}, "Running", "2/2", None),
+    ],
+)  # fmt: skip
+def test_the_status_of_a_pod_is_one_word(
+    status: dict[str, Any], reason: str, containers: str, restarts: str | None
+) -> None:
+    spec = {"nodeName": "n1", "containers": [{"name": "a"}, {"name": "b"}]}
+    if "initContainerStatuses" in status:
+        spec["initContainers"] = [{"name": "i"}]
+    said = dict(info({"metadata": {"name": "p"}, "spec": spec, "status": status}))
+    wanted = {"Status Reason": reason, "Node": "n1", "Containers": containers}
+    assert said == (wanted | {"Restart Count": restarts} if restarts else wanted)
+
+
+def test_a_sidecar_counts_as_a_container() -> None:
+    spec = {"containers": [{"name": "a"}], "initContainers": [{"name": "s", "restartPolicy": "Always"}]}
+    status = {"phase": "Running", "containerStatuses": [state("a", **RUNS)],
+              "initContainerStatuses": [state("s", started=True, **RUNS)]}  # fmt: skip
+    assert dict(info({"metadata": {}, "spec": spec, "status": status}))["Containers"] == "2/2"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [({"phase": "Running"}, "Terminating"), ({"phase": "Succeeded"}, "Succeeded"),
+     ({"phase": "Running", "reason": "NodeLost"}, "Unknown")],
+)  # fmt: skip
+def test_a_pod_that_is_being_deleted_says_so(status: dict[str, Any], reason: str) -> None:
+    pod = {"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}, "spec": {}, "status": status}
+    assert dict(info(pod))["Status Reason"] == reason
+
+
+def test_a_pod_that_says_nothing_yet_has_a_node_and_no_containers() -> None:
+    assert info({"metadata": {}}) == (("Node", ""), ("Containers", "0/0"))

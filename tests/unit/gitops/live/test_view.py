@@ -1,0 +1,378 @@
+"""What belongs to an application: found by index in the cache that informers fill."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import pytest
+
+from argosy.annotations import INSTANCE_LABEL, SYNC_OPTIONS
+from argosy.gitops.application import Application
+from argosy.gitops.application.project import KindPattern, OrphanRule
+from argosy.gitops.live import (
+    BY_OWNER,
+    CacheReader,
+    Concern,
+    Tracking,
+    concerned,
+    images_of,
+    in_other_versions,
+    indexes,
+    managed,
+    orphan_warning,
+    orphans,
+    track,
+    tree,
+)
+from argosy.gitops.live.resource_tree import Node
+from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+
+TRACKING = Tracking(control_namespace="argocd")
+SHOP = Application(name="shop", namespace="argocd")
+UIDS = itertools.count(1)
+
+
+def live(kind: str, name: str, *parents: Manifest, namespace: str = "prod", group: str = "", **rest: Any) -> Manifest:
+    references = [
+        {"apiVersion": each["apiVersion"], "kind": each["kind"], "name": each["metadata"]["name"],
+         "uid": each["metadata"]["uid"], "controller": place == 0}
+        for place, each in enumerate(parents)
+    ]  # fmt: skip
+    metadata: dict[str, Any] = {"name": name, "uid": f"u{next(UIDS)}", "resourceVersion": "7"}
+    metadata |= {"namespace": namespace} if namespace else {}
+    metadata |= {"ownerReferences": references} if references else {}
+    metadata |= rest.pop("metadata", {})
+    return {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": metadata, **rest}
+
+
+def of_shop(manifest: Manifest, app: Application = SHOP) -> Manifest:
+    return track(manifest, app, TRACKING)
+
+
+def cache_of(*manifests: Manifest, tracking: Tracking = TRACKING) -> Cache:
+    cache = Cache()
+    for name, index in indexes(tracking).items():
+        cache.index(name, index)
+    for manifest in manifests:
+        cache.put(manifest)
+    return cache
+
+
+def names(found: Any) -> list[str]:
+    return sorted(key.name for key in found)
+
+
+def everything(key: ResourceKey) -> bool:
+    return True
+
+
+def seen_by(cache: CacheReader, desired: Sequence[Manifest] = ()) -> list[str]:
+    return names(managed(cache, "shop", [*map(key_of, desired)], everything))
+
+
+# -- managed
+
+
+def test_what_is_tracked_is_managed_and_what_is_not_is_not() -> None:
+    other = Application(name="other", namespace="argocd")
+    cache = cache_of(of_shop(live("ConfigMap", "a")), live("ConfigMap", "b"), of_shop(live("Secret", "c"), other))
+    assert seen_by(cache) == ["a"]
+
+
+def test_whatever_lives_under_a_desired_key_is_managed() -> None:
+    foreign = live("ConfigMap", "b")
+    cache = cache_of(of_shop(live("ConfigMap", "a")), foreign)
+    assert seen_by(cache, [live("ConfigMap", "b"), live("ConfigMap", "missing")]) == ["a", "b"]
+
+
+def test_a_child_with_the_tracking_of_its_parent_is_not_managed() -> None:
+    deployment = of_shop(live("Deployment", "web", group="apps"))
+    cache = cache_of(deployment, of_shop(live("ReplicaSet", "web-1", deployment, group="apps")))
+    assert seen_by(cache) == ["web"]
+
+
+def test_endpoints_with_the_label_of_their_service_are_not_managed() -> None:
+    by_label = Tracking("label", control_namespace="argocd")
+    labels = {"metadata": {"labels": {INSTANCE_LABEL: "shop"}}}
+    cache = cache_of(live("Service", "web", **labels), live("Endpoints", "web", **labels), tracking=by_label)
+    assert [key.kind for key in managed(cache, "shop", (), everything)] == ["Service"]
+
+
+def test_claims_of_a_stateful_set_with_its_labels_are_not_managed() -> None:
+    by_label = Tracking("label", control_namespace="argocd")
+    labels = {"metadata": {"labels": {INSTANCE_LABEL: "shop"}}}
+    base = live("StatefulSet", "db", group="apps", spec={"volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
+                **labels)  # fmt: skip
+    claims = [live("PersistentVolumeClaim", name, **labels) for name in ("data-db-0", "data-dbx-0", "mine")]
+    assert seen_by(cache_of(base, *claims, tracking=by_label)) == ["data-dbx-0", "db", "mine"]
+
+
+def test_what_a_project_does_not_allow_is_not_shown() -> None:
+    cache = cache_of(of_shop(live("ConfigMap", "a")), of_shop(live("Secret", "b")))
+    found = managed(cache, "shop", [key_of(live("Secret", "b"))], lambda key: key.kind != "Secret")
+    assert names(found) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("desired", "group"),
+    [("extensions", "extensions"), ("networking.k8s.io", "networking.k8s.io"), ("", "extensions")],
+)
+def test_one_object_that_is_served_twice_counts_once_as_it_is_desired(desired: str, group: str) -> None:
+    one = live("Ingress", "web", group="extensions", metadata={"uid": "same"})
+    two = live("Ingress", "web", group="networking.k8s.io", metadata={"uid": "same"})
+    wanted = [key_of(live("Ingress", "web", group=desired))] if desired else []
+    found = managed(cache_of(of_shop(one), of_shop(two)), "shop", wanted, everything)
+    assert [key.group for key in found] == [group]
+
+
+def test_only_the_applications_own_manifests_are_looked_at() -> None:
+    class Counting(Cache):
+        looked = 0
+
+        def find(self, index: str, value: Hashable) -> list[Manifest]:
+            found = super().find(index, value)
+            self.looked += len(found)
+            return found
+
+    cache = Counting()
+    for name, index in indexes(TRACKING).items():
+        cache.index(name, index)
+    for number in range(300):
+        cache.put(of_shop(live("ConfigMap", f"c{number}"), Application(name=f"app-{number % 100}")))
+    assert len(managed(cache, "app-7", (), everything)) == cache.looked == 3
+
+
+def test_a_change_of_tracking_is_a_new_index() -> None:
+    labelled = live("ConfigMap", "a", metadata={"labels": {INSTANCE_LABEL: "shop"}})
+    cache = cache_of(labelled)
+    assert seen_by(cache) == []
+    by_label = Tracking("label", control_namespace="argocd")
+    cache.index(BY_OWNER, indexes(by_label)[BY_OWNER])
+    assert seen_by(cache) == ["a"]
+
+
+def test_another_version_than_the_cached_one_is_told() -> None:
+    lives = live("HorizontalPodAutoscaler", "web", group="autoscaling")
+    asked = {**lives, "apiVersion": "autoscaling/v2"}
+    assert list(in_other_versions([asked, live("ConfigMap", "a")], {key_of(lives): lives})) == [(asked, lives)]
+    assert list(in_other_versions([lives], {key_of(lives): lives})) == []
+
+
+# -- concerned
+
+
+def test_a_change_concerns_the_application_of_the_nearest_tracked_parent() -> None:
+    deployment = of_shop(live("Deployment", "web", group="apps"))
+    replica_set = live("ReplicaSet", "web-1", deployment, group="apps")
+    pod = live("Pod", "web-1-x", replica_set)
+    cache = cache_of(deployment, replica_set, pod)
+    assert concerned(cache, deployment, TRACKING) == {Concern("shop", True)}
+    assert concerned(cache, pod, TRACKING) == {Concern("shop", False)}
+
+
+def test_what_is_nobodys_concerns_nobody() -> None:
+    assert concerned(cache_of(), live("ConfigMap", "a"), TRACKING) == set()
+    assert concerned(cache_of(), live("Pod", "a", live("ReplicaSet", "gone", group="apps")), TRACKING) == set()
+
+
+def test_a_parent_of_the_same_name_that_came_later_is_another() -> None:
+    gone = live("ReplicaSet", "web", group="apps")
+    cache = cache_of(of_shop(live("ReplicaSet", "web", group="apps")))
+    assert concerned(cache, live("Pod", "web-x", gone), TRACKING) == set()
+
+
+def test_a_parent_may_be_in_no_namespace() -> None:
+    node = of_shop(live("Fleet", "f", namespace="", group="sea.dev"))
+    assert concerned(cache_of(node), live("Boat", "b", node, group="sea.dev"), TRACKING) == {Concern("shop", False)}
+
+
+def test_parents_in_a_circle_are_asked_once() -> None:
+    one, two = live("Boat", "one", group="sea.dev"), live("Boat", "two", group="sea.dev")
+    circle = [live("Boat", "one", two, group="sea.dev"), live("Boat", "two", one, group="sea.dev")]
+    circle[0]["metadata"]["uid"], circle[1]["metadata"]["uid"] = one["metadata"]["uid"], two["metadata"]["uid"]
+    cache = cache_of(*circle)
+    assert concerned(cache, circle[0], TRACKING) == set()
+    assert len(tree(cache, {key_of(circle[0]): circle[0]})) == 2
+
+
+# -- the tree
+
+
+def below(cache: CacheReader, *roots: Manifest) -> list[tuple[str, str]]:
+    return [(node.key.kind, node.key.name) for node in tree(cache, {key_of(each): each for each in roots})]
+
+
+def test_a_tree_has_parents_before_children_in_the_order_of_their_keys() -> None:
+    deployment = live("Deployment", "web", group="apps")
+    sets = [live("ReplicaSet", name, deployment, group="apps") for name in ("web-2", "web-1")]
+    pods = [live("Pod", f"{each['metadata']['name']}-x", each) for each in sets]
+    service = live("Service", "web")
+    cache = cache_of(deployment, *sets, *pods, service, live("Endpoints", "web"), live("Endpoints", "other"))
+    assert below(cache, service, deployment) == [
+        ("Service", "web"), ("Endpoints", "web"), ("Deployment", "web"), ("ReplicaSet", "web-1"),
+        ("Pod", "web-1-x"), ("ReplicaSet", "web-2"), ("Pod", "web-2-x"),
+    ]  # fmt: skip
+
+
+def test_children_that_no_reference_tells_of_are_found() -> None:
+    account = live("ServiceAccount", "robot")
+    token = {"type": "kubernetes.io/service-account-token"}
+    of = "kubernetes.io/service-account"
+    note = {f"{of}.name": "robot", f"{of}.uid": account["metadata"]["uid"]}
+    old = {**note, f"{of}.uid": "gone"}
+    group = live("OperatorGroup", "global", group="operators.coreos.com")
+    version = live("ClusterServiceVersion", "op", group="operators.coreos.com",
+                   metadata={"annotations": {"olm.operatorGroup": "global"}})  # fmt: skip
+    base = live("StatefulSet", "db", group="apps", spec={"volumeClaimTemplates": [{"metadata": {"name": "data"}}]})
+    cache = cache_of(
+        account, group, version, base,
+        live("Secret", "robot-token", metadata={"annotations": note}, **token),
+        live("Secret", "old-token", metadata={"annotations": old}, **token),
+        live("Secret", "no-token", metadata={"annotations": note}),
+        live("PersistentVolumeClaim", "data-db-0"),
+        live("PersistentVolumeClaim", "data-db-0", namespace="other"),
+    )  # fmt: skip
+    assert below(cache, account, group, base) == [
+        ("ServiceAccount", "robot"), ("Secret", "robot-token"), ("OperatorGroup", "global"),
+        ("ClusterServiceVersion", "op"), ("StatefulSet", "db"), ("PersistentVolumeClaim", "data-db-0"),
+    ]  # fmt: skip
+
+
+def test_with_controller_references_only_other_owners_do_not_count() -> None:
+    controller, other = live("Boat", "a", group="sea.dev"), live("Boat", "b", group="sea.dev")
+    option = {"metadata": {"annotations": {SYNC_OPTIONS: "ControllerReferencesOnly=true"}}}
+    cache = cache_of(controller, other, live("Pod", "x", controller, other, **option))
+    assert below(cache, other) == [("Boat", "b")]
+    assert below(cache, controller) == [("Boat", "a"), ("Pod", "x")]
+
+
+def test_with_controller_references_only_nothing_is_guessed() -> None:
+    option = {"metadata": {"annotations": {SYNC_OPTIONS: "ControllerReferencesOnly=true"}}}
+    service, templates = live("Service", "web"), {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
+    base = live("StatefulSet", "db", group="apps", spec=templates, **option)
+    cache = cache_of(service, base, live("Endpoints", "web", **option), live("PersistentVolumeClaim", "data-db-0"))
+    assert below(cache, service, base) == [("Service", "web"), ("StatefulSet", "db")]
+
+
+def test_below_what_is_not_permitted_nothing_is_looked_for() -> None:
+    deployment = live("Deployment", "web", group="apps")
+    replica_set = live("ReplicaSet", "web-1", deployment, group="apps")
+    cache = cache_of(deployment, replica_set, live("Pod", "x", replica_set))
+    nodes = tree(cache, {key_of(deployment): deployment}, (), lambda key: key.kind != "ReplicaSet")
+    assert [node.key.kind for node in nodes] == ["Deployment"]
+
+
+def test_a_desired_manifest_that_does_not_live_is_a_node_without_a_uid() -> None:
+    (node,) = tree(cache_of(), {}, [live("Deployment", "web", group="apps")])
+    assert node == Node(ResourceKey("apps", "Deployment", "prod", "web"), "v1")
+
+
+def test_a_node_says_who_made_it_when_and_what_runs_in_it() -> None:
+    replica_set = live("ReplicaSet", "web-1", group="apps")
+    spec = {"containers": [{"image": "b:1"}, {"image": "a:1"}], "initContainers": [{"image": "b:1"}]}
+    pod = live("Pod", "x", replica_set, metadata={"creationTimestamp": "2030-01-01T00:00:00Z"}, spec=spec)
+    node = tree(cache_of(replica_set, pod), {key_of(pod): pod})[0]
+    assert (node.uid, node.version, node.resource_version) == (pod["metadata"]["uid"], "v1", "7")
+    assert node.created == "2030-01-01T00:00:00Z"
+    assert [(each.key.name, each.uid, each.version) for each in node.parents] == [
+        ("web-1", replica_set["metadata"]["uid"], "v1")
+    ]
+    assert node.images == ("a:1", "b:1")
+    assert dict(node.info) == {"Node": "", "Containers": "0/2"}
+    assert tree(cache_of(), {key_of(replica_set): replica_set})[0].info == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        ({"containers": [{"image": "a"}]}, ("a",)),
+        ({"template": {"spec": {"containers": [{"image": "a"}]}}}, ("a",)),
+        ({"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"image": "a"}, {}]}}}}}, ("a",)),
+        ({"template": "text"}, ()),
+        ({}, ()),
+    ],
+)
+def test_images_are_found_wherever_pods_are_described(spec: dict[str, Any], found: tuple[str, ...]) -> None:
+    assert images_of(live("Anything", "x", spec=spec)) == found
+
+
+# -- orphans
+
+ALL = OrphanRule()
+
+
+def orphaned(cache: CacheReader, rule: OrphanRule | None = ALL, **settings: Any) -> list[str]:
+    return [node.key.name for node in orphans(cache, rule, "prod", settings.pop("managed", ()), TRACKING, **settings)]
+
+
+def test_what_no_application_tracks_is_an_orphan_with_its_children() -> None:
+    deployment = live("Deployment", "stray", group="apps")
+    cache = cache_of(
+        deployment, live("ReplicaSet", "stray-1", deployment, group="apps"),
+        of_shop(live("ConfigMap", "mine")), live("ConfigMap", "elsewhere", namespace="other"),
+        live("Namespace", "prod", namespace=""),
+    )  # fmt: skip
+    assert orphaned(cache) == ["stray", "stray-1"]
+    assert orphaned(cache, None) == []
+
+
+def test_what_every_namespace_has_by_itself_is_no_orphan() -> None:
+    cache = cache_of(
+        live("ServiceAccount", "default"), live("ConfigMap", "kube-root-ca.crt"), live("ServiceAccount", "robot"),
+        live("Service", "kubernetes"), live("Service", "kubernetes", namespace="default"),
+    )  # fmt: skip
+    assert orphaned(cache) == ["kubernetes", "robot"]
+    assert orphans(cache, ALL, "default", (), TRACKING) == []
+
+
+def test_the_list_of_project_budgets_that_controllers_write_is_no_orphan() -> None:
+    cache = cache_of(live("ConfigMap", BUDGETS_CONFIG_MAP), live("ConfigMap", "stray"))
+    assert orphaned(cache) == ["stray"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    [
+        (KindPattern("", "ConfigMap"), ["deploy"]),
+        (KindPattern("", "Config*"), ["deploy"]),
+        (KindPattern("", "", "b*"), ["a", "deploy"]),
+        (KindPattern("apps", ""), ["a", "b"]),
+        (KindPattern("*", "*"), []),
+        (KindPattern("", "Deployment"), ["a", "b", "deploy"]),
+    ],
+)
+def test_a_project_may_ignore_orphans(pattern: KindPattern, left: list[str]) -> None:
+    cache = cache_of(live("ConfigMap", "a"), live("ConfigMap", "b"), live("Deployment", "deploy", group="apps"))
+    assert orphaned(cache, OrphanRule(ignored=(pattern,))) == left
+
+
+def test_what_is_managed_or_tracked_or_not_permitted_is_no_orphan() -> None:
+    a, b, c = live("ConfigMap", "a"), of_shop(live("ConfigMap", "b")), live("Secret", "c")
+    cache = cache_of(a, b, c)
+    assert orphaned(cache) == ["a", "c"]
+    assert orphaned(cache, managed={key_of(a)}) == ["c"]
+    assert orphaned(cache, exists=lambda instance: False) == ["a", "b", "c"]
+    assert orphaned(cache, permitted=lambda key: key.kind != "Secret") == ["a"]
+
+
+def test_claims_of_a_stateful_set_are_no_orphans_of_their_own() -> None:
+    base = of_shop(live("StatefulSet", "db", group="apps",
+                        spec={"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}))  # fmt: skip
+    assert orphaned(cache_of(base, live("PersistentVolumeClaim", "data-db-0"))) == []
+
+
+def test_the_warning_counts_orphans_unless_the_project_is_silent() -> None:
+    nodes = [Node(ResourceKey("", "ConfigMap", "prod", name), "v1") for name in "ab"]
+    assert orphan_warning(nodes, ALL) == "Application has 2 orphaned resources"
+    assert orphan_warning(nodes, OrphanRule(warns=False)) == ""
+    assert orphan_warning([], ALL) == ""
+
+
+def test_the_cache_of_the_runtime_is_one_that_can_be_read() -> None:
+    reader: CacheReader = Cache()
+    assert reader.list(GroupKind("", "ConfigMap"), namespace="prod") == []

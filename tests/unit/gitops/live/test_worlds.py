@@ -1,0 +1,127 @@
+"""In any world, an application sees what is its own, and a tree has everything once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
+from argosy.gitops.application.project import OrphanRule
+from argosy.gitops.live import Concern, Tracking, concerned, indexes, managed, orphans, owner, tree
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from support.examples import examples
+
+KINDS = [("v1", "ConfigMap"), ("v1", "Endpoints"), ("v1", "Service"), ("v1", "PersistentVolumeClaim"),
+         ("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"), ("sea.dev/v1", "Boat")]  # fmt: skip
+NAMES = ["a", "b", "d-a-0", "d-b-0"]
+PLACES = ["prod", "test", ""]
+APPS = ["shop", "other", "team_shop"]
+METHODS = st.sampled_from(["annotation", "label", "annotation+label"])
+TRACKINGS = st.builds(Tracking, METHODS, installation_id=st.sampled_from(["", "east"]))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> list[Manifest]:
+    """Up to 15 live manifests: tracked in all ways or not at all, with parents anywhere in the world or outside."""
+    world: list[Manifest] = []
+    for number in range(draw(st.integers(0, 15))):
+        api_version, kind = draw(st.sampled_from(KINDS))
+        metadata: dict[str, Any] = {"name": draw(st.sampled_from(NAMES)), "uid": f"u{number}"}
+        if place := draw(st.sampled_from(PLACES)):
+            metadata["namespace"] = place
+        if draw(st.booleans()):
+            app, said = draw(st.sampled_from(APPS)), draw(st.sampled_from(["/ConfigMap:prod/a", "nonsense"]))
+            metadata["annotations"] = {TRACKING_ID: f"{app}:{said}"}
+            if draw(st.booleans()):
+                metadata["annotations"][INSTALLATION_ID] = "east"
+        if draw(st.booleans()):
+            metadata["labels"] = {INSTANCE_LABEL: draw(st.sampled_from(APPS))}
+        if world and draw(st.integers(0, 2)) == 0:
+            parent = draw(st.sampled_from(world))
+            uid = draw(st.sampled_from([parent["metadata"]["uid"], "gone", f"u{number}"]))
+            metadata["ownerReferences"] = [{"apiVersion": parent["apiVersion"], "kind": parent["kind"],
+                                            "name": parent["metadata"]["name"], "uid": uid}]  # fmt: skip
+        spec = {"spec": {"volumeClaimTemplates": [{"metadata": {"name": "d"}}]}} if kind == "StatefulSet" else {}
+        world.append({"apiVersion": api_version, "kind": kind, "metadata": metadata, **spec})
+    return list({key_of(each): each for each in world}.values())
+
+
+def cache_of(world: list[Manifest], tracking: Tracking) -> Cache:
+    cache = Cache()
+    for name, index in indexes(tracking).items():
+        cache.index(name, index)
+    for manifest in world:
+        cache.put(manifest)
+    return cache
+
+
+def everything(key: ResourceKey) -> bool:
+    return True
+
+
+def is_claim_of_a_set(manifest: Manifest, world: list[Manifest]) -> bool:
+    return manifest["kind"] == "PersistentVolumeClaim" and any(
+        other["kind"] == "StatefulSet"
+        and other["metadata"].get("namespace") == manifest["metadata"].get("namespace")
+        and manifest["metadata"]["name"].startswith(f"d-{other['metadata']['name']}-")
+        for other in world
+    )
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(worlds(), TRACKINGS, st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(NAMES)), max_size=3))
+def test_what_is_managed_is_tracked_by_the_application_and_nobodys_child_or_desired(
+    world: list[Manifest], tracking: Tracking, wanted: list[tuple[tuple[str, str], str]]
+) -> None:
+    desired = [
+        {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "prod"}}
+        for (api_version, kind), name in wanted
+    ]
+    keys = {key_of(each) for each in desired}
+    expected = {
+        key_of(each)
+        for each in world
+        if key_of(each) in keys
+        or (
+            owner(each, tracking) == "shop"
+            and not each["metadata"].get("ownerReferences")
+            and each["kind"] != "Endpoints"
+            and not (is_claim_of_a_set(each, world) and each["metadata"].get("namespace"))
+        )
+    }
+    found = managed(cache_of(world, tracking), "shop", [*map(key_of, desired)], everything)
+    assert found.keys() == expected
+    assert all(found[key_of(each)] is each for each in world if key_of(each) in found)
+
+
+@settings(max_examples=examples(), deadline=None)
+@given(worlds(), TRACKINGS)
+def test_a_tree_has_each_manifest_once_and_ends(world: list[Manifest], tracking: Tracking) -> None:
+    cache = cache_of(world, tracking)
+    keys = [node.key for node in tree(cache, {key_of(each): each for each in world})]
+    assert len(keys) == len(set(keys)) == len(world)
+    for each in world:
+        nodes = tree(cache, {key_of(each): each})
+        assert nodes[0].key == key_of(each)
+        for node in nodes[1:]:
+            above = {parent.key for parent in node.parents}
+            assert (above | {key._replace(namespace="") for key in above}) & {other.key for other in nodes}
+
+
+@settings(max_examples=examples(), deadline=None)
+@given(worlds(), TRACKINGS)
+def test_what_is_managed_concerns_its_application_and_no_orphan_concerns_any(
+    world: list[Manifest], tracking: Tracking
+) -> None:
+    cache = cache_of(world, tracking)
+    for live in managed(cache, "shop", (), everything).values():
+        assert Concern("shop", True) in concerned(cache, live, tracking)
+    for node in orphans(cache, OrphanRule(), "prod", (), tracking):
+        live_orphan = cache.get(node.key)
+        assert live_orphan is not None
+        assert concerned(cache, live_orphan, tracking) == set()
+        assert owner(live_orphan, tracking) == ""

@@ -1,0 +1,63 @@
+"""argocd-rbac-cm, read as its author wrote it."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.gitops.policy.rbac_config import AccessPolicy, Grant, Member, read_access
+
+POLICY = """
+# developers may sync
+p, role:developer, applications, sync, ml/*, allow
+p, role:developer, applications, action/apps/Deployment/*, "ml/*", deny
+
+g, ann@example.com, role:developer
+"""
+
+
+def test_grants_and_members_are_read_in_the_order_of_their_files() -> None:
+    found = read_access(
+        {
+            "policy.csv": POLICY,
+            "policy.b.csv": "g, team, role:b",
+            "policy.a.csv": "g, team, role:a",
+            "policy.default": "role:readonly",
+            "policy.matchMode": "regex",
+            "scopes": "[groups, email]",
+        }
+    )
+    assert found == AccessPolicy(
+        grants=(
+            Grant("role:developer", "applications", "sync", "ml/*", "allow"),
+            Grant("role:developer", "applications", "action/apps/Deployment/*", "ml/*", "deny"),
+        ),
+        members=(
+            Member("ann@example.com", "role:developer"),
+            Member("team", "role:a"),
+            Member("team", "role:b"),
+        ),
+        usual="role:readonly",
+        scopes=("groups", "email"),
+        is_regex=True,
+    )
+
+
+def test_nothing_written_is_a_policy_of_nothing() -> None:
+    assert read_access({}) == AccessPolicy()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"policy.csv": "\np, role:x, applications, sync, allow"}, "policy.csv line 2: 'p, role:x"),
+        ({"policy.csv": "p, role:x, applications, sync, */*, maybe"}, "policy.csv line 1"),
+        ({"policy.more.csv": "g, ann"}, "policy.more.csv line 1: 'g, ann' is no rule; write 'p, subject"),
+        ({"policy.csv": "role:x may do everything"}, "is no rule"),
+        ({"policy.matchMode": "exact"}, "policy.matchMode: 'exact' is none; write glob or regex"),
+        ({"scopes": "groups"}, "scopes: 'groups' is no list of names"),
+        ({"scopes": "[groups"}, "scopes"),
+    ],
+)
+def test_what_cannot_be_read_is_a_sentence_that_names_the_line(data: dict[str, str], words: str) -> None:
+    faults = read_access(data).faults
+    assert len(faults) == 1 and faults[0].startswith("argocd-rbac-cm: ") and words in faults[0]

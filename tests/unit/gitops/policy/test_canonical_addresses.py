@@ -1,0 +1,303 @@
+"""Policies give one verdict for all spellings of an address."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from argosy.errors import AddressRefused
+from argosy.gitops.application import Application, read_application, read_destination
+from argosy.gitops.application.cluster_address import parse_cluster_address
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.policy.destination_clusters import Clusters, KnownCluster
+from argosy.gitops.policy.impersonation import find_service_account
+from argosy.gitops.policy.projects import permits_destination, permits_source, violations
+from argosy.gitops.policy.rbac import Enforcer, Permissions, Subjects
+from argosy.gitops.policy.rbac_config import read_access
+from argosy.gitops.policy.sync_windows import verdict
+from argosy.gitops.source.credentials import find_credential, read_credentials
+from support.examples import examples
+from support.spellings import respell_cluster, respell_repository
+
+HERE = "https://kubernetes.default.svc"
+SPELLINGS = examples(10_000)
+REPOSITORIES = [
+    ("https", "git", ["infra", "x"]),
+    ("https", "git", ["team", "models"]),
+    ("https", "git.example", ["infra", "deep", "café"]),
+    ("http", "10.0.0.5", ["infra", "x"]),
+    ("ssh", "git", ["infra", "x"]),
+    ("ssh", "git", ["team", "x+y"]),
+]
+PATTERNS = [
+    ["*", "!https://git/infra/**"],
+    ["https://GIT:443/team/*.git"],
+    ["*", "!git@git:infra/*"],
+    ["ssh://git@git/**", "!ssh://git:22/infra/**"],
+    ["**", "!http://10.0.0.5:80/infra/*"],
+    ["https://u@git/infra/x/"],
+    ["*", "!{https://other/**,https://git/infra/**}", "!{https://,ssh://git@}git/team/x+y"],
+    ["*", "!git@git*/**", "!https://git.example:*/infra/**"],
+    ["git@git:team/*", "ssh://git@git/infra/**"],
+    ["https://git.example/**", "!https://*.example/infra/deep/caf%C3%A9"],
+]
+
+
+def project(**spec: Any) -> Project:
+    return read_project({"metadata": {"name": "ml"}, "spec": spec})
+
+
+def plain_address(scheme: str, host: str, segments: list[str]) -> str:
+    return f"{scheme}://{'git@' if scheme == 'ssh' else ''}{host}/{'/'.join(segments)}"
+
+
+@pytest.mark.tier("test", "prove")
+def test_every_spelling_of_a_repository_has_the_verdict_of_the_plain_one() -> None:
+    rng = random.Random(20)
+    projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
+    for scheme, host, segments in REPOSITORIES:
+        plain = plain_address(scheme, host, segments)
+        expected = [permits_source(each, plain) for each in projects]
+        for _ in range(SPELLINGS // len(REPOSITORIES) + 1):
+            text = respell_repository(scheme, host, segments, rng)
+            assert parse_url(text).identity == parse_url(plain).identity, text
+            assert [permits_source(each, text) for each in projects] == expected, text
+
+
+def test_the_expected_verdicts_are_the_right_ones() -> None:
+    """So that the property above does not hold because everything is refused."""
+    projects = [project(sourceRepos=patterns) for patterns in PATTERNS]
+    verdicts = [
+        [permits_source(each, plain_address(*repository)) for each in projects] for repository in REPOSITORIES
+    ]
+    assert verdicts == [
+        [False, False, True, False, True, True, False, True, False, False],
+        [True, True, True, False, True, False, True, True, False, False],
+        [True, False, True, False, True, False, True, False, False, False],
+        [True, False, True, False, False, False, True, True, False, False],
+        [True, False, False, False, True, False, True, False, True, False],
+        [True, False, True, True, True, False, False, False, True, False],
+    ]
+
+
+def test_a_denied_repository_gets_no_credential_by_another_spelling() -> None:
+    """Whatever finds the credential of the denied repository is denied itself."""
+    rng = random.Random(21)
+    secret = {
+        "metadata": {"name": "infra", "labels": {"argocd.argoproj.io/secret-type": "repo-creds"}},
+        "stringData": {"url": "https://git/infra", "username": "u", "password": "p"},
+    }
+    credentials, rules = read_credentials([secret]), project(sourceRepos=["*", "!https://git/infra/**"])
+    for _ in range(2_000):
+        text = respell_repository("https", "git", ["infra", "x"], rng)
+        assert find_credential(credentials, parse_url(text)) is not None
+        assert not permits_source(rules, text), text
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://%67it/infra/x", "https://git./infra/x", "https://2130706433/infra/x", "https://127.1/infra/x",
+     "https://0x7f.0.0.1/x", "https://git/infra%2fx", "https://git/a/%2e%2e/infra/x", "https://git/infra/%00x",
+     "https://gi\u0074\u200b/infra/x", "oci://git/infra/x", "git/infra/x", "https://git\\infra/x"],
+)  # fmt: skip
+def test_an_address_that_cannot_be_parsed_is_refused_where_something_is_denied(url: str) -> None:
+    with pytest.raises(AddressRefused):
+        parse_url(url)
+    assert not permits_source(project(sourceRepos=["*", "!https://other/**"]), url)
+    assert permits_source(project(sourceRepos=["*"]), url), "the fetch refuses it, and says why"
+    app = read_application({"spec": {"source": {"repoURL": url}, "destination": {"server": HERE}}})
+    reasons = violations(project(sourceRepos=["*", "!https://other/**"]), app, control_namespace="")
+    assert "this address cannot be parsed" in reasons[0]
+
+
+def test_an_address_of_ipv6_has_one_spelling() -> None:
+    assert parse_url("https://[0:0::1]/x").canonical == parse_url("https://[::1]:443/x").canonical == "https://[::1]/x"
+    assert parse_url("https://[::ffff:10.0.0.5]/x").identity == parse_url("https://10.0.0.5/x").identity
+
+
+def test_a_user_of_ssh_counts_where_a_pattern_allows_and_not_where_it_denies() -> None:
+    allows = project(sourceRepos=["alice@git:team/*"])
+    assert permits_source(allows, "ssh://alice@git/team/x") and not permits_source(allows, "bob@git:team/x")
+    denies = project(sourceRepos=["*", "!alice@git:team/*"])
+    assert not permits_source(denies, "ssh://bob@git/team/x")
+
+
+def test_a_pattern_that_decodes_to_a_star_is_no_wildcard() -> None:
+    rules = project(sourceRepos=["https://git/%2A"])
+    assert not permits_source(rules, "https://git/x")
+    denied = project(sourceRepos=["*", "!https://git/%2A"])
+    assert permits_source(denied, "https://git/x") and not permits_source(denied, "https://git/%2a")
+
+
+CLUSTERS = [("https", "kubernetes.default.svc", ""), ("https", "prod.example", "/k8s/clusters/c-1")]
+
+
+def application(server: str) -> Application:
+    return read_application(
+        {"metadata": {"name": "models"}, "spec": {"destination": {"server": server, "namespace": "prod"}}}
+    )
+
+
+@pytest.mark.tier("test", "prove")
+def test_every_spelling_of_a_cluster_has_the_verdict_of_the_plain_one() -> None:
+    rng = random.Random(22)
+    entries = [[{"server": "*", "namespace": "*"}, {"server": f"!{HERE.upper()}:443/", "namespace": "*"}],
+               [{"server": f"{HERE}/", "namespace": "prod"}], [{"server": "https://PROD.*/**", "namespace": "*"}],
+               [{"server": "*", "namespace": "*"}, {"server": HERE, "namespace": "!prod"}]]  # fmt: skip
+    projects = [project(destinations=each) for each in entries]
+    windows = project(
+        syncWindows=[{"kind": "deny", "schedule": "* * * * *", "duration": "1h", "clusters": [f"{HERE}:443/"]}]
+    ).windows
+    known = Clusters((KnownCluster("prod", parse_cluster_address("https://prod.example:443/k8s/clusters/c-1"), "s"),))
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def verdicts(server: str) -> list[object]:
+        app = application(server)
+        decisions = [permits_destination(each, app.destination) for each in projects]
+        cluster = known.find(app.destination)
+        return [*decisions, verdict(windows, app, now, is_manual=True).is_allowed, cluster and cluster.server]
+
+    expected = [verdicts(f"{scheme}://{host}{path}") for scheme, host, path in CLUSTERS]
+    assert expected == [
+        [False, True, False, False, False, HERE],
+        [True, False, True, True, True, "https://prod.example/k8s/clusters/c-1"],
+    ]
+    for (scheme, host, path), verdicts_of_plain in zip(CLUSTERS, expected):
+        for _ in range(SPELLINGS // 2):
+            text = respell_cluster(scheme, host, path, rng)
+            assert verdicts(text) == verdicts_of_plain, text
+
+
+@pytest.mark.parametrize("text", ["https://u:p@prod.example/k8s/clusters/c-1", "https://PROD.example:0443/k8s/clusters/c-1//"])
+def test_a_cluster_is_found_by_any_spelling(text: str) -> None:
+    assert read_destination(text).server == "https://prod.example/k8s/clusters/c-1"
+
+
+GLOBS = """
+p, ann, repositories, *, *, allow
+p, ann, repositories, *, https://git/infra/*, deny
+p, bob, repositories, get, https://GIT:443/team/*.git, allow
+p, cid, clusters, *, *, allow
+p, cid, clusters, *, https://KUBERNETES.default.svc:443/, deny
+p, eve, clusters, *, *, allow
+p, eve, clusters, *, "{https://other:443,https://kubernetes.default.svc:*}", deny
+p, dan, repositories, *, ml/*, allow
+p, dan, repositories, *, ml/git@git:infra/*, deny
+"""
+EXPRESSIONS = """
+p, ann, repositories, .*, .*, allow
+p, ann, repositories, .*, ^https://git/Infra/.*\\.git$, deny
+p, bob, repositories, get, ^https://git/team/[^/]*$, allow
+p, cid, clusters, .*, .*, allow
+p, cid, clusters, .*, ^https://KUBERNETES\\.default\\.svc$, deny
+p, eve, clusters, .*, .*, allow
+p, eve, clusters, .*, ^https://kubernetes\\.default\\.svc:443$, deny
+p, dan, repositories, .*, ^ml/.*$, allow
+p, dan, repositories, .*, ^ml/git@git:infra/.*$, deny
+"""
+
+
+@pytest.mark.parametrize(("policy", "mode"), [(GLOBS, "glob"), (EXPRESSIONS, "regex")])
+def test_rules_of_people_judge_every_spelling_alike(policy: str, mode: str) -> None:
+    rng = random.Random(23)
+    enforcer = Enforcer(read_access({"policy.csv": policy, "policy.matchMode": mode}), [project()])
+    questions = [
+        ("ann", "", ("https", "git", ["infra", "x"]), False),
+        ("ann", "", ("https", "git", ["team", "x"]), True),
+        ("bob", "", ("https", "git", ["team", "x"]), True),
+        ("bob", "", ("https", "git", ["infra", "x"]), False),
+        ("dan", "ml/", ("ssh", "git", ["infra", "x"]), False),
+        ("dan", "ml/", ("ssh", "git", ["team", "x"]), True),
+    ]
+    for who, prefix, parts, expected in questions:
+        may = enforcer.permissions(Subjects(who))
+        for _ in range(examples(400)):
+            text = respell_repository(*parts, rng).strip()
+            assert may.may("repositories", "get", f"{prefix}{text}") is expected, (who, text)
+    for who in ("cid", "eve"):
+        check_clusters(enforcer.permissions(Subjects(who)), rng)
+
+
+def check_clusters(may: Permissions, rng: random.Random) -> None:
+    for _ in range(examples(400)):
+        assert not may.may("clusters", "get", respell_cluster("https", "kubernetes.default.svc", "", rng))
+        assert may.may("clusters", "get", respell_cluster("https", "prod.example", "", rng))
+
+
+@pytest.mark.parametrize(
+    ("denial", "url"),
+    [
+        ("!{https://a.io/**,https://b.io/**}", "https://b.io/x/y"),
+        ("!{https://,ssh://git@}github.com/evil/*", "ssh://git@github.com/evil/x"),
+        ("!git@github.com*/**", "git@github.com:evil/x"),
+        ("!https://github.com:*/**", "https://github.com:443/evil/x"),
+        ("!https://{github.com:443,gitlab.com:443}/**", "https://gitlab.com:443/a/b"),
+        ("!ssh://git@[2001:db8::1]/**", "ssh://git@[2001:db8:0::1]/a/b"),
+        ("!https://[", "https://anything/x"),
+        ("!https://deploy@git/**", "https://git/x"),
+        ("!ssh://deploy@git/**", "git@git:x/y"),
+    ],
+)
+def test_a_denial_holds_however_it_is_written(denial: str, url: str) -> None:
+    assert permits_source(project(sourceRepos=["*"]), url)
+    assert not permits_source(project(sourceRepos=["*", denial]), url)
+    assert permits_source(project(sourceRepos=["*", "!https://unrelated/**"]), url)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url"),
+    [
+        ("*/", "https://evil/x"),
+        ("*://git@host/**", "ssh://root@host/x"),
+        ("{ssh,https}://git@host/**", "ssh://root@host/x"),
+        ("ssh://host/**", "root@host:x"),
+        ("https://[", "https://anything/x"),
+    ],
+)
+def test_a_pattern_allows_no_more_than_it_says(pattern: str, url: str) -> None:
+    assert not permits_source(project(sourceRepos=[pattern]), url)
+
+
+@pytest.mark.parametrize(
+    "denial",
+    ["!https://prod.azmk8s.io:*", "!{https://a.io:443,https://prod.azmk8s.io:443}", "!https://{a.io:443,prod.azmk8s.io:443}",
+     "!https://prod*.io:44?", "!https://PROD.azmk8s.io/", "!https://["],
+)  # fmt: skip
+def test_a_denied_cluster_is_denied_with_and_without_its_port(denial: str) -> None:
+    everything = {"server": "*", "namespace": "*"}
+    rules = project(destinations=[everything, {"server": denial, "namespace": "*"}])
+    for server in ("https://prod.azmk8s.io:443", "https://prod.azmk8s.io", "https://prod.azmk8s.io./"):
+        assert permits_destination(project(destinations=[everything]), read_destination(server, "", "x"))
+        assert not permits_destination(rules, read_destination(server, "", "x")), server
+
+
+def test_a_window_and_an_account_match_a_cluster_with_its_port() -> None:
+    pattern, app = "https://*.azmk8s.io:*", application("https://prod.azmk8s.io")
+    window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "clusters": [pattern]}
+    account = {"server": pattern, "namespace": "*", "defaultServiceAccount": "deployer"}
+    rules = project(syncWindows=[window], destinationServiceAccounts=[account])
+    assert not verdict(rules.windows, app, datetime(2026, 1, 1, tzinfo=UTC), is_manual=True).is_allowed
+    assert find_service_account(rules, app, app.destination.server) == "system:serviceaccount:prod:deployer"
+
+
+@pytest.mark.parametrize(
+    ("mode", "rule", "may"),
+    [
+        ("regex", "p, ann, clusters, .*, ^https://prod\\.io:443$, deny", ("clusters", "https://prod.io:443")),
+        ("regex", "p, ann, repositories, .*, ^https://git\\.io:443/.*, deny", ("repositories", "https://git.io/x")),
+        ("regex", "p, ann, repositories, .*, ^ssh://deploy@git\\.io/.*, deny", ("repositories", "deploy@git.io:x")),
+        ("glob", 'p, ann, clusters, *, "https://{u@a,v@b", deny', ("clusters", "https://a")),
+        ("glob", 'p, ann, repositories, *, "p/{https://a.io/*,https://b.io/*}", deny', ("repositories", "p/https://b.io/x")),
+        ("glob", "p, ann, clusters, *, https://prod.io:*, deny", ("clusters", "https://prod.io")),
+    ],
+)  # fmt: skip
+def test_a_rule_that_denies_an_address_holds_however_it_is_written(mode: str, rule: str, may: tuple[str, str]) -> None:
+    star = ".*" if mode == "regex" else "*"
+    allow = "\n".join(f"p, ann, {resource}, {star}, {star}, allow" for resource in ("clusters", "repositories"))
+    for policy, expected in ((allow, True), (f"{allow}\n{rule}", False)):
+        enforcer = Enforcer(read_access({"policy.csv": policy, "policy.matchMode": mode}), [])
+        assert enforcer.permissions(Subjects("ann")).may(may[0], "get", may[1]) is expected, policy

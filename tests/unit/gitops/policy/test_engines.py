@@ -1,0 +1,144 @@
+"""Who delivers an Application: argosy, an Argo CD, both or nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.policy.delivery_engine import (
+    Controller,
+    Deliverer,
+    Engines,
+    claimed,
+    engines_of,
+    is_controller,
+    is_running,
+)
+
+ENGINE, SKIP = "argosy.dev/engine", "argocd.argoproj.io/skip-reconcile"
+NOTHING: dict[str, str] = {}
+PAUSED, OURS, THEIRS = {SKIP: "true"}, {ENGINE: "argosy"}, {ENGINE: "argocd"}
+ARGOCD = Controller("StatefulSet", "argocd", "c", ("team-*", "/^ml-[0-9]+$/"))
+ALONE, BESIDE, UNSEEN = Engines(), Engines((ARGOCD,)), Engines(is_known=False)
+
+
+@pytest.mark.parametrize(
+    ("engines", "annotations", "expected"),
+    [
+        (ALONE, NOTHING, Deliverer.ARGOSY),
+        (ALONE, PAUSED, Deliverer.NOBODY),
+        (ALONE, {SKIP: "false"}, Deliverer.ARGOSY),
+        (ALONE, OURS, Deliverer.ARGOSY),
+        (ALONE, {**OURS, **PAUSED}, Deliverer.ARGOSY),
+        (ALONE, THEIRS, Deliverer.NOBODY),
+        (ALONE, {ENGINE: "flux"}, Deliverer.NOBODY),
+        (BESIDE, NOTHING, Deliverer.ARGOCD),
+        (BESIDE, PAUSED, Deliverer.NOBODY),
+        (BESIDE, OURS, Deliverer.BOTH),
+        (BESIDE, {**OURS, **PAUSED}, Deliverer.ARGOSY),
+        (BESIDE, THEIRS, Deliverer.ARGOCD),
+        (BESIDE, {**THEIRS, **PAUSED}, Deliverer.NOBODY),
+        (UNSEEN, NOTHING, Deliverer.UNKNOWN),
+        (UNSEEN, OURS, Deliverer.ARGOSY),
+        (UNSEEN, PAUSED, Deliverer.NOBODY),
+    ],
+)
+def test_who_delivers(engines: Engines, annotations: dict[str, str], expected: Deliverer) -> None:
+    assert engines.deliverer(annotations, "argocd") is expected
+    assert engines.told(annotations, "argocd").startswith(expected.value)
+
+
+def test_there_is_nothing_to_say_where_it_can_be_nobody_else() -> None:
+    assert ALONE.is_usual(NOTHING, "argocd") and UNSEEN.is_usual(NOTHING, "argocd")
+    assert not any(each.is_usual(found, "argocd") for each in (ALONE, BESIDE) for found in (OURS, THEIRS, PAUSED))
+    assert not BESIDE.is_usual(NOTHING, "argocd")
+    assert BESIDE.is_usual(NOTHING, "argosy")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        ("argocd", Deliverer.ARGOCD),
+        ("team-a", Deliverer.ARGOCD),
+        ("ml-7", Deliverer.ARGOCD),
+        ("ml-x", Deliverer.ARGOSY),
+        ("argosy", Deliverer.ARGOSY),
+    ],
+)
+def test_an_argo_cd_delivers_where_it_looks(namespace: str, expected: Deliverer) -> None:
+    assert BESIDE.deliverer(NOTHING, namespace) is expected
+    assert BESIDE.deliverer(OURS, namespace).is_argosy
+    assert (BESIDE.deliverer(THEIRS, namespace) is Deliverer.NOBODY) is (expected is Deliverer.ARGOSY)
+    assert ("only observes" in BESIDE.beside(namespace)) is (expected is Deliverer.ARGOCD)
+
+
+def test_an_expression_that_cannot_be_read_fits_everything() -> None:
+    ahead = Controller("StatefulSet", "argocd", "c", ("/^((?!secret).)*$/",))  # argo: .NET's, with looks ahead
+    assert ahead.looks_at("anything")
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        ({"args": ["/c", "--application-namespaces", "a, b-*"]}, ("a", "b-*")),
+        ({"command": ["/c", "--application-namespaces=*"], "env": []}, ("*",)),
+        ({"args": ["--application-namespaces"]}, ()),
+        ({"env": [{"name": "ARGOCD_APPLICATION_NAMESPACES", "value": "a"}]}, ("a",)),
+        ({"env": [{"name": "ARGOCD_APPLICATION_NAMESPACES", "valueFrom": {"configMapKeyRef": {}}}]}, None),
+        ({"args": None, "env": None}, None),
+    ],
+)
+def test_what_a_controller_says_itself_of_where_it_looks(container: Any, expected: Any) -> None:
+    inner = {"containers": [container]}
+    assert claimed({"kind": "Pod", "spec": inner}) == expected
+    assert claimed({"kind": "StatefulSet", "spec": {"template": {"spec": inner}}}) == expected
+
+
+def workload(kind: str = "StatefulSet", replicas: Any = 1, **more: Any) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/component": "application-controller", "app.kubernetes.io/part-of": "argocd"}
+    metadata = {"name": "c", "namespace": "argocd", "labels": labels, **more.pop("metadata", {})}
+    spec = {} if replicas is None else {"replicas": replicas}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec, **more}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (workload(), True),
+        (workload(replicas=None), True),  # k8s: one, where nothing is said
+        (workload(replicas=0), False),
+        (workload(replicas=0, status={"replicas": 1}), True),
+        (workload(replicas=0, status={"replicas": 0}), False),
+        (workload(metadata={"annotations": {"sandbox.argosy.dev/simulated": "simulated by argosy"}}), False),
+        (workload(replicas="many"), False),
+        (workload("Pod", None), True),
+        (workload("Pod", None, status={"phase": "Running"}), True),
+        (workload("Pod", None, status={"phase": "Failed"}), False),  # evicted, for one
+        (workload("Pod", None, metadata={"annotations": {"sandbox.argosy.dev/simulated": "by argosy"}}), False),
+    ],
+)
+def test_which_of_them_run(found: dict[str, Any], expected: bool) -> None:
+    assert is_running(found) is expected
+
+
+def test_controllers_are_known_by_their_labels() -> None:
+    named = {"labels": {"app.kubernetes.io/name": "argocd-application-controller"}}
+    assert all(map(is_controller, (workload(), workload(metadata=named), workload("Deployment"))))
+    operators = {"labels": {"app.kubernetes.io/name": "openshift-gitops-application-controller"}}
+    assert is_controller(workload("Pod", None, metadata=operators))  # argo: its Pods have no other label
+    assert not is_controller(workload("DaemonSet"))
+    assert not is_controller(workload(metadata={"labels": {"app.kubernetes.io/component": "application-controller"}}))
+    assert not is_controller(workload(metadata={"labels": None}))
+
+
+def test_one_that_two_selectors_find_is_one() -> None:
+    assert engines_of([workload(), workload()]).argocd == ("StatefulSet argocd/c",)
+
+
+def test_pods_are_told_where_nothing_else_of_them_is() -> None:
+    left = workload("Pod", None, metadata={"name": "c-0"})
+    assert engines_of([workload(), left]).argocd == ("StatefulSet argocd/c",)
+    assert engines_of([workload(replicas=0), left]).argocd == ("Pod argocd/c-0",)
+    played = workload(metadata={"annotations": {"sandbox.argosy.dev/simulated": "simulated by argosy"}})
+    assert not engines_of([played, left]).argocd  # a real cluster made it

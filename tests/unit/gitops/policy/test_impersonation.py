@@ -1,0 +1,89 @@
+"""Which service account a sync acts as."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.errors import PolicyError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.cluster_address import parse_cluster_address
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.impersonation import Impersonation, find_impersonation_fault, read_impersonation
+
+HERE = parse_cluster_address("https://kubernetes.default.svc")
+ON = Impersonation(is_enabled=True)
+
+
+def project(*entries: tuple[str, str, str]) -> Project:
+    accounts = [
+        {"server": server, "namespace": namespace, "defaultServiceAccount": account}
+        for server, namespace, account in entries
+    ]
+    return read_project({"metadata": {"name": "ml"}, "spec": {"destinationServiceAccounts": accounts}})
+
+
+def application(namespace: str = "prod") -> Application:
+    destination = {"server": f"{HERE}/", "namespace": namespace}
+    return read_application(
+        {"metadata": {"name": "models", "namespace": "argocd"}, "spec": {"destination": destination}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "namespace", "user"),
+    [
+        ([(HERE, "prod", "deployer")], "prod", "system:serviceaccount:prod:deployer"),
+        ([("*", "*", "deployer")], "prod", "system:serviceaccount:prod:deployer"),
+        ([(f"{HERE}:443/", "prod", "deployer")], "prod", "system:serviceaccount:prod:deployer"),
+        ([(HERE, "prod", "ops:deployer")], "prod", "system:serviceaccount:ops:deployer"),
+        ([(HERE, "*", "deployer")], "", "system:serviceaccount:argocd:deployer"),
+        ([(HERE, "dev", "a"), (HERE, "p*", "b"), ("*", "*", "c")], "prod", "system:serviceaccount:prod:b"),
+    ],
+)  # fmt: skip
+def test_the_first_entry_that_matches_names_the_account(
+    entries: list[tuple[str, str, str]], namespace: str, user: str
+) -> None:
+    assert ON.user_for(project(*entries), application(namespace), HERE) == user
+
+
+@pytest.mark.parametrize("text", [None, "", "  ", "false", "False", " FALSE "])
+def test_nobody_is_impersonated_where_the_setting_is_missing_or_clearly_false(text: str | None) -> None:
+    data = {} if text is None else {"application.sync.impersonation.enabled": text}
+    assert find_impersonation_fault(data) == ""
+    assert read_impersonation(data).user_for(project(), application(), HERE) == ""
+
+
+@pytest.mark.parametrize("text", ["True", " true", "TRUE\n", "yes", "1", "fasle", "on"])
+def test_a_value_that_is_neither_true_nor_clearly_false_enables_impersonation_and_is_a_fault(text: str) -> None:
+    data = {"application.sync.impersonation.enabled": text}
+    assert read_impersonation(data).is_enabled
+    with pytest.raises(PolicyError, match="no matching service account found"):
+        read_impersonation(data).user_for(project(), application(), HERE)
+    assert find_impersonation_fault(data).startswith(f"application.sync.impersonation.enabled: {text!r} ")
+
+
+@pytest.mark.parametrize(("text", "is_enforced"), [("", True), ("false", False), (" FALSE ", False), ("no", True)])
+def test_an_account_is_enforced_unless_the_setting_is_clearly_false(text: str, is_enforced: bool) -> None:
+    data = {"application.sync.impersonation.enforced": text}
+    assert read_impersonation(data).is_enforced is is_enforced
+
+
+def test_a_sync_that_no_account_matches_is_refused_unless_that_is_not_enforced() -> None:
+    data = {"application.sync.impersonation.enabled": "true"}
+    elsewhere = project(("https://other", "*", "deployer"), (HERE, "dev", "deployer"))
+    with pytest.raises(PolicyError, match=f"no matching service account found for destination server {HERE} and "):
+        read_impersonation(data).user_for(elsewhere, application(), HERE)
+    lenient = read_impersonation({**data, "application.sync.impersonation.enforced": "false"})
+    assert lenient.user_for(elsewhere, application(), HERE) == ""
+
+
+@pytest.mark.parametrize("account", ["", " ", "dep*", "a/b", "{a,b}"])
+def test_an_account_that_is_no_name_is_refused_even_where_nothing_is_enforced(account: str) -> None:
+    with pytest.raises(PolicyError, match="failed to derive service account to impersonate: default service account"):
+        Impersonation(is_enabled=True, is_enforced=False).user_for(project((HERE, "*", account)), application(), HERE)
+
+
+@pytest.mark.parametrize("entry", [("https://[", "*", "deployer"), (HERE, "[", "deployer")])
+def test_a_pattern_that_is_no_glob_is_refused_even_where_nothing_is_enforced(entry: tuple[str, str, str]) -> None:
+    with pytest.raises(PolicyError, match="failed to derive service account to impersonate"):
+        Impersonation(is_enabled=True, is_enforced=False).user_for(project(entry), application(), HERE)

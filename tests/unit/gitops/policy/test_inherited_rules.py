@@ -1,0 +1,72 @@
+"""What projects inherit from others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.global_projects import inherited
+from argosy.gitops.policy.projects import permits_kind, permits_source
+from argosy.kube.objects.names import GroupKind
+
+SETTING = """
+- labelSelector:
+    matchExpressions:
+    - {key: stage, operator: In, values: [prod]}
+  projectName: house
+"""
+SECRET = GroupKind("", "Secret")
+
+
+def project(name: str, stage: str = "", **spec: Any) -> Project:
+    labels = {"stage": stage} if stage else {}
+    return read_project({"metadata": {"name": name, "labels": labels}, "spec": spec})
+
+
+HOUSE = project(
+    "house",
+    sourceRepos=["https://git.example/house"],
+    namespaceResourceBlacklist=[{"group": "", "kind": "Secret"}],
+    clusterResourceWhitelist=[{"group": "*", "kind": "Namespace"}],
+    syncWindows=[{"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}],
+)
+
+
+def test_a_project_with_the_label_gets_lists_and_windows_beside_its_own() -> None:
+    shop = project("shop", "prod", sourceRepos=["https://git.example/shop"])
+    found = inherited({"house": HOUSE, "shop": shop, "lab": project("lab", "dev")}, {"globalProjects": SETTING})
+    assert permits_source(found["shop"], "https://git.example/shop")
+    assert permits_source(found["shop"], "https://git.example/house")
+    assert not permits_kind(found["shop"], SECRET, is_namespaced=True)
+    assert permits_kind(found["shop"], GroupKind("", "Namespace"), is_namespaced=False)
+    assert len(found["shop"].windows) == 1
+    assert permits_kind(found["lab"], SECRET, is_namespaced=True) and not found["lab"].windows
+    assert found["house"] == HOUSE
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "- {projectName: house}", "- {labelSelector: {matchLabels: {stage: prod}}, projectName: gone}"],
+)
+def test_nothing_is_inherited_where_nothing_is_said(text: str) -> None:
+    given = {"house": HOUSE, "shop": project("shop", "prod")}
+    assert inherited(given, {"globalProjects": text}) == given
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: b",
+        "[1",
+        "- 1",
+        "- {labelSelector: 1}",
+        "- {labelSelector: {matchLabels: [a]}}",
+        "- {labelSelector: {matchExpressions: [{key: a, operator: Near}]}}",
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_an_error_of_its_author(text: str) -> None:
+    with pytest.raises(UserError):
+        inherited({"house": HOUSE}, {"globalProjects": text})

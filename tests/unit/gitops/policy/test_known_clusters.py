@@ -1,0 +1,115 @@
+"""Clusters that Secrets tell of, and which destinations they make good."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import Destination, read_application, read_destination
+from argosy.gitops.policy.destination_clusters import HERE, Clusters, read_clusters
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+
+
+def secret(called: str, /, kind: str = "cluster", annotations: dict[str, str] | None = None, **data: str) -> Manifest:
+    return {
+        "metadata": {
+            "name": called,
+            "labels": {"argocd.argoproj.io/secret-type": kind},
+            "annotations": annotations or {},
+        },
+        "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
+    }
+
+
+CLUSTERS = read_clusters(
+    [
+        secret("far-secret", name="far", server="https://far.example/", config='{"bearerToken": "no-one-sees-this"}'),
+        secret("near-secret", name="near", server=HERE, project="ml"),
+        secret("repo", kind="repository", server="https://git.example"),
+        secret("no-address", name="lost"),
+        secret("twin-a", name="twin", server="https://a.example"),
+        secret("twin-b", name="twin", server="https://b.example"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("destination", "words"),
+    [
+        (Destination(HERE, "", "a"), ""),
+        (Destination("", "in-cluster", "a"), ""),
+        (Destination("", "near", "a"), ""),
+        (Destination(HERE, "near", "a"), "can't have both name and server"),
+        (Destination("", "far", "a"), ""),
+        (Destination("https://far.example", "", "a"), ""),
+        (read_destination("HTTPS://Far.Example:443/", "", "a"), ""),
+        (Destination("", "twin", "a"), "there are 2 clusters with the same name: [https://a.example https://b.example]"),
+        (Destination("https://b.example", "", "a"), ""),
+        (
+            Destination("https://nowhere.example", "", "a"),
+            'error getting cluster by server "https://nowhere.example": cluster "https://nowhere.example" not found',
+        ),
+        (Destination("", "lost", "a"), "there are no clusters with this name: lost"),
+        (Destination("", "", "a"), "Destination server missing from app spec"),
+    ],
+)
+def test_a_destination_is_a_known_cluster_or_is_refused_in_words(destination: Destination, words: str) -> None:
+    said = CLUSTERS.refusal(destination)
+    assert words in said
+    assert bool(said) is bool(words)
+
+
+def placed(clusters: Clusters, **destination: str) -> Destination:
+    spec: dict[str, Any] = {"destination": destination}
+    return clusters.placed(read_application({"metadata": {"name": "a"}, "spec": spec})).destination
+
+
+def test_a_name_that_a_secret_gives_to_a_cluster_is_known_by_its_address_too() -> None:
+    assert placed(CLUSTERS, name="near", namespace="a") == Destination(HERE, "near", "a")
+    assert placed(CLUSTERS, name="far") == Destination("https://far.example", "far", "")
+    assert placed(CLUSTERS, server="https://far.example") == Destination("https://far.example", "far", "")
+    assert placed(CLUSTERS, name="unheard") == Destination("", "unheard", "")
+    assert placed(CLUSTERS, name="in-cluster") == Destination("", "in-cluster", "")
+
+
+def test_nothing_that_lets_somebody_in_is_kept() -> None:
+    assert "no-one-sees-this" not in repr(CLUSTERS)
+
+
+def test_a_cluster_is_paused_by_its_secret() -> None:
+    paused = {"argocd.argoproj.io/skip-reconcile": "true"}
+    found = read_clusters([secret("near", annotations=paused, name="near", server=HERE)])
+    assert found.is_paused(Destination(HERE, "", "a")) and found.is_paused(Destination("", "near", "a"))
+    assert not CLUSTERS.is_paused(Destination(HERE, "", "a"))
+
+
+def test_the_own_cluster_can_be_switched_off() -> None:
+    found = read_clusters([], {"cluster.inClusterEnabled": "false"})
+    assert "disabled by cluster.inClusterEnabled" in found.refusal(Destination(HERE, "", "a"))
+
+
+def test_a_secret_of_any_shape_does_no_harm() -> None:
+    odd = secret("odd", name="odd", server="x")
+    assert read_clusters([{**odd, "data": {"server": "!!!"}}, {**odd, "data": None}]) == Clusters()
+
+
+@pytest.mark.parametrize(
+    ("limits", "namespace", "words"),
+    [
+        ({}, "c", ""),
+        ({}, "", ""),
+        ({"namespaces": "a, b"}, "b", ""),
+        ({"namespaces": "a, b"}, "c", 'namespace "c" for Role "r" is not managed'),
+        ({"namespaces": "a"}, "", 'cluster level Role "r" can not be managed when in namespaced mode'),
+        ({"namespaces": "a", "clusterResources": "true"}, "", ""),
+        ({"clusterResources": "false"}, "", ""),
+    ],
+)
+def test_a_secret_says_which_namespaces_are_managed(limits: dict[str, str], namespace: str, words: str) -> None:
+    found = read_clusters([secret("near", name="near", server=HERE, **limits)]).find(Destination(HERE, "", "a"))
+    key = ResourceKey("", "Role", namespace, "r")
+    assert found is not None
+    assert found.stranger(key, is_namespaced=bool(namespace)) == words

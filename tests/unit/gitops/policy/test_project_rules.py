@@ -1,0 +1,193 @@
+"""What a project allows, and in which words it says no."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import Destination, read_application
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.destination_clusters import Clusters, KnownCluster
+from argosy.gitops.policy.projects import permits, permits_destination, permits_kind, permits_source, violations
+from argosy.kube.objects.names import GroupKind, ResourceKey
+
+
+def project(**spec: Any) -> Project:
+    return read_project({"metadata": {"name": "ml"}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("patterns", "url", "expected"),
+    [
+        (["*"], "https://git.example/a/b", True),
+        ([], "https://git.example/a/b", False),
+        (["https://git.example/a/b"], "https://git.example/a/b.git", True),
+        (["https://git.example/a/b.git"], "https://GIT.example/a/b/", True),
+        (["https://git.example/a/*"], "https://git.example/a/b", True),
+        (["https://git.example/*"], "https://git.example/a/b", False),
+        (["https://git.example/**"], "https://git.example/a/b", True),
+        (["https://git.example/a"], "https://git.example/a-evil", False),
+        (["*", "!https://git.example/a/*"], "https://git.example/a/b", False),
+        (["!https://git.example/a/*"], "https://git.example/c/d", False),
+    ],
+)
+def test_sources_fit_by_segment_and_a_denial_wins(patterns: list[str], url: str, expected: bool) -> None:
+    assert permits_source(project(sourceRepos=patterns), url) is expected
+
+
+HERE = "https://kubernetes.default.svc"
+
+
+@pytest.mark.parametrize(
+    ("entries", "namespace", "expected"),
+    [
+        ([{"server": "*", "namespace": "*"}], "prod", True),
+        ([], "prod", False),
+        ([{"server": HERE, "namespace": "prod"}], "prod", True),
+        ([{"server": HERE, "namespace": "team-*"}], "team-a", True),
+        ([{"server": HERE, "namespace": "team-*"}], "prod", False),
+        ([{"server": HERE, "namespace": "*"}, {"server": HERE, "namespace": "!kube-system"}], "kube-system", False),
+        ([{"server": HERE, "namespace": "*"}, {"server": HERE, "namespace": "!kube-system"}], "prod", True),
+        ([{"server": "*", "namespace": "*"}, {"server": "!" + HERE, "namespace": "*"}], "prod", False),
+        ([{"server": "https://other", "namespace": "*"}], "prod", False),
+        ([{"name": "in-cluster", "namespace": "*"}], "prod", True),
+    ],
+)
+def test_destinations_fit_by_place_and_namespace(entries: list[dict[str, str]], namespace: str, expected: bool) -> None:
+    place = Destination(HERE, "in-cluster", namespace)
+    assert permits_destination(project(destinations=entries), place) is expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_namespaced", "expected"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"namespaceResourceWhitelist": []}, True, False),
+        ({"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]}, True, True),
+        ({"namespaceResourceBlacklist": [{"group": "apps", "kind": "Deploy*"}]}, True, False),
+        ({"clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}, False, True),
+        (
+            {
+                "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+                "clusterResourceBlacklist": [{"group": "apps", "kind": "Deployment"}],
+            },
+            False,
+            False,
+        ),
+        ({"clusterResourceWhitelist": [{"group": "apps", "kind": "Deployment", "name": "other"}]}, False, False),
+        ({"clusterResourceWhitelist": [{"group": "apps", "kind": "Deployment", "name": "w*"}]}, False, True),
+    ],
+)
+def test_kinds_in_namespaces_are_free_and_others_must_be_listed(
+    spec: dict[str, Any], is_namespaced: bool, expected: bool
+) -> None:
+    kind = GroupKind("apps", "Deployment")
+    assert permits_kind(project(**spec), kind, is_namespaced=is_namespaced, name="web") is expected
+
+
+def test_a_manifest_in_a_namespace_that_is_not_allowed_is_refused_by_name() -> None:
+    rules = project(destinations=[{"server": HERE, "namespace": "prod"}])
+    key = ResourceKey("apps", "Deployment", "kube-system", "web")
+    said = permits(rules, key, is_namespaced=True, destination=Destination(HERE, "", "prod"))
+    assert said == "namespace kube-system is not permitted in project 'ml': destinations does not list it"
+
+
+def test_every_rule_that_an_application_breaks_is_named() -> None:
+    app = read_application(
+        {
+            "metadata": {"name": "models", "namespace": "elsewhere"},
+            "spec": {
+                "project": "ml",
+                "source": {"repoURL": "https://git.example/x"},
+                "destination": {"server": HERE, "namespace": "prod"},
+            },
+        }
+    )
+    said = violations(project(), app, control_namespace="argocd")
+    assert len(said) == 3
+    assert "namespace 'elsewhere' is not permitted to use project 'ml'" in said[0]
+    assert said[0].endswith("sourceNamespaces does not list it")
+    assert said[1] == (
+        "application repo https://git.example/x is not permitted in project 'ml': sourceRepos does not list it"
+    )
+    assert "do not match any of the allowed destinations in project 'ml': destinations does not list it" in said[2]
+    assert violations(None, app, control_namespace="argocd") == [
+        "application references project ml which does not exist"
+    ]
+
+
+def refusals(rules: Project, **spec: Any) -> list[str]:
+    given = {"source": {"repoURL": "https://git.example/x"}, "destination": {"server": HERE, "namespace": "prod"}}
+    app = read_application({"metadata": {"name": "models", "namespace": "argocd"}, "spec": {**given, **spec}})
+    return violations(rules, app, control_namespace="argocd")
+
+
+def test_a_denial_is_named_by_what_is_written_there() -> None:
+    everywhere = {"server": "*", "namespace": "*"}
+    by_repo = project(sourceRepos=["*", "!https://git.example/x"], destinations=[everywhere])
+    assert refusals(by_repo)[0].endswith("sourceRepos denies it by '!https://git.example/x'")
+    by_namespace = project(sourceRepos=["*"], destinations=[everywhere, {"server": "*", "namespace": "!prod"}])
+    assert refusals(by_namespace)[0].endswith("destinations denies it by '!prod'")
+    by_place = project(sourceRepos=["*"], destinations=[everywhere, {"server": f"!{HERE}", "namespace": "*"}])
+    assert refusals(by_place)[0].endswith(f"destinations denies it by '!{HERE}'")
+
+
+def test_a_project_may_ask_for_clusters_of_its_own() -> None:
+    rules = project(sourceRepos=["*"], destinations=[{"server": "*", "namespace": "*"}])
+    app = read_application(
+        {
+            "metadata": {"name": "models", "namespace": "argocd"},
+            "spec": {"project": "ml", "source": {"repoURL": "x"}, "destination": {"server": HERE, "namespace": "a"}},
+        }
+    )
+    mine, another = KnownCluster("here", HERE, "s", project="ml"), KnownCluster("here", HERE, "s", project="web")
+    for clusters, is_allowed in (((mine,), True), ((another,), False), ((), False)):
+        said = violations(rules, app, control_namespace="argocd", clusters=Clusters(clusters))
+        assert (said == []) is is_allowed
+        assert is_allowed or "permitOnlyProjectScopedClusters" in said[0]
+    assert violations(rules, app, control_namespace="argocd") == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_namespaced", "rule"),
+    [
+        ({"namespaceResourceBlacklist": [{"group": "*", "kind": "*"}]}, True, "namespaceResourceBlacklist lists it"),
+        ({"namespaceResourceWhitelist": []}, True, "namespaceResourceWhitelist does not list it"),
+        ({}, False, "clusterResourceWhitelist does not list it"),
+        (
+            {
+                "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+                "clusterResourceBlacklist": [{"group": "", "kind": "Thing"}],
+            },
+            False,
+            "clusterResourceBlacklist lists it",
+        ),
+    ],
+)
+def test_the_list_that_forbids_a_kind_is_named(spec: dict[str, Any], is_namespaced: bool, rule: str) -> None:
+    key = ResourceKey("", "Thing", "prod" if is_namespaced else "", "a")
+    said = permits(project(**spec), key, is_namespaced=is_namespaced, destination=Destination(HERE, "", "prod"))
+    assert said == f"resource :Thing is not permitted in project ml: {rule}"
+
+
+@pytest.mark.parametrize(
+    ("policies", "is_refused"),
+    [
+        ([], False),
+        ([{"repos": [{"url": "*"}], "gpg": {"mode": "head", "keys": ["A"]}}], True),
+        ([{"repos": [{"url": "*"}], "gpg": {"mode": "strict"}}], True),
+        ([{"repos": [{"url": "*"}]}], True),
+        ([{"repos": [{"url": "*"}], "gpg": {"mode": "none"}}], False),
+        ([{"repos": [{"url": "https://git.example/**"}], "gpg": {"mode": "head"}}], True),
+        ([{"repos": [{"url": "https://other.example/**"}], "gpg": {"mode": "head"}}], False),
+        ([{"repos": [{"url": "*"}, {"url": "!https://GIT.example:443/a/*"}], "gpg": {"mode": "head"}}], False),
+    ],
+)
+def test_source_integrity_is_not_verified_and_refuses_what_it_selects(policies: list[Any], is_refused: bool) -> None:
+    rules = project(sourceRepos=["*"], sourceIntegrity={"git": {"policies": policies}})
+    assert permits_source(rules, "https://git.example/a/b") is not is_refused
+    app = read_application({"spec": {"project": "ml", "source": {"repoURL": "https://git.example/a/b"}}})
+    reasons = [each for each in violations(rules, app, control_namespace="") if "sourceIntegrity" in each]
+    assert bool(reasons) is is_refused

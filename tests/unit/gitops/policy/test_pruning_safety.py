@@ -1,0 +1,70 @@
+"""Nothing is deleted that is not surely the application's own."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.gitops.policy.prune_policy import Candidate, is_mass, may_delete
+from support.examples import examples
+
+OWN = Candidate(owner="models", is_self_referenced=True, is_rendered_whole=True, is_in_destination=True)
+
+
+def test_what_is_its_own_and_no_longer_wanted_may_go() -> None:
+    assert may_delete(OWN, "models") == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"owner": ""}, "belongs to nobody"),
+        ({"owner": "model"}, "belongs to model"),
+        ({"owner": "models-2"}, "belongs to models-2"),
+        ({"is_self_referenced": False}, "copied"),
+        ({"is_rendered_whole": False}, "not known in full"),
+        ({"is_served": False}, "not served"),
+        ({"is_in_destination": False}, "not where"),
+        ({"is_excluded": True}, "exclude"),
+        ({"refusal": "resource :Secret is not permitted"}, "not permitted"),
+        ({"controller": "ReplicaSet/web"}, "ReplicaSet/web made it"),
+        ({"options": frozenset({"Prune=false"})}, "no prune"),
+    ],
+)
+def test_one_fact_against_it_is_enough(change: dict[str, object], word: str) -> None:
+    assert word in may_delete(dataclasses.replace(OWN, **change), "models")  # type: ignore[arg-type]
+
+
+CANDIDATES = st.builds(
+    Candidate,
+    owner=st.sampled_from(["", "models", "model", "models ", "ns_models"]),
+    is_self_referenced=st.booleans(),
+    is_rendered_whole=st.booleans(),
+    is_in_destination=st.booleans(),
+    is_served=st.booleans(),
+    refusal=st.sampled_from(["", "no"]),
+    is_excluded=st.booleans(),
+    controller=st.sampled_from(["", "Job/x"]),
+    options=st.frozensets(st.sampled_from(["Prune=false", "Prune=confirm", "PruneLast=true"])),
+)
+
+
+@settings(max_examples=examples())
+@given(CANDIDATES, st.sampled_from(["", "models", "model"]))
+def test_only_a_candidate_that_nothing_speaks_against_may_go(candidate: Candidate, instance: str) -> None:
+    if may_delete(candidate, instance) == "":
+        assert instance and candidate.owner == instance
+        assert candidate.is_self_referenced and candidate.is_rendered_whole and candidate.is_in_destination
+        assert candidate.is_served and not (candidate.is_excluded or candidate.refusal or candidate.controller)
+        assert "Prune=false" not in candidate.options
+
+
+@pytest.mark.parametrize(
+    ("deletions", "managed", "expected"),
+    [(10, 11, False), (11, 21, True), (11, 22, False), (500, 600, True), (0, 0, False)],
+)
+def test_more_than_half_and_more_than_ten_are_many(deletions: int, managed: int, expected: bool) -> None:
+    assert is_mass(deletions, managed) is expected

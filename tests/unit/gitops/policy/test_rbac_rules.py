@@ -1,0 +1,241 @@
+"""Argo CD's rules for people, each as a question with its answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.gitops.application.project import Project, Role
+from argosy.gitops.policy.rbac import Enforcer, Permissions, Subjects
+from argosy.gitops.policy.rbac_config import read_access
+from argosy.gitops.policy.rbac_matching import Matching
+
+POLICY = """
+p, alice, applications, get, ml/*, allow
+p, alice, applications, sync, */*, allow
+p, alice, applications, sync, ml/prod-*, deny
+p, role:dev, applications, *, dev/*, allow
+p, role:dev, applications, delete, dev/kept, deny
+p, role:dev, exec, create, dev/*, allow
+p, role:pods, applications, delete/*/Pod/*/*, ml/*, allow
+p, role:pods, applications, update//ConfigMap/*, ml/*, allow
+p, role:restart, applications, action/apps/Deployment/restart, ml/*, allow
+p, role:logs, logs, get, ml/team/*, allow
+p, role:clusters, clusters, get, "https://{a,b}.example:6443", allow
+p, direct-group, projects, update, *, allow
+p, bob, extensions, invoke, httpbin, allow
+p, proj:ml:ci, clusters, get, *, allow
+g, bob, role:dev
+g, team, role:pods
+g, team, role:restart
+g, deep, role:a
+g, role:a, role:b
+g, role:b, role:logs
+g, denied, role:dev
+g, denied, role:no
+p, role:no, applications, *, */*, deny
+g, clusterers, role:clusters
+g, loop, role:loop
+g, role:loop, loop
+"""
+OPS_LOGS = "p,proj:ml:ops,logs,get,ml/*,allow"
+FOREIGN = "p, proj:ml:ops, applications, get, other/*, allow"
+ML = Project(
+    name="ml",
+    roles=(
+        Role("ci", ("p, proj:ml:ci, applications, sync, ml/*, allow",), ()),
+        Role("ops", ("p, proj:ml:ops, applications, *, ml/*, allow", OPS_LOGS), ("ops-group",)),
+        Role("wide", ("p, proj:ml:wide, applications, get, *, allow",), ("wide-group",)),
+        Role("thief", ("p, alice, applications, delete, ml/*, allow",), ("thieves",)),
+        Role("climber", ("g, carol, role:admin",), ("climbers",)),
+        Role("reacher", ("p, proj:ml:reacher, projects, update, ml, allow",), ("reachers",)),
+        Role("half", ("p, proj:ml:half, applications, get, ml/*, allow", "p, proj:ml:half, deny"), ("halves",)),
+    ),
+)
+OTHER = Project(name="other", roles=(Role("ops", (FOREIGN,), ("ops-group",)),))
+
+
+def may(who: str, question: str, policy: str = POLICY, **settings: str) -> bool:
+    name, _, groups = who.partition("+")
+    data = {"policy.csv": policy} | {key.replace("_", "."): value for key, value in settings.items()}
+    asking = Subjects(name, tuple(groups.split("+")) if groups else (), name.startswith("proj:"))
+    resource, action, thing = question.split(" ")
+    return Enforcer(read_access(data), (ML, OTHER)).permissions(asking).may(resource, action, thing)
+
+
+@pytest.mark.parametrize(
+    ("who", "question", "expected"),
+    [
+        ("alice", "applications get ml/app", True),
+        ("alice", "applications get ml/team/app", True),  # a star crosses slashes
+        ("alice", "applications get mlx/app", False),
+        ("alice", "applications update ml/app", False),
+        ("alice", "applications sync dev/app", True),
+        ("alice", "applications sync ml/prod-a", False),  # a refusal wins over what is allowed
+        ("alice", "applications delete ml/app", False),  # no project speaks of others than its own roles
+        ("Alice", "applications get ml/app", False),
+        ("bob", "applications override dev/a", True),
+        ("bob", "applications action/apps/Deployment/restart dev/a", True),
+        ("bob", "applications delete dev/kept", False),
+        ("bob", "applications delete/apps/ReplicaSet/x/y dev/kept", True),  # only the application itself is kept
+        ("bob", "exec create dev/a", True),
+        ("bob", "extensions invoke httpbin", True),
+        ("x+team", "applications delete//Pod/ns/p ml/a", True),
+        ("x+team", "applications delete/apps/Deployment/ns/p ml/a", False),
+        ("x+team", "applications delete ml/a", False),
+        ("x+team", "applications update//ConfigMap/ns/c ml/a", True),
+        ("x+team", "applications update ml/a", False),
+        ("x+team", "applications action/apps/Deployment/restart ml/a", True),
+        ("x+team", "applications action/apps/Deployment/pause ml/a", False),
+        ("deep", "logs get ml/team/a", True),
+        ("deep", "logs get ml/a", False),
+        ("x+direct-group", "projects update p", False),  # argo: a group needs a role
+        ("direct-group", "projects update p", True),
+        ("denied", "applications get dev/a", False),
+        ("x+denied+team", "applications delete//Pod/ns/p ml/a", True),  # argo: groups are heard one by one
+        ("x+clusterers", "clusters get https://a.example:6443", True),
+        ("x+clusterers", "clusters get https://c.example:6443", False),
+        ("loop", "applications get ml/a", False),
+        ("admin", "applications delete ml/a", True),
+        ("admin", "applications update/apps/Deployment/x/y ml/a", True),
+        ("admin", "applications get dev/ns/a", True),
+        ("admin", "exec create ml/a", True),
+        ("admin", "accounts update alice", True),
+        ("admin", "accounts get alice", True),
+        ("admin", "extensions invoke httpbin", False),  # argo: not of the role
+        ("x", "applications get ml/a", False),
+        ("", "applications get ml/a", False),
+        ("role:admin", "applications get ml/a", False),  # nobody is called like a role
+        ("x+role:admin", "applications get ml/a", False),
+        ("x+proj:ml:ops", "applications get ml/a", False),
+        # roles of projects
+        ("proj:ml:ci", "applications sync ml/a", True),
+        ("proj:ml:ci", "applications get ml/a", False),
+        ("proj:ml:ci", "applications sync other/a", False),
+        ("proj:ml:ci", "projects get ml", True),
+        ("proj:ml:ci", "projects get other", False),
+        ("proj:ml:ci", "clusters get https://c", True),  # policy.csv may speak of it too
+        ("proj:gone:ci", "applications sync ml/a", False),
+        ("x+ops-group", "applications delete ml/a", True),
+        ("x+ops-group", "logs get ml/a", True),
+        ("x+ops-group", "applications get other/a", False),
+        ("x+ops-group", "applications get dev/a", False),
+        ("x+ops-group", "projects get ml", True),
+        ("x+ops-group", "projects update ml", False),
+        ("ops-group", "applications delete ml/a", True),  # argo: a name may be in the list of groups
+        ("x+wide-group", "applications get ml/a", True),
+        ("x+wide-group", "applications get other/a", False),
+        ("x+thieves", "applications delete ml/a", False),
+        ("carol", "applications delete ml/a", False),
+        ("x+climbers", "applications get ml/a", False),
+        ("x+reachers", "projects update ml", False),
+        ("x+halves", "applications get ml/a", False),  # a line that cannot be read might have refused it
+    ],
+)  # fmt: skip
+def test_a_question_has_argo_cds_answer(who: str, question: str, expected: bool) -> None:
+    assert may(who, question) is expected
+
+
+ALL = "p, a, applications, get, .*, allow"
+
+
+@pytest.mark.parametrize(
+    ("line", "who", "question", "expected"),
+    [
+        ("p, a, applications, get, ml/.*, allow", "a", "applications get ml/x", True),
+        ("p, a, applications, get, ml/.*, allow", "a", "applications get xml/x", True),  # argo: anywhere
+        ("p, a, applications, get, ^ml/.*, allow", "a", "applications get xml/x", False),
+        ("p, a, applications, (get|sync), ^ml/[a-c]+$, allow", "a", "applications sync ml/abc", True),
+        ("p, a, applications, (get|sync), ^ml/[a-c]+$, allow", "a", "applications sync ml/abd", False),
+        (f"{ALL}\np, a, applications, get, */*, allow", "a", "applications get ml/x", False),
+        (f"{ALL}\np, a, logs, get, */*, allow", "a", "applications get ml/x", True),
+        (f"{ALL}\np, a, applications, get, (?=x), deny", "a", "applications get m/x", False),
+        ("g, a, role:admin", "a", "applications delete ml/x", True),
+        ("g, a, role:readonly", "a", "applications delete ml/x", False),
+        ("g, a, role:readonly", "a", "applications get ml/x", True),
+    ],
+)
+def test_expressions_fit_anywhere_and_one_that_cannot_be_read_denies(
+    line: str, who: str, question: str, expected: bool
+) -> None:
+    assert may(who, question, line, policy_matchMode="regex") is expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("p, a, applications, get, */*, allow", True),
+        ("p, a, applications, get, */*, allow\np, a, applications", False),
+        ("p, b, applications\np, a, applications, get, */*, allow", False),  # argo: it is nobody's any more
+        ("p, a, applications, get, */*, allow\nwhat", False),
+        ("p, a, applications, get, */*, allow\np, a, applications, get, */*, maybe", True),
+        ("p, a, applications, get, */*, allow\np, a, applications, get, [ml, deny", False),
+        ("p, a, applications, get, [ml, allow", False),
+    ],
+)
+def test_a_line_that_cannot_be_read_gives_nothing(policy: str, expected: bool) -> None:
+    assert may("a", "applications get [ml/x", policy) is expected
+
+
+def test_the_usual_role_is_everybodys_and_no_refusal_takes_it_away() -> None:
+    policy = "p, a, applications, get, */*, deny"
+    assert may("a", "applications get ml/x", policy, policy_default="role:readonly")
+    assert may("", "applications get ml/x", policy, policy_default="role:readonly")
+    assert may("proj:ml:ci", "applications get dev/x", policy, policy_default="role:readonly")
+    assert not may("a", "applications sync ml/x", policy, policy_default="role:readonly")
+
+
+def test_roles_are_found_over_ten_memberships_and_no_more() -> None:
+    chain = "\n".join(f"g, role:{step}, role:{step + 1}" for step in range(12))
+    line = "\np, role:{}, applications, get, */*, allow"
+    assert may("a", "applications get ml/x", f"g, a, role:0\n{chain}" + line.format(9))
+    assert not may("a", "applications get ml/x", f"g, a, role:0\n{chain}" + line.format(10))
+
+
+def permissions(who: str, policy: str = POLICY, projects: tuple[Project, ...] = (ML, OTHER)) -> Permissions:
+    name, _, groups = who.partition("+")
+    asking = Subjects(name, tuple(groups.split("+")) if groups else (), name.startswith("proj:"))
+    return Enforcer(read_access({"policy.csv": policy}), projects).permissions(asking)
+
+
+def test_who_may_the_same_has_the_same_digest_and_others_have_not() -> None:
+    policy = f"{POLICY}\ng, ann, role:readonly\ng, eve, role:readonly\ng, viewers, role:readonly"
+    same = {permissions(who, policy).digest for who in ("ann", "eve", "x+viewers")}
+    assert len(same) == 1
+    others = ["x", "alice", "bob", "admin", "x+team", "x+ops-group", "ann+ops-group", "proj:ml:ci", "proj:ml:ops"]
+    assert len({permissions(who, policy).digest for who in others} | same) == len(others) + 1
+
+
+def test_a_change_of_a_project_changes_the_digest_only_of_whom_it_concerns() -> None:
+    changed = Project(name="ml", roles=(Role("ops", (), ("ops-group",)),))
+    assert permissions("x+ops-group").digest != permissions("x+ops-group", projects=(changed, OTHER)).digest
+    assert permissions("bob").digest == permissions("bob", projects=(changed, OTHER)).digest
+
+
+def test_who_may_the_same_shares_what_was_answered() -> None:
+    policy = read_access({"policy.csv": "g, ann, role:readonly\ng, eve, role:readonly\ng, kim, role:admin"})
+    enforcer = Enforcer(policy, (ML, OTHER))
+    ann, eve, kim = (enforcer.permissions(Subjects(name)) for name in ("ann", "eve", "kim"))
+    assert ann is eve
+    assert ann is not kim
+    assert enforcer.permissions(Subjects("proj:ml:ci", (), True)) is not enforcer.permissions(
+        Subjects("proj:ml:ops", (), True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "is_covered"),
+    [
+        ("*", "team/[ab]*", True),
+        ("*/*", "team/*", True),
+        ("team/*", "team/models", True),
+        ("team/*", "team/*-prod", True),
+        ("team/*", "*/*", False),
+        ("team/?", "team/*", False),  # the sign * is one character, what it stands for is not
+        ("*b*", "[ab]c", False),
+        ("team/models", "team/*", False),
+        ("{a,b}", "a", False),  # true, but not shown
+    ],
+)
+def test_a_glob_covers_another_only_where_that_is_certain(wide: str, narrow: str, is_covered: bool) -> None:
+    assert Matching(is_regex=False).pattern_covers(wide, narrow) is is_covered
+    assert not Matching(is_regex=True).pattern_covers("a.*", "ab")

@@ -1,0 +1,195 @@
+"""When a sync may begin, and when it may go on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import read_application
+from argosy.gitops.application.project import SyncWindow
+from argosy.gitops.policy.sync_windows import is_for, verdict
+
+APP = read_application(
+    {
+        "metadata": {"name": "models"},
+        "spec": {"destination": {"name": "in-cluster", "server": "https://here", "namespace": "prod"}},
+    }
+)
+NIGHT = "0 22 * * *"  # for eight hours
+AT_NIGHT, BY_DAY, IN_THE_EVENING = (datetime(2026, 1, 2, hour, 30, tzinfo=UTC) for hour in (23, 12, 21))
+
+
+def window(kind: str, schedule: str = NIGHT, duration: str = "8h", **more: Any) -> SyncWindow:
+    return SyncWindow(kind=kind, schedule=schedule, duration=duration, **{"applications": ("*",), **more})
+
+
+@pytest.mark.parametrize(
+    ("windows", "now", "is_manual", "expected"),
+    [
+        ([], BY_DAY, False, True),
+        ([window("deny")], BY_DAY, False, True),
+        ([window("deny")], AT_NIGHT, False, False),
+        ([window("deny")], AT_NIGHT, True, False),
+        ([window("deny", manual_sync=True)], AT_NIGHT, True, True),
+        ([window("deny", manual_sync=True)], AT_NIGHT, False, False),
+        ([window("deny", manual_sync=True), window("deny")], AT_NIGHT, True, False),
+        ([window("allow")], AT_NIGHT, False, True),
+        ([window("allow")], BY_DAY, False, False),
+        ([window("allow", manual_sync=True)], BY_DAY, True, True),
+        ([window("allow"), window("deny")], AT_NIGHT, False, False),
+        ([window("allow"), window("deny", schedule="0 3 * * *", duration="1h")], AT_NIGHT, False, True),
+        ([window("allow", applications=("other",))], BY_DAY, False, True),
+        ([window("deny", schedule="nonsense")], BY_DAY, True, False),
+        ([window("deny", time_zone="Nowhere/Land")], BY_DAY, True, False),
+        ([window("deny", duration="long")], BY_DAY, False, False),
+        ([window("maybe")], BY_DAY, False, False),
+    ],
+)
+def test_windows_decide(windows: list[SyncWindow], now: datetime, is_manual: bool, expected: bool) -> None:
+    assert verdict(windows, APP, now, is_manual=is_manual).is_allowed is expected
+
+
+def test_a_sync_that_began_in_time_may_overrun_where_the_window_says_so() -> None:
+    def goes_on(**more: Any) -> bool:
+        return verdict([window("deny", **more)], APP, AT_NIGHT, is_manual=False, started=IN_THE_EVENING).is_allowed
+
+    assert goes_on(sync_overrun=True) and not goes_on()
+    began_too_late = verdict([window("deny", sync_overrun=True)], APP, AT_NIGHT, is_manual=False, started=AT_NIGHT)
+    assert not began_too_late.is_allowed
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"applications": ("mod*",)}, True),
+        ({"applications": ("other",), "namespaces": ("prod",)}, True),
+        ({"applications": ("other",), "namespaces": ("prod",), "needs_all": True}, False),
+        ({"applications": ("models",), "namespaces": ("prod",), "needs_all": True}, True),
+        ({"applications": (), "clusters": ("in-cluster",)}, True),
+        ({"applications": (), "clusters": ("https://here",)}, True),
+        ({"applications": ()}, False),
+    ],
+)
+def test_a_window_is_for_what_it_selects(given: dict[str, Any], expected: bool) -> None:
+    assert is_for(window("deny", **given), APP) is expected
+
+
+def test_a_refusal_names_the_window_and_its_end() -> None:
+    said = verdict([window("deny", description="nightly jobs")], APP, AT_NIGHT, is_manual=False)
+    assert "a deny window is open until 2026-01-03 06:00 UTC" in said.reason
+    assert "nightly jobs" in said.reason
+
+
+MORNING = "0 5 * * *"  # for three hours
+
+
+def at(day: int, hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 1, day, hour, minute, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("windows", "is_manual", "ends"),
+    [
+        ([window("deny")], True, at(3, 6)),
+        ([window("deny"), window("deny", MORNING, "3h")], True, at(3, 8)),
+        ([window("deny", MORNING, "3h"), window("deny")], True, at(3, 8)),
+        ([window("deny"), window("deny", "0 6 * * *", "1h")], True, at(3, 7)),
+        ([window("deny"), window("deny", "1 6 * * *", "1h")], True, at(3, 6)),
+        ([window("deny"), window("deny", MORNING, "3h", manual_sync=True)], True, at(3, 6)),
+        ([window("deny"), window("deny", MORNING, "3h", manual_sync=True)], False, at(3, 8)),
+        ([window("deny", "0,30 22-23 * * *", "45m")], True, at(3, 0, 15)),
+        ([window("deny", "*/10 20-23 * * *", "1h")], True, at(3, 0, 50)),
+        ([window("deny"), window("allow", "0 12 * * *", "1h")], True, at(3, 12)),
+        ([window("allow", "0 12 * * *", "1h"), window("allow", "0 9 * * *", "1h")], True, at(3, 9)),
+        ([window("allow", "0 5 * * *", "2h"), window("deny")], True, at(3, 6)),
+        ([window("deny", "* * * * *", "1h")], True, None),
+        ([window("deny", "0 0 * * *", "24h")], True, None),
+        ([window("deny"), window("allow", "0 23 * * *", "1h")], True, None),
+        ([window("allow", "0 0 30 2 *", "1h")], True, None),
+    ],
+    ids=["one", "a later one", "a later one first", "one after the other", "a gap", "hands pass the later one",
+         "nothing automatic passes it", "it opens again while it is open", "it opens often", "then no allow window",
+         "the first allow window", "an allow window that opened meanwhile", "always", "day after day",
+         "an allow window within it", "an allow window that never opens"],
+)  # fmt: skip
+def test_the_end_of_a_refusal_is_when_a_sync_may_begin(
+    windows: list[SyncWindow], is_manual: bool, ends: datetime | None
+) -> None:
+    found = verdict(windows, APP, AT_NIGHT, is_manual=is_manual)
+    assert not found.is_allowed and found.ends == ends
+    if ends is not None:
+        assert verdict(windows, APP, ends, is_manual=is_manual).is_allowed
+        assert not verdict(windows, APP, ends - timedelta(seconds=1), is_manual=is_manual).is_allowed
+
+
+def test_the_end_is_the_same_at_every_moment_of_a_window_that_opens_again_while_it_is_open() -> None:
+    windows = [window("deny", "*/10 20-23 * * *", "1h")]
+    found = {verdict(windows, APP, at(2, 21, minute), is_manual=True).reason for minute in range(60)}
+    assert found == {"a deny window is open until 2026-01-03 00:50 UTC: */10 20-23 * * * for 1h"}
+
+
+@pytest.mark.parametrize(
+    ("windows", "reason"),
+    [
+        ([window("deny", description="freeze"), window("deny", MORNING, "3h")],
+         "a deny window is open until 2026-01-03 08:00 UTC: 0 22 * * * for 8h (freeze)"),
+        ([window("deny"), window("deny", "0 23 * * *", "9h", description="long")],
+         "a deny window is open until 2026-01-03 08:00 UTC: 0 23 * * * for 9h (long), and 1 more"),
+        ([window("deny"), window("allow", "0 12 * * *", "1h")],
+         "a deny window is open: 0 22 * * * for 8h; an allow window opens at 2026-01-03 12:00 UTC"),
+        ([window("deny", "* * * * *", "1h")], "a deny window is open without end: * * * * * for 1h"),
+        ([window("allow", "0 12 * * *", "1h"), window("allow", "0 9 * * *", "1h", description="nine")],
+         "no allow window is open until 2026-01-03 09:00 UTC: 0 9 * * * for 1h (nine)"),
+        ([window("allow", "0 0 30 2 *", "1h")], "no allow window is open: 0 0 30 2 * for 1h"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_the_window_that_decides(windows: list[SyncWindow], reason: str) -> None:
+    assert verdict(windows, APP, AT_NIGHT, is_manual=True).reason == reason
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        [window("deny", "* * * * *", "876000h")],
+        [window("deny", "0 0 1 1 *", "219000h")],
+        [window("deny", "0 0 * * *", "438000h")],
+        [window("deny", "0 0 29 2 *", "2562047h", time_zone="Asia/Tokyo")],
+        [window("deny", "0 0 29 2 *", "40000h")],
+        [window("allow", "* * * * *", "876000h"), window("deny", "0 0 * * *", "24h")],
+        [window("deny", "0 0 29 2 */7", "2500000h"), window("deny", "* * * * *", "876000h")],
+    ],
+)
+def test_a_window_that_opens_again_for_ever_is_open_without_end_however_long_it_is(windows: list[SyncWindow]) -> None:
+    refusal = verdict(windows, APP, AT_NIGHT, is_manual=True)
+    assert not refusal.is_allowed and refusal.ends is None
+    assert refusal.reason.startswith("a deny window is open without end: ")
+
+
+def test_an_end_that_is_years_away_is_told_where_the_window_does_not_open_again_before() -> None:
+    refusal = verdict([window("deny", "0 0 29 2 *", "30000h")], APP, datetime(2024, 3, 1, tzinfo=UTC), is_manual=True)
+    assert refusal.ends == datetime(2027, 8, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", ["allow", "deny"])
+@pytest.mark.parametrize("duration", ["2562048h", "99999999999999h", "9" * 400])
+def test_a_duration_that_go_cannot_hold_is_not_understood_and_forbids(kind: str, duration: str) -> None:
+    refusal = verdict([window(kind, "* * * * *", duration)], APP, AT_NIGHT, is_manual=True)
+    assert not refusal.is_allowed and "the duration of a sync window cannot be read" in refusal.reason
+
+
+def test_a_window_is_open_for_its_duration_when_the_clocks_change() -> None:
+    """k8s: a duration is counted in hours that pass; on that night Berlin's clocks leave one out."""
+    windows = [window("deny", time_zone="Europe/Berlin")]
+    before = datetime(2026, 3, 28, 22, 0, tzinfo=UTC)  # 23:00 in Berlin
+    found = verdict(windows, APP, before, is_manual=True)
+    assert found.ends == datetime(2026, 3, 29, 5, 0, tzinfo=UTC) and "2026-03-29 07:00 CEST" in found.reason
+    assert not verdict(windows, APP, datetime(2026, 3, 29, 4, 59, tzinfo=UTC), is_manual=True).is_allowed
+    assert verdict(windows, APP, datetime(2026, 3, 29, 5, 0, tzinfo=UTC), is_manual=True).is_allowed
+
+
+def test_a_window_follows_its_own_time_zone() -> None:
+    at = datetime(2026, 7, 1, 20, 30, tzinfo=UTC)  # half past ten in the evening in Berlin
+    assert not verdict([window("deny", time_zone="Europe/Berlin")], APP, at, is_manual=False).is_allowed
+    assert verdict([window("deny")], APP, at, is_manual=False).is_allowed

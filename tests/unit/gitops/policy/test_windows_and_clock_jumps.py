@@ -1,0 +1,80 @@
+"""Sync windows while the clock is set: each moment is judged by itself, and the time that is told holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.project import SyncWindow
+from argosy.gitops.policy import sync_windows as module
+from argosy.gitops.policy.sync_windows import Verdict, verdict
+from support.examples import examples
+
+NOON = datetime(2026, 6, 15, 12, tzinfo=UTC)
+HOURS, MINUTES = st.integers(0, 23), st.integers(0, 59)
+SCHEDULES = st.one_of(
+    st.builds(lambda minute, hour: f"{minute} {hour} * * *", MINUTES, HOURS),
+    st.builds(lambda minute, day: f"{minute} 3 * * {day}", MINUTES, st.integers(0, 6)),
+    st.sampled_from(["* * * * *", "0 0 1 * *", "0 0 29 2 *", "*/7 * * * *"]),
+)
+WINDOWS = st.builds(
+    SyncWindow,
+    kind=st.sampled_from(["allow", "deny"]),
+    schedule=SCHEDULES,
+    duration=st.sampled_from(["1m", "2h", "20h"]),
+    applications=st.just(("*",)),
+    manual_sync=st.booleans(),
+    sync_overrun=st.booleans(),
+    time_zone=st.sampled_from(["", "Europe/Berlin", "America/St_Johns"]),
+)
+# Also to the start of Unix time, where machines without a battery begin.
+JUMPS = st.one_of(
+    st.integers(-48, 48).map(lambda hours: timedelta(hours=hours)),
+    st.integers(-400, 400).map(lambda days: timedelta(days=days)),
+    st.just(datetime(1970, 1, 1, tzinfo=UTC) - NOON),
+    st.just(datetime(2038, 1, 19, 3, 14, 8, tzinfo=UTC) - NOON),
+)
+
+
+def application() -> Application:
+    source = {"repoURL": "https://git.example/x", "path": "p"}
+    return read_application({"metadata": {"name": "models"}, "spec": {"source": source}})
+
+
+APP = application()
+
+
+def forget() -> None:
+    for name in ("_parsed", "_end_of_run"):
+        getattr(module, name).cache_clear()
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(st.lists(WINDOWS, min_size=1, max_size=2), st.lists(JUMPS, min_size=1, max_size=3), st.booleans())
+def test_no_earlier_moment_changes_what_is_judged_now(
+    windows: list[SyncWindow], jumps: list[timedelta], is_manual: bool
+) -> None:
+    """Neither what was judged before the jump, nor a sync that started at a time that is still to come."""
+    forget()
+    judged: list[tuple[datetime, Verdict]] = []
+    for jump in jumps:
+        now = NOON + jump
+        judged.append((now, verdict(windows, APP, now, is_manual=is_manual, started=NOON)))
+    forget()
+    for now, found in reversed(judged):
+        assert verdict(windows, APP, now, is_manual=is_manual, started=NOON) == found
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(st.lists(WINDOWS, min_size=1, max_size=3), JUMPS, st.booleans())
+def test_the_time_that_is_told_is_one_at_which_a_sync_may_begin(
+    windows: list[SyncWindow], jump: timedelta, is_manual: bool
+) -> None:
+    now = NOON + jump
+    found = verdict(windows, APP, now, is_manual=is_manual)
+    if found.ends is not None:
+        assert found.ends > now
+        assert verdict(windows, APP, found.ends, is_manual=is_manual).is_allowed

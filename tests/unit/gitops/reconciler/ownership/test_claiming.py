@@ -1,0 +1,50 @@
+"""Fences: raised by whoever takes an Application over, whatever version wrote the last one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy import annotations as names
+from argosy.errors import Conflict
+from argosy.gitops.reconciler.ownership.claim import Claims
+from argosy.kube.client import Cluster
+from argosy.kube.controller.sharding.members import Members
+from argosy.kube.objects import key_of
+
+pytestmark = pytest.mark.anyio
+LATER = "argosy.dev/later"
+
+
+async def made(cluster: Cluster, namespace: str, fence: str | None) -> dict[str, Any]:
+    said = {LATER: "{}"} if fence is None else {LATER: "{}", names.FENCE: fence}
+    metadata = {"name": "app", "namespace": namespace, "annotations": said}
+    return dict(await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
+
+
+@pytest.mark.parametrize(
+    ("held", "then"),
+    [(None, "1/one"), ("", "1/one"), ("7", "8/one"), ("7/two", "8/one"), ("7/two/more", "8/one"), ("v2 7", "1/one")],
+)
+async def test_a_fence_of_any_version_is_raised_and_all_else_stays(
+    cluster: Cluster, namespace: str, held: str | None, then: str
+) -> None:
+    claims = Claims(Members(cluster, namespace, identity="one"))
+    claimed = await claims.claim(await made(cluster, namespace, held), cluster)
+    assert claimed["metadata"]["annotations"] == {LATER: "{}", names.FENCE: then}
+    assert await claims.claim(claimed, cluster) is claimed, "once is enough"
+
+
+async def test_of_what_is_gone_no_fence_is_kept(cluster: Cluster, namespace: str) -> None:
+    claims = Claims(Members(cluster, namespace, identity="one"))
+    claimed = await claims.claim(await made(cluster, namespace, None), cluster)
+    claims.forget(key_of(claimed))
+    assert (await claims.claim(claimed, cluster))["metadata"]["annotations"][names.FENCE] == "2/one"
+
+
+async def test_one_that_was_read_before_another_claimed_it_is_not_claimed(cluster: Cluster, namespace: str) -> None:
+    read = await made(cluster, namespace, "7/three")
+    await Claims(Members(cluster, namespace, identity="two")).claim(read, cluster)
+    with pytest.raises(Conflict):
+        await Claims(Members(cluster, namespace, identity="one")).claim(read, cluster)

@@ -1,0 +1,35 @@
+"""What a cluster was asked for is kept as long as looks need it, and no longer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from argosy.gitops.reconciler.fetch_cache import Answers, Asked
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+APP = ResourceKey("argoproj.io", "Application", "argocd", "models")
+A, B = ResourceKey("", "ConfigMap", "ml", "a"), ResourceKey("", "ConfigMap", "ml", "b")
+
+
+async def test_each_is_asked_for_once_for_each_mark_and_kept_while_it_is_needed() -> None:
+    answers, calls = Answers(), list[str]()
+
+    async def ask(name: str) -> Manifest | None:
+        calls.append(name)
+        return {"metadata": {"name": name}} if name != "none" else None
+
+    one, other = Asked(A, 1, partial(ask, "a")), Asked(B, 1, partial(ask, "b"))
+    first = await answers.to(APP, [one, other])
+    again = await answers.to(APP, [one, other])
+    assert calls == ["a", "b"] and again[A] is first[A]
+    assert (await answers.to(APP, [one._replace(mark=2), other]))[A] is not first[A] and calls == ["a", "b", "a"]
+    await answers.to(APP, [other])
+    assert answers.count() == 1
+    assert not await answers.to(APP, [Asked(A, 3, partial(ask, "none"))]) and answers.count() == 0
+    await answers.to(APP, [one])
+    answers.forget(APP)
+    assert answers.count() == 0

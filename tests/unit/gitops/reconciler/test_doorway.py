@@ -1,0 +1,175 @@
+"""What an engine wrote itself is known to it before any watch tells of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.kube.client import Propagation, User
+from argosy.kube.controller import Cache
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+
+pytestmark = pytest.mark.anyio
+KEY = ResourceKey("", "ConfigMap", "default", "a")
+CONFIG: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
+
+
+async def test_what_was_written_counts_until_the_cache_has_heard_of_it() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        made = await door.create(CONFIG)
+        assert door.newest(KEY, cache.get(KEY)) is made
+        changed = await door.patch(KEY, {"data": {"x": "1"}})
+        cache.put(made)
+        assert door.newest(KEY, cache.get(KEY)) is changed  # the watch is behind
+        cache.put(later := await cluster.patch(KEY, {"data": {"x": "2"}}))
+        assert door.newest(KEY, cache.get(KEY)) is later  # and somebody else was here since
+        assert door.newest(KEY, made) is made  # by now only the cache is asked
+
+
+async def test_an_answer_and_what_a_watch_tells_of_it_are_one() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        made = await door.create({**CONFIG, "data": {"x": "0"}})
+        told = await cluster.get(KEY)
+        assert told is not None and told is not made and door.once(told) is made
+        cache.put(made)
+        door.notice(None, made)
+        assert not door.wrote(KEY.group_kind)  # it is in the cache
+        later = await cluster.patch(KEY, {"data": {"x": "1"}})
+        assert door.once(later) is later
+        cache.put(later)
+        assert await door.patch(KEY, {"data": {"x": "1"}}) is later  # nothing changed, and the watch was faster
+
+
+async def test_what_was_written_as_another_is_known_as_well() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        made = await door.acting_as(User("ann", ("system:masters",))).create(CONFIG)
+        assert door.newest(KEY, cache.get(KEY)) is made
+
+
+class Late(EmbeddedCluster):
+    """Answers to patches come later than what watches tell."""
+
+    async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
+        made = await super().patch(key, patch, **terms)
+        await self.meanwhile(made)
+        return made
+
+    door: Doorway
+
+    async def meanwhile(self, made: Manifest) -> None:
+        await self.delete(key_of(made))
+        self.door.notice(made, None)
+
+
+async def test_what_went_before_the_answer_to_a_write_came_is_gone() -> None:
+    async with Plane.open() as plane:
+        cluster = Late(plane)
+        cluster.door = door = Doorway(cluster, lambda key: None)
+        await door.create(CONFIG)
+        await door.patch(KEY, {"data": {"x": "1"}})
+        assert door.newest(KEY, None) is None
+        made = await door.create(CONFIG)  # another of that name
+        assert door.newest(KEY, None) is made
+
+
+class LateToCreate(Late):
+    async def create(self, manifest: Manifest, **terms: Any) -> Manifest:
+        made = await super().create(manifest, **terms)
+        await self.meanwhile(made)
+        return made
+
+
+async def test_what_went_before_the_answer_to_its_creation_came_is_gone() -> None:
+    async with Plane.open() as plane:
+        cluster = LateToCreate(plane)
+        cluster.door = door = Doorway(cluster, lambda key: None)
+        await door.create(CONFIG)
+        assert door.newest(KEY, None) is None
+
+
+async def test_events_are_not_remembered_since_nobody_follows_them() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        door = Doorway(cluster, lambda key: None)
+        about = {"kind": "ConfigMap", "namespace": "default", "name": "a"}
+        event = {**CONFIG, "kind": "Event", "involvedObject": about, "reason": "Told", "message": "once"}
+        await door.create(event)
+        assert not door.wrote(GroupKind("", "Event"))
+
+
+async def test_what_was_only_tried_out_is_not_known() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        door = Doorway(cluster, lambda key: None)
+        await door.create(CONFIG, dry_run=True)
+        assert door.newest(KEY, None) is None
+
+
+async def test_what_was_deleted_counts_as_gone_until_the_cache_tells_otherwise() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        cache.put(made := await door.create(CONFIG))
+        await door.delete(KEY)
+        assert door.is_deleted(KEY, made)
+        cache.put(again := await cluster.create(CONFIG))
+        assert not door.is_deleted(KEY, again)
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+async def test_what_stays_for_a_while_after_it_was_deleted_is_not_gone(is_held: bool) -> None:
+    held = {**CONFIG, "metadata": {**CONFIG["metadata"], "finalizers": ["example.com/held"]}}
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        cache.put(made := await door.create(held if is_held else CONFIG))
+        await door.delete(KEY, propagation=Propagation.BACKGROUND if is_held else Propagation.FOREGROUND)
+        assert not door.is_deleted(KEY, made)
+
+
+async def test_one_that_a_watch_saw_go_is_not_remembered() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        made = await door.create(CONFIG)
+        await cluster.delete(key_of(made))
+        door.notice(made, None)
+        assert door.newest(KEY, None) is None
+
+
+async def test_one_that_was_asked_for_and_is_not_there_is_not_remembered() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        door = Doorway(cluster, lambda key: None)
+        await door.create(CONFIG)
+        await cluster.delete(KEY)
+        assert await door.get(KEY) is None and door.newest(KEY, None) is None
+
+
+async def test_kinds_are_the_same_value_until_a_definition_changes() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        time = 0.0
+        door = Doorway(cluster, lambda key: None, lambda: time)
+        kinds = await door.kinds()
+        time = 60.0
+        assert await door.kinds() is kinds
+        names = {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+        await door.create(
+            {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": "widgets.example.com"},
+                "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+            }
+        )
+        assert GroupKind("example.com", "Widget") in await door.kinds()

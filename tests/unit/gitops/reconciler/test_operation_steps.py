@@ -1,0 +1,199 @@
+"""One step of an operation: what comes before anything is synced: windows, rests, times, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+
+from argosy.errors import Forbidden, UserError
+from argosy.gitops.application import (
+    Application,
+    OperationRequest,
+    OperationState,
+    Progress,
+    Retry,
+    SyncRequest,
+    read_application,
+    read_source,
+)
+from argosy.gitops.application.project import Project, SyncWindow
+from argosy.gitops.policy.impersonation import Impersonation
+from argosy.gitops.reconciler.app_state import Looker
+from argosy.gitops.reconciler.desired_state import Assembled, Assembler, Wanted
+from argosy.gitops.reconciler.operation import BLOCKED, LOOK_AGAIN, Operator, Step
+from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.sync.advance import TOO_LATE
+from argosy.gitops.sync.operation_terms import SyncSettings
+from argosy.kube.client import Cluster
+
+pytestmark = pytest.mark.anyio
+EVENING = datetime(2026, 1, 2, 21, 30, tzinfo=UTC)
+NIGHT = EVENING + timedelta(hours=2)
+SOURCE = {"repoURL": "https://git.example/x", "path": "dev"}
+REACHED = "ComparisonError: Failed to load target state: the source was asked for"
+
+
+class OnlyAsked:
+    """Whoever gets here was let through."""
+
+    async def assemble(self, *_: Any) -> Assembled:
+        raise UserError("the source was asked for")
+
+
+class FoundOnce:
+    """Finds what is asked for at its first look; at the second, refs that are not fixed would lead elsewhere."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    async def assemble(self, _app: Any, _project: Any, wanted: Wanted, *_: Any) -> Assembled:
+        self.asked.append(wanted.refs)
+        if len(self.asked) > 1:
+            raise UserError("the source was asked for")
+        return Assembled(wanted.sources, tuple(ref or "9" * 40 for ref in wanted.refs), ())
+
+
+class MayNotRead:
+    """The engine itself lacks a right."""
+
+    async def assemble(self, *_: Any) -> Assembled:
+        raise Forbidden("the engine may not read this", code=403)
+
+
+def app() -> Application:
+    return read_application({"metadata": {"name": "models"}, "spec": {"source": SOURCE}})
+
+
+def state(started: datetime = EVENING, **more: Any) -> OperationState:
+    sync, retry = more.pop("sync", SyncRequest()), more.pop("retry", Retry())
+    request = OperationRequest(sync, by="" if more.get("is_automated") else "ann", retry=retry,
+                               is_automated=more.pop("is_automated", False))  # fmt: skip
+    return OperationState(request, started=started.isoformat(), has_result=True, **more)
+
+
+async def stepped(
+    given: OperationState,
+    now: datetime,
+    *windows: SyncWindow,
+    timeout: float = 0.0,
+    assembler: Any = None,
+    impersonates: bool = False,
+) -> Step:
+    operator = Operator(cast(Cluster, None), cast(Assembler, assembler or OnlyAsked()), cast(Looker, None), lambda: now)
+    rules = Rules(
+        cast(Repositories, None),
+        cast(Any, None),
+        sync=SyncSettings(timeout=timeout),
+        impersonation=Impersonation(impersonates),
+    )
+    project = Project(source_repos=("https://git.example/*",), windows=windows)
+    return await operator.step(app(), given, project, rules, {})
+
+
+def window(kind: str = "deny", **more: Any) -> SyncWindow:
+    return SyncWindow(kind=kind, schedule="0 22 * * *", duration="8h", applications=("*",), **more)
+
+
+@pytest.mark.parametrize(
+    ("windows", "started", "is_automated", "goes_on"),
+    [
+        ([], NIGHT, True, True),
+        ([window()], EVENING, True, False),
+        ([window()], EVENING, False, False),
+        ([window(sync_overrun=True)], EVENING, True, True),
+        ([window(sync_overrun=True)], EVENING, False, True),
+        ([window(sync_overrun=True)], NIGHT, True, False),
+        ([window(sync_overrun=True), window()], EVENING, True, False),
+        ([window(manual_sync=True)], NIGHT, False, True),
+        ([window(manual_sync=True)], NIGHT, True, False),
+    ],
+)
+async def test_a_running_operation_goes_on_only_where_windows_let_it(
+    windows: list[SyncWindow], started: datetime, is_automated: bool, goes_on: bool
+) -> None:
+    found = await stepped(state(started, is_automated=is_automated), NIGHT, *windows)
+    if goes_on:
+        assert (found.state.progress, found.state.message) == (Progress.ERROR, REACHED)
+    else:
+        assert found.state.progress is Progress.RUNNING and found.wait == LOOK_AGAIN
+        assert found.state.message.startswith(f"{BLOCKED}: ")
+
+
+async def test_an_operation_that_is_terminating_is_ended_whatever_windows_say() -> None:
+    given = replace(state(), progress=Progress.TERMINATING)
+    assert (await stepped(given, NIGHT, window())).state.message == REACHED
+
+
+async def test_an_operation_whose_time_is_over_does_not_wait_for_a_window() -> None:
+    assert (await stepped(state(), NIGHT, window(), timeout=60)).state.message == REACHED
+
+
+async def test_an_operation_has_its_time_once_more_when_the_clock_was_set_back_and_no_longer() -> None:
+    passed = 0.0
+    operator = Operator(
+        cast(Cluster, None), cast(Assembler, OnlyAsked()), cast(Looker, None), lambda: EVENING, lambda: passed
+    )
+    rules = Rules(cast(Repositories, None), cast(Any, None), sync=SyncSettings(timeout=60))
+    project = Project(source_repos=("https://git.example/*",), windows=(window("allow"),))
+    for started in (EVENING + timedelta(days=365), EVENING + timedelta(hours=1)):  # each has a time of its own
+        for seconds, progress in ((0, Progress.RUNNING), (59, Progress.RUNNING), (2, Progress.TERMINATING)):
+            passed += seconds
+            found = await operator.step(app(), state(started), project, rules, {})
+            assert found.state.progress is progress
+        assert found.state.message == TOO_LATE and found.wait == 0
+
+
+RESTING = state(finished=EVENING.isoformat(), retries=1, retry=Retry(limit=2, duration=100.0))
+
+
+@pytest.mark.parametrize(
+    ("after", "timeout", "wait"),
+    [(0, 0.0, LOOK_AGAIN), (90, 0.0, 10.0), (90, 95.0, 10.0)],
+)
+async def test_an_operation_rests_until_its_next_attempt(after: float, timeout: float, wait: float) -> None:
+    found = await stepped(RESTING, EVENING + timedelta(seconds=after), timeout=timeout)
+    assert found.state == RESTING and found.wait == pytest.approx(wait)
+
+
+async def test_the_next_attempt_begins_when_the_rest_is_over() -> None:
+    found = await stepped(RESTING, EVENING + timedelta(seconds=101))
+    assert (found.state.finished, found.state.has_result, found.wait) == ("", False, 0.0)
+    assert found.state.started == RESTING.started  # argo: all attempts share the time of the operation
+
+
+async def test_an_operation_whose_time_is_over_does_not_rest() -> None:
+    found = await stepped(RESTING, EVENING + timedelta(seconds=61), timeout=60)
+    assert found.state.message.startswith(REACHED)
+
+
+async def test_manifests_that_come_with_a_request_are_refused_in_a_sentence() -> None:
+    given = state(sync=SyncRequest(manifests=("kind: ConfigMap",)))
+    found = await stepped(given, EVENING)
+    assert found.state.progress is Progress.ERROR
+    assert found.state.message.startswith("operation.sync.manifests: what is delivered must be in Git; ")
+
+
+async def test_an_operation_does_not_take_what_its_project_forbids() -> None:
+    elsewhere = read_source({"repoURL": "https://elsewhere.example/x", "path": "dev"})
+    found = await stepped(state(sync=SyncRequest(sources=(elsewhere,))), EVENING)
+    assert found.state.progress is Progress.ERROR
+    told = "InvalidSpecError: application repo https://elsewhere.example/x is not permitted in project "
+    assert found.state.message.startswith(told)
+
+
+@pytest.mark.parametrize("revisions", [("a" * 40,), ("a" * 40, "b" * 40), ("a" * 40, "")])
+async def test_a_rollback_keeps_to_the_revision_of_every_source_of_its_entry(revisions: tuple[str, ...]) -> None:
+    sources = tuple(read_source({**SOURCE, "path": f"part-{number}"}) for number in range(len(revisions)))
+    host, begun = FoundOnce(), replace(state(sync=SyncRequest(sources=sources, revisions=revisions)), has_result=False)
+    first = await stepped(begun, EVENING, assembler=host)
+    await stepped(first.state, EVENING, assembler=host)
+    assert host.asked == [revisions, tuple(each or "9" * 40 for each in revisions)]
+
+
+async def test_a_right_that_the_engine_itself_lacks_does_not_end_the_operation() -> None:
+    with pytest.raises(Forbidden, match="the engine may not read this"):
+        await stepped(state(), EVENING, assembler=MayNotRead(), impersonates=True)

@@ -1,0 +1,49 @@
+"""What a sync may delete, where it is not known which kinds a cluster serves."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from argosy.gitops.application import read_application
+from argosy.gitops.application.project import read_project
+from argosy.gitops.live import Tracking
+from argosy.gitops.reconciler.desired_state import in_shape
+from argosy.gitops.reconciler.permissions import why_not_delete
+from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.sync.options import SyncOptions
+from argosy.kube.client import KindInfo
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+
+CLASS = GroupKind("example.com", "MachineClass")
+KINDS = {CLASS: KindInfo("v1", "machineclasses", False)}
+APP = read_application(
+    {"metadata": {"name": "models", "namespace": "argocd"}, "spec": {"destination": {"server": "*", "namespace": "ml"}}}
+)
+PROJECT = read_project({"metadata": {"name": "default"}, "spec": {
+    "destinations": [{"server": "*", "namespace": "*"}],
+    "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+}})  # fmt: skip
+WRITTEN: Manifest = {"apiVersion": "example.com/v1", "kind": "MachineClass", "metadata": {"name": "large"}}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "options", "word"),
+    [
+        (KINDS, SyncOptions.of(()), ""),
+        ({}, SyncOptions.of(()), "its kind is not served at the moment"),
+        ({}, None, ""),  # the application itself goes, so that nothing is asked for
+    ],
+)
+def test_what_is_of_a_kind_that_is_missed_for_a_moment_is_not_pruned(
+    kinds: dict[GroupKind, KindInfo], options: SyncOptions | None, word: str
+) -> None:
+    rules = Rules(cast(Repositories, None), cast(Any, None), tracking=Tracking())
+    (live,), _ = in_shape(APP, [WRITTEN], rules, KINDS)
+    (desired,), _ = in_shape(APP, [WRITTEN], rules, kinds)
+    assert (key_of(live) == key_of(desired)) is bool(kinds)  # without its kind it would count as another
+    said = why_not_delete(live, APP, PROJECT, rules, kinds, options)
+    assert said.startswith(word) and bool(said) is bool(word)

@@ -1,0 +1,152 @@
+"""Nothing is rendered twice that would give the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from argosy.errors import RenderError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.reconciler.render_cache import TRIED_AGAIN, Asked, Renders
+from argosy.gitops.render import BuildSettings
+from support.file_trees import TextTree
+
+pytestmark = pytest.mark.anyio
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: one}\n"
+FILES = {
+    "dev/kustomization.yaml": "resources: [settings.yaml]\nnamePrefix: dev-\n",
+    "dev/settings.yaml": CONFIG_MAP,
+    "other/x.yaml": CONFIG_MAP,
+}
+
+
+class Here:
+    """Stands in for the crew: the same calls, in this process."""
+
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
+
+
+async def nothing_remote(url: str, ref: str) -> Checkout:
+    raise AssertionError(f"{url} was fetched")
+
+
+def app(**metadata: Any) -> Application:
+    source = {"repoURL": "https://git.example/x", "path": "dev"}
+    return read_application({"metadata": {"name": "models", **metadata}, "spec": {"source": source}})
+
+
+def asked(files: dict[str, str], revision: str = "1" * 40, application: Application | None = None) -> Asked:
+    found = application or app()
+    return Asked(found, found.sources[0], Checkout(TextTree(files), revision), BuildSettings())
+
+
+@contextmanager
+def rendering(renders: Renders, times: int) -> Iterator[None]:
+    before = renders.count
+    yield
+    assert renders.count - before == times
+
+
+async def test_a_commit_that_touches_nothing_of_it_renders_nothing() -> None:
+    renders = Renders(Here())
+    with rendering(renders, 1):
+        first = await renders.render(asked(FILES), 0, nothing_remote)
+    changed = {**FILES, "other/x.yaml": "changed: true\n"}
+    with rendering(renders, 0):
+        assert await renders.render(asked(changed, "2" * 40), 0, nothing_remote) is first
+
+
+async def test_a_commit_that_touches_it_renders_it_once() -> None:
+    renders = Renders(Here())
+    await renders.render(asked(FILES), 0, nothing_remote)
+    changed = {**FILES, "dev/settings.yaml": CONFIG_MAP.replace("one", "two")}
+    with rendering(renders, 1):
+        again = await renders.render(asked(changed, "2" * 40), 0, nothing_remote)
+        assert await renders.render(asked(changed, "3" * 40), 0, nothing_remote) is again
+    assert again.manifests[0]["data"] == {"a": "two"}
+
+
+async def test_another_name_or_setting_renders_anew_and_a_refresh_does_not() -> None:
+    renders = Renders(Here())
+    await renders.render(asked(FILES), 0, nothing_remote)
+    with rendering(renders, 0):
+        refreshed = app(annotations={"argocd.argoproj.io/refresh": "normal"})
+        await renders.render(asked(FILES, application=refreshed), 0, nothing_remote)
+    with rendering(renders, 1):
+        other = dataclasses.replace(asked(FILES), settings=BuildSettings(kube_version="1.30"))
+        await renders.render(other, 0, nothing_remote)
+
+
+async def test_whoever_asks_for_it_afresh_gets_it_so() -> None:
+    renders = Renders(Here())
+    await renders.render(asked(FILES), 0, nothing_remote)
+    with rendering(renders, 1):
+        await renders.render(asked(FILES), 0, nothing_remote, afresh=True)
+
+
+async def test_what_failed_is_not_tried_again_before_something_changes() -> None:
+    renders = Renders(Here())
+    broken = {**FILES, "dev/settings.yaml": "a: [\n"}
+    with rendering(renders, 1):
+        for _ in range(3):
+            with pytest.raises(RenderError):
+                await renders.render(asked(broken), 0, nothing_remote)
+    with rendering(renders, 1):
+        await renders.render(asked(FILES, "2" * 40), 0, nothing_remote)
+
+
+async def test_what_failed_is_tried_again_after_a_while_for_memory_may_have_been_short() -> None:
+    now = 1000.0
+    renders, broken = Renders(Here(), lambda: now), {**FILES, "dev/settings.yaml": "a: [\n"}
+    for later, times in ((0.0, 1), (TRIED_AGAIN - 1, 0), (1.0, 1), (1.0, 0)):
+        now += later
+        with rendering(renders, times), pytest.raises(RenderError):
+            await renders.render(asked(broken), 0, nothing_remote)
+
+
+async def test_an_error_that_is_told_again_keeps_nothing_of_the_time_before() -> None:
+    renders, broken, depths = Renders(Here()), {**FILES, "dev/settings.yaml": "a: [\n"}, []
+    for _ in range(4):
+        with pytest.raises(RenderError) as told:
+            await renders.render(asked(broken), 0, nothing_remote)
+        depths.append((str(told.value), len(told.traceback)))
+    assert len(set(depths[1:])) == 1 and depths[1][0] == depths[0][0]
+
+
+async def test_remote_bases_are_fetched_as_they_are_met_and_looked_at_again() -> None:
+    url = "https://git.example/base"
+    files = {"dev/kustomization.yaml": f"resources: ['{url}//all?ref=v1']\nnamePrefix: dev-\n"}
+    base = {"all/kustomization.yaml": "resources: [x.yaml]\n", "all/x.yaml": CONFIG_MAP}
+    fetched: list[tuple[str, str]] = []
+
+    async def fetch(address: str, ref: str) -> Checkout:
+        fetched.append((address, ref))
+        return Checkout(TextTree(base), "9" * 40)
+
+    renders = Renders(Here())
+    first = await renders.render(asked(files), 0, fetch)
+    assert [each["metadata"]["name"] for each in first.manifests] == ["dev-settings"]
+    assert fetched == [(url, "v1")]
+    with rendering(renders, 0):
+        assert await renders.render(asked(files), 0, fetch) is first
+    base["all/x.yaml"] = CONFIG_MAP.replace("one", "two")
+    again = await renders.render(asked(files), 0, fetch)
+    assert again.manifests[0]["data"] == {"a": "two"}
+
+
+async def test_what_a_render_was_carried_through_is_known_until_something_changes() -> None:
+    renders, key = Renders(Here()), app().key
+    one, two, three = ("1" * 40, "2" * 40, "3" * 40)
+    await renders.render(asked(FILES, one), 0, nothing_remote)
+    assert renders.is_carried(key, 0, one) and not renders.is_carried(key, 0, two)
+    await renders.render(asked({**FILES, "other/x.yaml": "changed: true\n"}, two), 0, nothing_remote)
+    assert renders.is_carried(key, 0, one) and renders.is_carried(key, 0, two)
+    changed = {**FILES, "dev/settings.yaml": CONFIG_MAP.replace("one", "two")}
+    await renders.render(asked(changed, three), 0, nothing_remote)
+    assert renders.is_carried(key, 0, three) and not renders.is_carried(key, 0, one)

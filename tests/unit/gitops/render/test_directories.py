@@ -1,0 +1,170 @@
+"""Directories of plain files: which are read, and what becomes of those that are no manifests."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from argosy.errors import LimitError, RenderError
+from argosy.gitops.application import DirectoryOptions
+from argosy.gitops.render.directory import read_directory
+from argosy.gitops.render.settings import RenderLimits
+from argosy.kube.objects import Manifest, load
+from support.file_trees import TextTree
+
+PLAIN = DirectoryOptions()
+
+
+def config_map(name: str) -> str:
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n"
+
+
+def read(tree: TextTree, folder: str = "app", options: DirectoryOptions = PLAIN, **limits: int) -> list[Manifest]:
+    return [each for _, each in read_directory(tree, folder, options, RenderLimits(**limits))]
+
+
+def names(*args: object, **options: object) -> list[str]:
+    tree, *rest = args
+    given = dataclasses.replace(PLAIN, **options)  # type: ignore[arg-type]
+    return [each["metadata"]["name"] for each in read(tree, *rest, options=given)]  # type: ignore[arg-type]
+
+
+def tree_of(*paths: str) -> TextTree:
+    return TextTree({f"app/{path}": config_map(path) for path in paths} | {"other/x.yaml": config_map("other")})
+
+
+def test_manifest_files_are_read_in_the_order_of_their_names() -> None:
+    tree = tree_of("b.yml", "a.yaml", "README.md", "sub/c.yaml", "B.yaml", "z.yaml.bak")
+    assert names(tree) == ["B.yaml", "a.yaml", "b.yml"]
+
+
+def test_recursion_goes_into_folders_where_their_names_stand() -> None:
+    tree = tree_of("b.yaml", "a/z.yaml", "a/b/y.yaml", "c/x.yaml")
+    assert names(tree, recurse=True) == ["a/b/y.yaml", "a/z.yaml", "b.yaml", "c/x.yaml"]
+
+
+def test_include_and_exclude_see_paths_below_the_source_and_exclude_wins() -> None:
+    tree = tree_of("a.yaml", "b.yaml", "env/a.yaml", "env/c.yml")
+    assert names(tree, recurse=True, include="*.yml") == ["env/c.yml"]
+    assert names(tree, recurse=True, include="{a,b}.yaml") == ["a.yaml", "b.yaml"]
+    assert names(tree, recurse=True, exclude="env/*") == ["a.yaml", "b.yaml"]
+    assert names(tree, recurse=True, include="*.yaml", exclude="{b.yaml,env/*}") == ["a.yaml"]
+    assert names(tree, recurse=True, include="app/*") == []
+
+
+def test_the_filter_of_extensions_can_be_turned_off() -> None:
+    assert names(tree_of("a.yaml", "b.manifest"), disable_extension_filter=True) == ["a.yaml", "b.manifest"]
+
+
+def test_a_file_with_the_marker_is_skipped() -> None:
+    tree = TextTree({"app/a.yaml": "# +argocd:skip-file-rendering\n" + config_map("a"), "app/b.yaml": config_map("b")})
+    assert names(tree) == ["b"]
+
+
+def test_links_are_followed_within_the_repository_only() -> None:
+    tree = TextTree(
+        {"shared/real.yaml": config_map("real"), "app/z.txt": ""},
+        {"app/a.yaml": "../shared/real.yaml", "app/gone.yaml": "nowhere.yaml", "app/folder.yaml": "../shared"},
+    )
+    assert names(tree) == ["real"]
+    for target in ("../../etc/passwd", "/etc/passwd"):
+        with pytest.raises(RenderError, match=r"app/a\.yaml"):
+            read(TextTree({"app/z.txt": ""}, {"app/a.yaml": target}))
+
+
+def test_a_file_holds_many_documents_and_empty_ones_are_nothing() -> None:
+    text = "---\n" + config_map("a") + "---\n# nothing\n---\n" + config_map("b") + "---\n"
+    assert names(TextTree({"app/a.yaml": text})) == ["a", "b"]
+
+
+def test_yaml_is_read_as_kubernetes_reads_it() -> None:
+    text = config_map("a") + "data: {x: yes}\n"
+    assert read(TextTree({"app/a.yaml": text}))[0]["data"] == {"x": True}
+
+
+@pytest.mark.parametrize(
+    "text", ["a: [", "replicas: 3\nimage: x\n", "- a\n- b\n", "text", "", "metadata: {}\n", "kind: 3\n"]
+)
+def test_a_file_that_does_not_look_like_manifests_is_somebody_elses(text: str) -> None:
+    assert read(TextTree({"app/values.yaml": text})) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (config_map("a") + "data: [\n", r"^app/a\.yaml:\d: "),
+        ("apiVersion: v1\nkind: List\nitems: [{metadata: {}}]\n", r"^app/a\.yaml:1: .* items\[0\] of it has no kind"),
+        ("kind: Pod\nmetadata: [\n", r"app/a\.yaml"),
+        (config_map("a") + "---\nreplicas: 3\n", r"^app/a\.yaml:6: document 2 has no kind"),
+        ("replicas: 3\n---\n" + config_map("a"), r"^app/a\.yaml:1: document 1 has no kind"),
+        ("# a\n---\nkind: ConfigMap\nmetadata: {name: a}\n", r"^app/a\.yaml:3: document 1 has no apiVersion"),
+        (
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",
+            "document 1 is a kustomization and no manifest",
+        ),
+        ("apiVersion: v1\nkind: ConfigMap\n", r"document 1 is a ConfigMap without metadata\.name"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 3}\n", r"metadata\.name"),
+        ("kind: 3\napiVersion: v1\nmetadata: {name: a}\n", "has no kind"),
+    ],
+)
+def test_a_file_that_looks_like_manifests_must_be_right(text: str, said: str) -> None:
+    with pytest.raises(RenderError, match=said) as caught:
+        read(TextTree({"app/a.yaml": text}))
+    assert caught.value.where == "app/a.yaml"
+
+
+def test_a_json_file_holds_one_object() -> None:
+    one = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}'
+    assert names(TextTree({"app/a.json": one})) == ["a"]
+    assert names(TextTree({"app/a.json": b"\xef\xbb\xbf" + one.encode()})) == ["a"]
+    assert names(TextTree({"app/a.json": one, "app/dashboard.json": '{"title": "somebody else\'s"}'})) == ["a"]
+    for text, said in (
+        (one + one, "several objects"),
+        ('{"kind": "Pod"}', "has no apiVersion"),
+        ("[]", "no Kubernetes object"),
+        ("{", "a.json"),
+    ):
+        with pytest.raises(RenderError, match=said):
+            read(TextTree({"app/a.json": text}))
+
+
+def test_jsonnet_files_go_to_whoever_evaluates_them() -> None:
+    tree = TextTree({"app/a.jsonnet": "{}", "app/b.yaml": config_map("b"), "app/c.jsonnet": "{}"})
+
+    def evaluate(paths: Sequence[str]) -> dict[str, list[Manifest]]:
+        listing = {"apiVersion": "v1", "kind": "List", "items": [load(config_map("made"))]}
+        return {path: [listing] for path in paths}
+
+    found = read_directory(tree, "app", PLAIN, RenderLimits(), evaluate)
+    assert [(path, each["metadata"]["name"]) for path, each in found] == [
+        ("app/a.jsonnet", "made"),
+        ("app/b.yaml", "b"),
+        ("app/c.jsonnet", "made"),
+    ]
+    assert names(tree) == ["b"]
+
+
+@pytest.mark.parametrize("made", [{"kind": "Pod"}, {"apiVersion": "v1", "kind": "List", "items": [{}]}])
+def test_what_jsonnet_gives_must_be_manifests(made: Manifest) -> None:
+    tree = TextTree({"app/a.jsonnet": "{}"})
+    with pytest.raises(RenderError, match=r"^app/a\.jsonnet: "):
+        read_directory(tree, "app", PLAIN, RenderLimits(), lambda paths: {path: [made] for path in paths})
+
+
+def test_too_much_is_an_error_before_it_is_parsed() -> None:
+    with pytest.raises(LimitError, match="larger than 100 bytes together"):
+        read(tree_of("a.yaml", "b.yaml", "c.yaml"), manifest_bytes=100)
+    with pytest.raises(LimitError, match="more than 2 files"):
+        read(tree_of("a.yaml", "b.yaml", "c.yaml"), files=2)
+    deep = TextTree({"app" + "/d" * 200 + "/a.yaml": ""})
+    with pytest.raises(LimitError, match="100 folders deep"):
+        read(deep, options=DirectoryOptions(recurse=True))
+
+
+def test_a_bomb_is_an_error() -> None:
+    bomb = "kind: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"b{i}: &b{i} [{','.join(['*a'] * 9)}]\n" for i in range(9))
+    bomb += "".join(f"c{i}: [{','.join(['*b0'] * 999)}]\n" for i in range(99))
+    with pytest.raises((LimitError, RenderError), match=r"app/a\.yaml"):
+        read(TextTree({"app/a.yaml": bomb}))

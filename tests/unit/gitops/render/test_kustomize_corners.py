@@ -1,0 +1,223 @@
+"""Corners where kustomize does what nobody would guess; each was found by comparing with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import RenderError
+from argosy.gitops.render.kustomize import build
+from support.file_trees import TextTree
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1', y: '2'}\n"
+DEPLOYMENT = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  replicas: 2
+  template:
+    spec:
+      tolerations: [{key: old}]
+      volumes: [{name: v, emptyDir: {}}, {name: w}]
+      containers: [{name: c, image: nginx, ports: [{containerPort: 5, protocol: TCP, name: old}]}]
+"""
+HEAD = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"
+
+
+def built(kustomization: str, **more: str) -> dict[str, Any]:
+    files = {"a.yaml": CONFIG_MAP, "d.yaml": DEPLOYMENT, "kustomization.yaml": kustomization}
+    files |= {name.replace("__", "/").replace("_", "."): text for name, text in more.items()}
+    return {each["kind"]: each for each in build(TextTree(files), "")}
+
+
+def refusal(kustomization: str, **more: str) -> str:
+    with pytest.raises(RenderError) as caught:
+        built(kustomization, **more)
+    return str(caught.value)
+
+
+def patched(patch: str, target: str = "") -> dict[str, Any]:
+    entry = f"resources: [d.yaml]\npatches: [{{path: p.yaml{target}}}]\n"
+    found: dict[str, Any] = built(entry, p_yaml=patch)["Deployment"]
+    return found
+
+
+def operated(operations: str) -> dict[str, Any]:
+    return patched(operations, ", target: {kind: Deployment}")
+
+
+def pod(patch: str) -> dict[str, Any]:
+    spec: dict[str, Any] = patched(f"{HEAD}spec: {{template: {{spec: {{{patch}}}}}}}\n")["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("yes", True), ("on", True), ("n", False), ("2020-01-01", "2020-01-01"), ("'yes'", "yes"), ("{yes: x}",
+    {"true": "x"}),
+     ("{1: 2}", {"1": 2}), ("{a: 1, a: 2}", {"a": 2}), (">\n    a\n      b\n    c\n", "a\n  b\nc\n"), ("{a: }",
+     {"a": None})],
+)  # fmt: skip
+def test_operations_in_yaml_are_read_as_the_kubernetes_tools_read_yaml(written: str, read: Any) -> None:
+    assert operated(f"- op: add\n  path: /spec/x\n  value: {written}\n")["spec"]["x"] == read
+
+
+def test_of_several_documents_with_operations_the_first_counts() -> None:
+    found = operated("- {op: add, path: /x, value: 1}\n---\n- {op: add, path: /y, value: 1}\n")
+    assert "x" in found and "y" not in found
+
+
+@pytest.mark.parametrize(
+    "text", ["[{op: remove, path: /spec}]", '[{"op": "remove", "path": "/spec"},]', "[] # c", "[]"]
+)
+def test_operations_that_begin_with_a_bracket_must_be_json(text: str) -> None:
+    assert "p.yaml" in refusal("resources: [d.yaml]\npatches: [{path: p.yaml, target: {name: d}}]\n", p_yaml=text)
+    entry = "resources: [d.yaml]\npatchesJson6902: [{path: p.yaml, target: {kind: Deployment, name: d}}]\n"
+    assert "p.yaml" in refusal(entry, p_yaml=text)
+
+
+@pytest.mark.parametrize("path", ["/kind", "/metadata/name", "/metadata"])
+def test_operations_may_not_take_away_what_a_manifest_is(path: str) -> None:
+    with pytest.raises(RenderError, match="takes away kind"):
+        operated(f"- {{op: remove, path: {path}}}\n")
+
+
+def test_a_file_of_no_bytes_patches_nothing_if_it_has_a_target() -> None:
+    assert operated("")["spec"]["replicas"] == 2
+    assert "empty" in refusal("resources: [d.yaml]\npatches: [{path: p.yaml}]\n", p_yaml="")
+
+
+def test_an_annotation_that_is_a_list_becomes_empty() -> None:
+    found = operated("- {op: add, path: /metadata/annotations, value: {a: [1], b: 5}}\n")
+    assert found["metadata"]["annotations"] == {"a": "", "b": "5"}
+
+
+def test_a_directive_in_a_list_without_keys_is_an_element() -> None:
+    assert pod("tolerations: [{key: new}, {$patch: delete}]")["tolerations"] == [{"key": "new"}, {"$patch": "delete"}]
+
+
+def test_a_directive_alone_stays_where_there_is_no_list_yet() -> None:
+    assert pod("imagePullSecrets: [{name: x}, {$patch: replace}]")["imagePullSecrets"] == [{"$patch": "replace"}]
+
+
+def test_an_element_that_replaces_another_leaves_it_as_it_is() -> None:
+    found = pod("volumes: [{name: v, $patch: replace, hostPath: {path: /}}, {name: z, $patch: replace}]")
+    assert found["volumes"] == [{"name": "v", "emptyDir": {}}, {"name": "z"}, {"name": "w"}]
+    port = "{containerPort: 5, protocol: TCP, name: new, $patch: replace}"
+    assert pod(f"containers: [{{name: c, ports: [{port}]}}]")["containers"][0]["ports"][0]["name"] == "old"
+
+
+def test_a_label_that_one_pass_wrote_twice_is_patched_twice() -> None:
+    base = "resources: [d.yaml]\ncommonLabels: {k: v1}\n"
+    patch = HEAD + "spec: {template: {metadata: {labels: {k: v2}}}}\n"
+    found = built("resources: [b]\npatches: [{path: p.yaml}]\n", b__kustomization_yaml=base, b__d_yaml=DEPLOYMENT,
+                  p_yaml=patch)["Deployment"]  # fmt: skip
+    assert found["metadata"]["labels"] == {"k": "v2"}
+    assert found["spec"]["selector"]["matchLabels"] == {"k": "v2"}
+
+
+def test_a_slash_before_a_field_path_is_no_part_of_it() -> None:
+    entry = "resources: [a.yaml]\ncommonLabels: {k: v}\nconfigurations: [c.yaml]\n"
+    found = built(entry, c_yaml="commonLabels: [{path: /spec/x, create: true}]\n")
+    assert found["ConfigMap"]["spec"] == {"x": {"k": "v"}}
+
+
+@pytest.mark.parametrize("path", ["", "spec/x/", "spec//x"])
+def test_a_field_path_without_a_name_is_refused(path: str) -> None:
+    entry = "resources: [a.yaml]\ncommonLabels: {k: v}\nconfigurations: [c.yaml]\n"
+    said = refusal(entry, c_yaml=f"commonLabels: [{{path: '{path}', create: true}}]\n")
+    assert "without a name" in said
+
+
+def test_a_star_in_a_replacement_stands_for_entries_of_a_list_only() -> None:
+    targets = "[{select: {kind: ConfigMap}, fieldPaths: [data.*]}]"
+    entry = f"resources: [a.yaml, d.yaml]\nreplacements: [{{source: {{kind: Deployment}}, targets: {targets}}}]\n"
+    assert "every entry of a list" in refusal(entry)
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+def test_a_merge_of_nothing_with_nothing_has_no_data(kind: str) -> None:
+    entry = f"resources: [r.yaml]\n{kind[0].lower()}{kind[1:]}Generator: [{{name: r, behavior: merge}}]\n"
+    assert "data" not in built(entry, r_yaml=f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: r}}\ndata: {{}}\n")[kind]
+
+
+def test_a_file_with_an_empty_list_holds_no_resources() -> None:
+    assert built("resources: [a.yaml, e.yaml]\n", e_yaml="[]\n").keys() == {"ConfigMap"}
+
+
+def test_a_namespace_is_not_written_over_a_map() -> None:
+    text = "apiVersion: builtin\nkind: NamespaceTransformer\nmetadata: {name: t, namespace: n}\n"
+    text += "fieldSpecs: [{path: data}]\n"
+    assert "not a single value" in refusal("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
+
+
+def test_labels_count_as_two_steps() -> None:
+    entry = "resources: [a.yaml]\nlabels: [{pairs: {a: b}}]\nbuildMetadata: [transformerAnnotations]\n"
+    notes = built(entry)["ConfigMap"]["metadata"]["annotations"]["alpha.config.kubernetes.io/transformations"]
+    assert notes.count("LabelTransformer") == 2
+
+
+def test_only_a_role_binding_sees_a_service_account_of_another_namespace() -> None:
+    account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: sa}\n"
+    away = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: away}\nspec: {serviceAccountName: sa}\n"
+    found = built("resources: [s.yaml, p.yaml]\nnameSuffix: -x\n", s_yaml=account, p_yaml=away)
+    assert found["ServiceAccount"]["metadata"]["name"] == "sa-x"
+    assert found["Pod"]["spec"]["serviceAccountName"] == "sa"
+
+
+def test_a_patch_that_replaces_the_whole_resource_leaves_it_as_it_is() -> None:
+    assert patched(f"$patch: replace\n{HEAD}spec: {{x: 1}}\n")["spec"]["replicas"] == 2
+
+
+def test_a_directive_within_an_element_of_a_new_list_counts() -> None:
+    found = pod("initContainers: [{name: i, volumeMounts: [{mountPath: /a}, {$patch: delete}]}]")
+    assert found["initContainers"] == [{"name": "i"}]
+
+
+@pytest.mark.parametrize(("field", "value"), [("spec.replicas", "x"), ("spec.replicas", "1.5"), ("spec.paused", "2")])
+def test_a_replacement_keeps_the_type_of_its_target(field: str, value: str) -> None:
+    targets = f"[{{select: {{kind: Deployment}}, fieldPaths: [{field}]}}]"
+    entry = f"resources: [d.yaml, v.yaml]\nreplacements: [{{source: {{kind: V, fieldPath: v}}, targets: {targets}}}]\n"
+    text = f"apiVersion: x/v1\nkind: V\nmetadata: {{name: v}}\nv: '{value}'\n"
+    said = refusal(entry, v_yaml=text, d_yaml=DEPLOYMENT.replace("spec:\n", "spec:\n  paused: true\n", 1))
+    assert "cannot replace" in said
+
+
+def test_a_prefix_transformer_needs_field_specs() -> None:
+    text = "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: t}\nprefix: p-\n"
+    assert "fieldSpecs are missing" in refusal("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
+
+
+def test_a_namespace_transformer_takes_the_namespace_of_its_metadata_only() -> None:
+    text = "apiVersion: builtin\nkind: NamespaceTransformer\nmetadata: {name: t}\nnamespace: n\nfieldSpecs: []\n"
+    found = built("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
+    assert "namespace" not in found["ConfigMap"]["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "spec"),
+    [("images: [{name: x}]", "images"), ("replicas: [{name: a}]", "replicas"), ("namePrefix: p-", "namePrefix")],
+)
+def test_a_transformer_of_single_values_stops_at_a_map(asked: str, spec: str) -> None:
+    entry = f"resources: [a.yaml]\nconfigurations: [c.yaml]\n{asked}\n"
+    assert "not a single value" in refusal(entry, c_yaml=f"{spec}: [{{path: data}}]\n")
+
+
+def test_a_dash_in_a_replacement_is_a_field_and_no_place_in_a_list() -> None:
+    targets = "[{select: {kind: ConfigMap}, fieldPaths: [q.-], options: {create: true}}]"
+    entry = f"resources: [a.yaml]\nreplacements: [{{source: {{kind: ConfigMap}}, targets: {targets}}}]\n"
+    assert built(entry)["ConfigMap"]["q"] == {"-": "a"}
+    assert "q" in refusal(entry, a_yaml=f"{CONFIG_MAP}q: [a]\n")
+
+
+def test_no_directive_stays_in_what_a_patch_adds() -> None:
+    found = pod("securityContext: {sub: {$patch: merge, a: 1}}, initContainers: [{name: i, env: [{$patch: merge}]}]")
+    assert found["securityContext"] == {"sub": {"a": 1}}
+    assert found["initContainers"] == [{"name": "i", "env": []}]
+
+
+def test_text_of_a_secret_does_not_outlive_a_merge() -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {x: y}\n"
+    found = built("resources: [s.yaml]\nsecretGenerator: [{name: s, behavior: merge, literals: [a=b]}]\n", s_yaml=text)
+    assert "stringData" not in found["Secret"] and found["Secret"]["data"] == {"a": "Yg=="}

@@ -1,0 +1,163 @@
+"""What a kustomization may say and name."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.errors import LimitError, RenderError
+from argosy.gitops.render.kustomize import build
+from support.file_trees import TextTree
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1'}\n"
+COMPONENT = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
+
+
+def names(files: dict[str, str], path: str = "", **options: str) -> list[str]:
+    return [f"{each['kind']}/{each['metadata']['name']}" for each in build(TextTree(files), path, **options)]
+
+
+def refusal(files: dict[str, str], path: str = "") -> str:
+    with pytest.raises((RenderError, LimitError)) as caught:
+        build(TextTree(files), path)
+    return str(caught.value)
+
+
+def test_fields_are_known_in_any_case() -> None:
+    [found] = build(TextTree({"kustomization.yaml": "Resources: [a.yaml]\nNAMESPACE: one\n", "a.yaml": CONFIG_MAP}), "")
+    assert found["metadata"] == {"name": "a", "namespace": "one"}
+
+
+@pytest.mark.parametrize(
+    ("kustomization", "said"),
+    [
+        ("resources: []\nfoo: 1\n", "unknown field foo"),
+        ("kind: Kustomization\n", "add resources"),
+        ("", "empty"),
+        ("resources: a.yaml\n", "must be a list"),
+        ("namePrefix: 12\n", "must be a text"),
+        ("kind: Other\nresources: []\n", "Kustomization or Component"),
+        ("apiVersion: other/v1\nresources: []\n", "v1beta1"),
+        ("resources: [zz.yaml]\n", "zz.yaml does not exist"),
+        ("resources: ['']\n", "is empty"),
+        ("resources: [../../x.yaml]\n", "out of the repository"),
+        ("resources: [/etc/passwd]\n", "absolute"),
+        ("resources: ['https://example.com/x']\n", "remote"),
+        ("resources: [.]\n", "cycle"),
+        ("resources: [\n", "kustomization.yaml:2: "),
+        ("resources: []\nsortOptions: {}\n", "legacy or fifo"),
+        ("helmCharts: [{name: x}]\n", "Helm source"),
+        ("resources: []\nvalidators: [v.yaml]\n", "refused"),
+    ],
+)
+def test_a_wrong_kustomization_is_refused_by_file_and_cause(kustomization: str, said: str) -> None:
+    message = refusal({"app/kustomization.yaml": kustomization}, "app")
+    assert message.startswith("app/kustomization.yaml:")
+    assert said in message
+
+
+def test_two_files_that_make_a_kustomization_are_refused() -> None:
+    assert "several" in refusal({"kustomization.yaml": "resources: []\n", "Kustomization": "resources: []\n"})
+
+
+def test_a_file_beside_the_folder_is_not_read() -> None:
+    files = {"a.yaml": CONFIG_MAP, "b/kustomization.yaml": "resources: [../a.yaml]\n"}
+    assert "outside of the kustomization's folder" in refusal(files, "b")
+
+
+def test_a_base_elsewhere_is_read_and_a_cycle_through_it_is_not() -> None:
+    files = {"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": CONFIG_MAP}
+    files["top/kustomization.yaml"] = "resources: [../base]\nnamePrefix: p-\n"
+    assert names(files, "top") == ["ConfigMap/p-a"]
+    files["base/kustomization.yaml"] = "resources: [../top]\n"
+    assert "cycle" in refusal(files, "top")
+
+
+def test_a_link_is_followed_inside_of_the_tree_only() -> None:
+    files = {"kustomization.yaml": "resources: [l.yaml]\n", "a.yaml": CONFIG_MAP}
+    assert build(TextTree(files, {"l.yaml": "a.yaml"}), "")[0]["metadata"]["name"] == "a"
+    for target in ("../../etc/passwd", "/etc/passwd", "l.yaml"):
+        with pytest.raises(RenderError):
+            build(TextTree(files, {"l.yaml": target}), "")
+
+
+def test_one_id_twice_names_both_files() -> None:
+    files = {"kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "a.yaml": CONFIG_MAP, "b.yaml": CONFIG_MAP}
+    assert "in a.yaml and b.yaml" in refusal(files)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kind: Foo\nmetadata: {name: a\n", "a.yaml:3: "),
+        ("kind: Foo\n", "metadata.name"),
+        ("apiVersion: v1\nmetadata: {name: a}\n", "no kind"),
+        ("- a\n", "no Kubernetes object"),
+        ("kind: A\nmetadata: {name: a}\nx: 1\nx: 2\n", "a.yaml:4: "),
+    ],
+)
+def test_a_wrong_manifest_is_refused_by_file_and_cause(text: str, said: str) -> None:
+    message = refusal({"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text})
+    assert message.startswith("a.yaml:")
+    assert said in message
+
+
+def test_items_of_a_list_come_after_the_rest_of_the_file() -> None:
+    text = "kind: List\nitems:\n- {kind: A, metadata: {name: q}}\n---\nkind: B\nmetadata: {name: w}\n"
+    files = {"kustomization.yaml": "resources: [l.yaml]\n", "l.yaml": text}
+    assert names(files, order="fifo") == ["B/w", "A/q"]
+
+
+def test_a_component_works_on_what_uses_it() -> None:
+    files = {"kustomization.yaml": "resources: [a.yaml]\ncomponents: [c]\n", "a.yaml": CONFIG_MAP}
+    files["c/kustomization.yaml"] = f"{COMPONENT}namePrefix: z-\n"
+    assert names(files) == ["ConfigMap/z-a"]
+    assert "Component" in refusal({**files, "kustomization.yaml": "resources: [c]\n"})
+    assert "no Component" in refusal({**files, "c/kustomization.yaml": "resources: []\n"})
+
+
+def test_kinds_that_others_need_come_first_unless_asked_otherwise() -> None:
+    kinds = ("Deployment", "Service", "ConfigMap", "Namespace", "ValidatingWebhookConfiguration", "Zebra")
+    text = "---\n".join(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n" for kind in kinds)
+    files = {"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text}
+    found = [each.split("/")[0] for each in names(files)]
+    assert found == ["Namespace", "ConfigMap", "Service", "Deployment", "Zebra", "ValidatingWebhookConfiguration"]
+    files["kustomization.yaml"] += "sortOptions: {order: fifo}\n"
+    assert [each.split("/")[0] for each in names(files)] == list(kinds)
+
+
+def test_what_is_local_only_is_left_out() -> None:
+    text = CONFIG_MAP.replace("{name: a}", "{name: a, annotations: {config.kubernetes.io/local-config: 'true'}}")
+    assert names({"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text}) == []
+
+
+def test_annotations_come_out_as_text() -> None:
+    text = "kind: A\nmetadata:\n  name: a\n  annotations:\n    n: 1.0\n    b:\n    t: true\n"
+    [found] = build(TextTree({"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": text}), "")
+    assert found["metadata"]["annotations"] == {"n": "1.0", "b": "", "t": "true"}
+
+
+def test_a_build_leaves_the_next_one_what_was_read() -> None:
+    tree = TextTree({"kustomization.yaml": "resources: [a.yaml]\ncommonLabels: {a: b}\n", "a.yaml": CONFIG_MAP})
+    first = build(tree, "")
+    first[0]["data"]["x"] = "changed"
+    assert build(tree, "")[0]["data"] == {"x": "1"}
+
+
+def test_kustomizations_too_deep_are_refused() -> None:
+    files = {f"k{number}/kustomization.yaml": f"resources: [../k{number + 1}]\n" for number in range(60)}
+    assert "flatten" in refusal(files, "k0")
+
+
+def test_origin_and_transformers_are_told_where_asked() -> None:
+    files = {"base/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: p-\n", "base/a.yaml": CONFIG_MAP}
+    files["top/kustomization.yaml"] = (
+        "resources: [../base]\nbuildMetadata: [originAnnotations, transformerAnnotations]\n"
+    )
+    [found] = build(TextTree(files), "top")
+    assert found["metadata"]["annotations"] == {
+        "config.kubernetes.io/origin": "path: ../base/a.yaml\n",
+        "alpha.config.kubernetes.io/transformations": (
+            "- configuredIn: ../base/kustomization.yaml\n"
+            "  configuredBy:\n    apiVersion: builtin\n    kind: PrefixTransformer\n"
+        ),
+    }

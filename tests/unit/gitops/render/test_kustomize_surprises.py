@@ -1,0 +1,220 @@
+"""More of what nobody would guess of kustomize; each was found by comparing with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import RenderError
+from argosy.gitops.render.kustomize import build
+from support.file_trees import TextTree
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {x: y}\n  annotations: {x: y}\n"
+DEPLOYMENT = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  replicas: 0
+  template:
+    spec:
+      containers: [{name: c, image: nginx}]
+"""
+HEAD = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"
+
+
+def built(kustomization: str, **more: str) -> dict[str, Any]:
+    files = {"a.yaml": CONFIG_MAP, "d.yaml": DEPLOYMENT, "kustomization.yaml": kustomization}
+    files |= {name.replace("__", "/").replace("_", "."): text for name, text in more.items()}
+    return {each["kind"]: each for each in build(TextTree(files), "")}
+
+
+def refusal(kustomization: str, **more: str) -> str:
+    with pytest.raises(RenderError) as caught:
+        built(kustomization, **more)
+    return str(caught.value)
+
+
+NULLS = CONFIG_MAP.replace("labels: {x: y}", "labels: {x: null, n: 5}").replace("annotations: {x: y}", "annotations:")
+
+
+def test_a_patch_with_a_target_cannot_delete_a_label() -> None:
+    found = built("resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]\n", p_yaml=NULLS)
+    metadata = found["ConfigMap"]["metadata"]
+    assert metadata["labels"] == {"x": "null", "n": "5"}
+    assert metadata["annotations"] == {"x": "y"}
+
+
+def test_a_patch_without_a_target_deletes_a_label() -> None:
+    metadata = built("resources: [a.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=NULLS)["ConfigMap"]["metadata"]
+    assert metadata["labels"] == {"n": 5}
+    assert "annotations" not in metadata
+
+
+def test_a_merged_generator_keeps_nothing_but_data_labels_and_annotations() -> None:
+    given = CONFIG_MAP + "immutable: true\ndata: {q: r}\n"
+    entry = "resources: [m.yaml]\nconfigMapGenerator: [{name: a, behavior: merge, literals: [k=v]}]\n"
+    found = built(entry, m_yaml=given)["ConfigMap"]
+    assert found.keys() == {"apiVersion", "kind", "metadata", "data"}
+    assert found["data"] == {"q": "r", "k": "v"}
+    assert found["metadata"]["labels"] == {"x": "y"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("{template: {spec: {containers: [{name: c, env: [A=b]}]}}}", "containers/env holds 'A=b', not a map"),
+        ("{template: {spec: {volumes: [{name: v, configMap: x}]}}}", "volumes/configMap holds 'x', not a map"),
+        ("{template: {spec: {serviceAccountName: {a: b}}}}", "serviceAccountName holds a map that has no name"),
+        ("x", "spec holds 'x', not a map"),
+    ],
+)
+def test_a_field_that_could_name_another_must_have_the_form_for_it(spec: str, said: str) -> None:
+    assert said in refusal("resources: [d.yaml]\n", d_yaml=f"{HEAD}spec: {spec}\n")
+
+
+def test_a_subject_needs_a_name() -> None:
+    text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: r}\n"
+    assert "subjects holds a map that has no name" in refusal("resources: [r.yaml]\n", r_yaml=f"{text}subjects: [{{}}]")
+
+
+def test_a_var_means_only_what_is_there_where_it_is_declared() -> None:
+    entry = "resources: [a.yaml, b]\n"
+    base = "vars: [{name: V, objref: {apiVersion: v1, kind: ConfigMap, name: a}}]\nresources: [d.yaml]\n"
+    assert "there is no ConfigMap a" in refusal(entry, b__kustomization_yaml=base, b__d_yaml=DEPLOYMENT)
+
+
+def test_strategic_patches_count_as_one_step() -> None:
+    patches = "patchesStrategicMerge: [a.yaml, p.yaml]\nbuildMetadata: [transformerAnnotations]\n"
+    notes = built(f"resources: [a.yaml]\n{patches}", p_yaml=CONFIG_MAP)["ConfigMap"]["metadata"]["annotations"]
+    assert notes["alpha.config.kubernetes.io/transformations"].count("PatchStrategicMerge") == 1
+
+
+NAMESPACE = "apiVersion: builtin\nkind: NamespaceTransformer\nmetadata: {name: t, namespace: n}\nunsetOnly: true\n"
+
+
+def test_a_step_says_the_namespace_of_its_transformer() -> None:
+    entry = "resources: [a.yaml]\ntransformers: [t.yaml]\nbuildMetadata: [transformerAnnotations]\n"
+    notes = built(entry, t_yaml=NAMESPACE)["ConfigMap"]["metadata"]["annotations"]
+    assert notes["alpha.config.kubernetes.io/transformations"].endswith("    name: t\n    namespace: n\n")
+
+
+def test_a_zero_counts_as_set() -> None:
+    text = f"{NAMESPACE}fieldSpecs: [{{path: spec/replicas}}]\n"
+    assert built("resources: [d.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)["Deployment"]["spec"]["replicas"] == 0
+
+
+def test_a_name_that_is_no_text_is_spelled_as_json_spells_it() -> None:
+    operation = "[{op: replace, path: /metadata/name, value: true}]"
+    entry = f"resources: [a.yaml]\npatches: [{{target: {{kind: ConfigMap}}, patch: '- {operation[1:-1]}'}}]\n"
+    found = built("resources: [b]\nnamePrefix: p-\n", b__kustomization_yaml=entry, b__a_yaml=CONFIG_MAP)
+    assert found["ConfigMap"]["metadata"]["name"] == "p-true"
+
+
+def patched(patch: str) -> dict[str, Any]:
+    found = built("resources: [d.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=HEAD + patch)
+    return found["Deployment"]["spec"]["template"]  # type: ignore[no-any-return]
+
+
+def test_directives_count_in_a_list_that_takes_the_place_of_another() -> None:
+    element = "{name: n, env: [{$patch: delete}], tty: null}"
+    found = patched(f"spec: {{template: {{spec: {{containers: [{element}, {{$patch: replace}}]}}}}}}\n")
+    assert found["spec"]["containers"] == [{"name": "n"}]
+
+
+def test_directives_count_in_a_map_that_takes_the_place_of_another() -> None:
+    element = "{name: n, env: [{name: A, $patch: delete}, {name: B, value: x, $patch: replace}]}"
+    found = patched(f"spec: {{template: {{$patch: replace, spec: {{containers: [{element}]}}}}}}\n")
+    assert found == {"spec": {"containers": [{"name": "n", "env": [{"name": "B", "value": "x"}]}]}}
+
+
+def test_an_annotation_follows_that_of_the_template_which_was_set_with_it() -> None:
+    found = built(
+        "resources: [m]\npatches: [{path: p.yaml}]\n",
+        m__kustomization_yaml="resources: [b]\nnamePrefix: p-\n",
+        m__b__kustomization_yaml="resources: [d.yaml]\ncommonAnnotations: {k: v1}\n",
+        m__b__d_yaml=DEPLOYMENT,
+        p_yaml=f"{HEAD}spec: {{template: {{metadata: {{annotations: {{k: v2}}}}}}}}\n",
+    )["Deployment"]
+    assert found["metadata"]["annotations"] == {"k": "v2"}
+
+
+@pytest.mark.parametrize("rest", ["---\n", "---\nnamePrefix: x-\n", "...\n", "--- # more\na: b: c\n"])
+def test_nothing_behind_the_first_document_of_a_kustomization_is_read(rest: str) -> None:
+    assert built(f"# first\n---\nresources: [a.yaml]\n{rest}")["ConfigMap"]["metadata"]["name"] == "a"
+
+
+def test_a_kustomization_whose_first_document_is_empty_is_empty() -> None:
+    assert "empty" in refusal("---\n# nothing\n---\nresources: [a.yaml]\n")
+
+
+def test_a_file_that_begins_with_a_directive_is_refused() -> None:
+    assert "directive" in refusal("resources: [a.yaml]\n", a_yaml=f"%YAML 1.1\n---\n{CONFIG_MAP}")
+
+
+def test_a_var_may_lack_a_name() -> None:
+    entry = "resources: [a.yaml]\nvars: [{objref: {apiVersion: v1, kind: ConfigMap, name: a}}]\n"
+    assert built(entry).keys() == {"ConfigMap"}
+
+
+def test_a_namespace_needs_a_list_of_subjects() -> None:
+    text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: r}\nsubjects: {name: x}\n"
+    assert "subjects are no list" in refusal("resources: [r.yaml]\nnamespace: ns\n", r_yaml=text)
+
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "patch", "result"),
+    [
+        ("{port: 53, protocol: TCP}, {port: 53, name: a}", "", ["a"]),
+        ("{port: 80, protocol: UDP, name: a}, {port: 53, name: b}", "{port: 53, name: c}", ["a", "c"]),
+        ("{port: 80, protocol: UDP, name: a}, {port: 53}", "{port: 53, $patch: delete}", ["a", None]),
+        ("{port: 53, name: a}", "{port: 53, protocol: TCP, name: b}", ["a"]),
+        ("", "{port: 53, name: a}, {port: 53, protocol: TCP, name: b}", ["b"]),
+    ],
+)
+def test_a_port_without_a_protocol_is_taken_for_any_of_its_number(given: str, patch: str, result: list[Any]) -> None:
+    files = {"s_yaml": f"{SERVICE}spec: {{ports: [{given}]}}\n", "p_yaml": f"{SERVICE}spec: {{ports: [{patch}]}}\n"}
+    if not patch:
+        files["p_yaml"] = f"{SERVICE}spec: {{type: NodePort}}\n"
+    found = built("resources: [s.yaml]\npatches: [{path: p.yaml}]\n", **files)["Service"]["spec"]["ports"]
+    assert [each.get("name") for each in found] == result
+
+
+def test_a_patch_with_an_empty_document_in_front_is_refused() -> None:
+    said = refusal("resources: [a.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=f"---\n---\n{CONFIG_MAP}")
+    assert "first document is empty" in said
+
+
+def test_a_list_that_may_hold_vars_holds_texts() -> None:
+    entry = "resources: [a.yaml, d.yaml]\nvars: [{name: V, objref: {apiVersion: v1, kind: ConfigMap, name: a}}]\n"
+    text = f"{HEAD}spec: {{template: {{spec: {{containers: [{{name: c, args: [--port, 80]}}]}}}}}}\n"
+    assert "is no text" in refusal(entry, d_yaml=text)
+
+
+def test_a_patch_cannot_give_two_resources_one_name() -> None:
+    other = CONFIG_MAP.replace("name: a", "name: b")
+    patch = "{path: p.yaml, target: {kind: ConfigMap}, options: {allowNameChange: true}}"
+    said = refusal(f"resources: [a.yaml, b.yaml]\npatches: [{patch}]\n", b_yaml=other, p_yaml=CONFIG_MAP)
+    assert "two resources one name" in said
+
+
+def test_the_source_of_a_replacement_is_one_field() -> None:
+    target = "{select: {kind: ConfigMap}, fieldPaths: [data.x]}"
+    source = "{kind: Deployment, fieldPath: spec.template.spec.containers.*.image}"
+    entry = f"resources: [a.yaml, d.yaml]\nreplacements: [{{source: {source}, targets: [{target}]}}]\n"
+    assert "has a `*`" in refusal(entry)
+
+
+def test_a_directive_does_not_stay_in_a_new_container() -> None:
+    element = "{name: n, ports: [{containerPort: 1, protocol: UDP}, {containerPort: 2, $patch: delete}]}"
+    found = patched(f"spec: {{template: {{spec: {{containers: [{element}]}}}}}}\n")
+    assert all("$patch" not in each for each in found["spec"]["containers"][0]["ports"])
+
+
+def test_a_word_about_a_list_of_ports_does_not_empty_that_of_a_new_container() -> None:
+    ports = "[{containerPort: 81, protocol: UDP}, {containerPort: 80}, {$patch: replace}]"
+    found = patched(f"spec: {{template: {{spec: {{containers: [{{name: n, ports: {ports}}}]}}}}}}\n")
+    assert [each["containerPort"] for each in found["spec"]["containers"][0]["ports"]] == [81, 80]

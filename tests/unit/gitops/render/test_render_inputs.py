@@ -1,0 +1,154 @@
+"""What a render has read decides whether the next commit must be rendered."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.gitops.application import Application, DirectoryOptions, Source
+from argosy.gitops.application.file_tree import TreeEntry
+from argosy.gitops.application.step_results import Checkout, Input
+from argosy.gitops.render import are_current, build_environment, render
+from argosy.gitops.render.render_inputs import RecordingEnvironment
+from argosy.gitops.render.settings import BuildSettings
+from support.file_trees import TextTree
+
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+FILES = {
+    "over/kustomization.yaml": "resources: [../base, extra.yaml]\npatches: [{path: patch.yaml}]\n"
+    "configMapGenerator: [{name: g, files: [settings.txt]}]\n",
+    "over/extra.yaml": MAP.replace("name: a", "name: b"),
+    "over/patch.yaml": MAP + "data: {x: y}\n",
+    "over/settings.txt": "x",
+    "base/kustomization.yaml": "resources: [map.yaml]\n",
+    "base/map.yaml": MAP,
+    "plain/a.yaml": MAP,
+    "plain/sub/b.yaml": MAP,
+    "plain/notes.txt": "",
+    "other/kustomization.yaml": "resources: []\n",
+}
+SHOP = Application("shop")
+SOURCES = {
+    "kustomize": Source(path="over"),
+    "directory": Source(path="plain"),
+    "recursive": Source(path="plain", directory=DirectoryOptions(recurse=True)),
+}
+
+
+class CommitTree(TextTree):
+    """A tree that knows the ids of its folders, and counts what it is asked."""
+
+    id = "commit"
+    asked = 0
+
+    def entry(self, path: str) -> TreeEntry | None:
+        self.asked += 1
+        return super().entry(path)
+
+
+def is_current(source: Source, after: dict[str, str | None], app: Application = SHOP) -> bool:
+    """Is what was rendered of FILES still right when some of them have changed, come, or gone?"""
+    files = {path: text for path, text in {**FILES, **after}.items() if text is not None}
+    environment = build_environment(app, source, "2" * 40, BuildSettings())
+    answers = set()
+    # Where ids of folders are not known, the annotation spares nothing.
+    for kind in (CommitTree,) if app.annotations else (TextTree, CommitTree):
+        inputs = render(Checkout(kind(FILES), "1" * 40), app, source).inputs
+        answers.add(are_current(inputs, {"": kind(files)}, environment))
+    assert len(answers) == 1, "ids of whole folders must change nothing"
+    return answers.pop()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize(
+    "after",
+    [{}, {"README.md": "new"}, {"other/kustomization.yaml": "x"}, {"other/new.yaml": "x"}, {"base2/a.yaml": MAP}],
+)
+def test_a_commit_that_touches_something_else_keeps_it(name: str, after: dict[str, str | None]) -> None:
+    assert is_current(SOURCES[name], after)
+
+
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [
+        *(("kustomize", {path: f"{FILES[path]}# new\n"}) for path in FILES if path.startswith(("over", "base"))),
+        *(("kustomize", {path: None}) for path in FILES if path.startswith(("over", "base"))),
+        ("kustomize", {"over/kustomization.yml": "resources: []\n"}),
+        ("kustomize", {"base/Kustomization": "resources: []\n"}),
+        ("kustomize", {"over/.argocd-source.yaml": "kustomize: {namePrefix: x-}\n"}),
+        ("kustomize", {"over/.argocd-source-shop.yaml": "kustomize: {namePrefix: x-}\n"}),
+        ("directory", {"plain/a.yaml": MAP + "# new\n"}),
+        ("directory", {"plain/c.yaml": MAP}),
+        ("directory", {"plain/kustomization.yaml": "resources: []\n"}),
+        ("directory", {"plain/Chart.yaml": "name: x\n"}),
+        ("directory", {"plain/.argocd-source.yaml": "directory: {recurse: true}\n"}),
+        ("directory", {"plain/a.yaml": None}),
+        ("recursive", {"plain/sub/b.yaml": MAP + "# new\n"}),
+        ("recursive", {"plain/sub/new/c.yaml": MAP}),
+    ],
+)
+def test_a_commit_that_touches_what_was_read_or_looked_for_does_not(name: str, after: dict[str, str | None]) -> None:
+    assert not is_current(SOURCES[name], after)
+
+
+def test_files_that_nobody_read_may_change() -> None:
+    assert is_current(SOURCES["kustomize"], {"over/README.md": "new", "base/README.md": "new"})
+    assert is_current(SOURCES["directory"], {"plain/notes.txt": "changed", "plain/sub/b.yaml": "changed"})
+
+
+def test_a_file_that_becomes_a_link_of_the_same_bytes_is_another() -> None:
+    inputs = render(Checkout(TextTree({"p/a.yaml": ""}), ""), Application(), Source(path="p")).inputs
+    assert not are_current(inputs, {"": TextTree({"p/x": ""}, {"p/a.yaml": ""})}, {})
+
+
+def test_only_variables_that_were_asked_for_are_inputs() -> None:
+    record: dict[Input, str] = {}
+    environment = RecordingEnvironment({"A": "1", "B": "2"}, record)
+    assert (environment.get("A"), environment.get("C")) == ("1", None)
+    assert record == {Input("env", "A"): "1", Input("env", "C"): ""}
+    assert are_current(record, {}, {"A": "1", "B": "3"})
+    assert not are_current(record, {}, {"A": "2"})
+    assert not are_current(record, {}, {"A": "1", "C": "1"})
+    assert dict(environment) == {"A": "1", "B": "2"}
+    assert Input("env", "B") in record
+
+
+def test_an_input_of_a_place_that_cannot_be_looked_at_counts_as_changed() -> None:
+    assert not are_current({Input("https://git.example/base@main", "a"): "x"}, {"": TextTree({})}, {})
+
+
+def test_folders_that_are_the_same_are_not_looked_into() -> None:
+    inputs = render(Checkout(CommitTree(FILES), ""), SHOP, SOURCES["kustomize"]).inputs
+    assert {path for _, path in inputs if path.endswith("//")} == {"over//", "base//"}
+    tree = CommitTree({**FILES, "README.md": "new"})
+    assert are_current(inputs, {"": tree}, {})
+    assert tree.asked <= 4 < len(inputs)
+
+
+PATHS = "argocd.argoproj.io/manifest-generate-paths"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "after", "current"),
+    [
+        (".", {"base/map.yaml": MAP + "# new\n"}, True),
+        (".", {"over/patch.yaml": FILES["over/patch.yaml"] + "# new\n"}, False),
+        (".;../base", {"base/map.yaml": MAP + "# new\n"}, False),
+        (".;/base", {"base/map.yaml": MAP + "# new\n"}, False),
+        ("/other", {"base/map.yaml": MAP + "# new\n"}, True),
+        ("/base/*.yml", {"base/map.yaml": MAP + "# new\n"}, True),
+        ("/base/*.yaml", {"base/map.yaml": MAP + "# new\n"}, False),
+        ("/b*", {"base/map.yaml": MAP + "# new\n"}, False),
+        ("/*.yaml", {"base/map.yaml": MAP + "# new\n"}, True),
+        ("/base/map.yaml", {"base/map.yaml": None}, False),
+        ("; ;", {"base/map.yaml": MAP + "# new\n"}, False),
+        ("/other", {"README.md": "x"}, True),
+    ],
+)
+def test_the_annotation_says_which_paths_count(annotation: str, after: dict[str, str | None], current: bool) -> None:
+    app = Application("shop", annotations={PATHS: annotation})
+    assert is_current(SOURCES["kustomize"], after, app) is current
+
+
+def test_what_was_not_touched_stays_although_the_annotated_paths_were() -> None:
+    app = Application("shop", annotations={PATHS: "/"})
+    assert is_current(SOURCES["kustomize"], {"README.md": "x"}, app)

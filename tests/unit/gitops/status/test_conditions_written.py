@@ -1,0 +1,55 @@
+"""Conditions: what is wrong, and since when."""
+
+from __future__ import annotations
+
+from argosy.gitops.status.conditions import LONGEST, Condition, ConditionType, conditions_wire
+
+OLD, NOW = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
+SYNC, COMPARISON = ConditionType.SYNC_ERROR, ConditionType.COMPARISON_ERROR
+BEFORE = [
+    {"type": "ComparisonError", "message": "no such path", "lastTransitionTime": OLD},
+    {"type": "SyncError", "message": "failed", "lastTransitionTime": OLD},
+]
+
+
+def test_only_the_types_that_were_looked_for_are_replaced() -> None:
+    assert conditions_wire(BEFORE, [], {COMPARISON}, NOW) == BEFORE[1:]
+    assert conditions_wire(BEFORE, [], (), NOW) == BEFORE
+
+
+def test_the_same_words_keep_their_time() -> None:
+    assert conditions_wire(BEFORE, [Condition(SYNC, "failed")], {SYNC, COMPARISON}, NOW) == BEFORE[1:]
+
+
+def test_other_words_are_new() -> None:
+    found = conditions_wire(BEFORE, [Condition(SYNC, "failed again")], {SYNC}, NOW)
+    assert found[1] == {"type": "SyncError", "message": "failed again", "lastTransitionTime": NOW}
+
+
+def test_they_are_sorted_and_none_is_told_twice() -> None:
+    found = [Condition(SYNC, "b"), Condition(SYNC, "a"), Condition(COMPARISON, "c"), Condition(SYNC, "b")]
+    told = conditions_wire(None, found, {SYNC, COMPARISON}, NOW)
+    assert [(each["type"], each["message"]) for each in told] == [
+        ("ComparisonError", "c"),
+        ("SyncError", "a"),
+        ("SyncError", "b"),
+    ]
+
+
+def test_conditions_of_strangers_stay() -> None:
+    strange = [{"type": "Odd", "message": "x"}]
+    assert conditions_wire([*strange, "no map"], [], set(ConditionType), NOW) == strange
+
+
+def test_a_long_message_is_cut_and_keeps_its_time() -> None:
+    first = conditions_wire(None, [Condition(SYNC, "x" * 100_000)], {SYNC}, OLD)
+    assert len(first[0]["message"]) == LONGEST
+    assert conditions_wire(first, [Condition(SYNC, "x" * 100_000)], {SYNC}, NOW) == first
+
+
+def test_errors_are_told_from_warnings() -> None:
+    assert SYNC.is_error and not ConditionType.SHARED_RESOURCE_WARNING.is_error
+
+
+def test_a_condition_of_a_type_that_was_not_looked_for_is_told_once() -> None:
+    assert conditions_wire(BEFORE, [Condition(SYNC, "failed")], (), NOW) == BEFORE

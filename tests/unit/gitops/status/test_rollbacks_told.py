@@ -1,0 +1,55 @@
+"""Whether an application was taken back, and what Git has meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.status.rollback import LEFT, gone_back, rollback_of
+
+WORDS = "rolled back to deployment 0 by ann; main still has bbbbbbb"
+
+
+def history(revisions: str, **last: Any) -> list[dict[str, Any]]:
+    source = {"repoURL": "https://git.example.org/a", "path": "."}
+    found = [{"id": n, "revision": each * 40, "source": source} for n, each in enumerate(revisions)]
+    return [*found[:-1], {**found[-1], "initiatedBy": {"username": "ann"}, **last}]
+
+
+def status(revisions: str, now: str, *, left: str = "", word: str = "OutOfSync") -> dict[str, Any]:
+    """`left`: how what was deployed before fared when somebody went back."""
+    info = [{"name": LEFT, "value": left}]
+    state = {"operation": {"info": info}, "syncResult": {"revision": revisions[-1] * 40}}
+    return {
+        "history": history(revisions),
+        "sync": {"status": word, "revision": now * 40},
+        "operationState": state if left else {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (status("aba", "b", left="Degraded"), f"{WORDS}, which was Degraded"),
+        (status("aba", "b", left="Healthy"), WORDS),
+        (status("aba", "b"), WORDS),
+        (status("aba", "c", left="Degraded"), "rolled back to deployment 0 by ann; main has ccccccc"),
+        (status("aba", "a"), ""),  # Git has gone back, too
+        (status("aba", "b", word="Synced"), ""),  # what Git has now is the same
+        (status("abc", "d"), ""),
+        (status("ab", "c"), ""),
+        (status("aab", "c"), ""),
+        ({"history": "odd", "sync": None}, ""),
+    ],
+)
+def test_a_rollback_is_told_while_git_asks_for_something_else(found: dict[str, Any], told: str) -> None:
+    assert str(rollback_of(found, "main") or "") == told
+
+
+def test_a_sync_of_the_same_after_a_rollback_is_no_other_one() -> None:
+    assert gone_back(history("abaab")) == [None, None, 0, None, 1]
+
+
+def test_another_path_of_the_same_commit_is_no_rollback() -> None:
+    assert gone_back(history("aba", source={"path": "other"})) == [None, None, None]

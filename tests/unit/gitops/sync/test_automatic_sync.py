@@ -1,0 +1,124 @@
+"""When a sync begins by itself, and when it does not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
+from argosy.gitops.sync.auto_sync import HealBackoff, Later, Refusal, Start, Target, decide
+from argosy.kube.objects.names import ResourceKey
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SOURCE = {"repoURL": "https://git.example/x", "path": "p"}
+SYNCED_BEFORE = {"operation": {"sync": {"revision": "abc"}}, "phase": "Succeeded", "startedAt": "2025-12-31T23:00:00Z",
+                 "finishedAt": "2025-12-31T23:00:05Z", "message": "successfully synced",
+                 "syncResult": {"revision": "abc", "source": SOURCE}}  # fmt: skip
+
+
+def app(state: dict[str, Any] | None = None, operation: dict[str, Any] | None = None, **automated: bool) -> Application:
+    return read_application(
+        {
+            "metadata": {"name": "models"},
+            "spec": {"source": SOURCE, "syncPolicy": {"automated": automated}},
+            **({"operation": operation} if operation else {}),
+            **({"status": {"operationState": state}} if state else {}),
+        }
+    )
+
+
+def pair(name: str, *, extra: bool = False, differs: bool = True) -> Pair:
+    key = ResourceKey("apps", "Deployment", "ml", name)
+    manifest = {"metadata": {"name": name}}
+    return Pair(key, None if extra else manifest, manifest, differs)
+
+
+def outdated(*pairs: Pair) -> Comparison:
+    return Comparison(pairs or (pair("web"),), status=SyncStatus.OUT_OF_SYNC)
+
+
+ABC, NEW = Target(("abc",)), Target(("def",))
+
+
+def test_what_differs_is_synced_to_the_new_revision() -> None:
+    found = decide(app(SYNCED_BEFORE, prune=True), outdated(), NEW, NOW)
+    assert isinstance(found, Start)
+    assert (found.request.sync.revision, found.request.sync.prune, found.request.is_automated) == ("def", True, True)
+    assert found.request.sync.resources == () and found.request.retry.limit == 5
+    assert [each.wire for each in found.request.sync.sources] == [SOURCE]
+
+
+@pytest.mark.parametrize("status", [SyncStatus.SYNCED, SyncStatus.UNKNOWN])
+def test_nothing_begins_unless_it_is_out_of_sync(status: SyncStatus) -> None:
+    assert decide(app(), Comparison((pair("web"),), status=status), NEW, NOW) is None
+
+
+def test_nothing_begins_where_it_is_switched_off_or_another_operation_waits() -> None:
+    assert decide(app(enabled=False), outdated(), NEW, NOW) is None
+    assert decide(app(operation={"sync": {"revision": "x"}}), outdated(), NEW, NOW) is None
+    assert decide(read_application({"metadata": {"name": "a"}, "spec": {}}), outdated(), NEW, NOW) is None
+
+
+def test_what_only_needs_pruning_waits_for_somebody_where_prune_is_off() -> None:
+    assert decide(app(), outdated(pair("web", extra=True)), NEW, NOW) is None
+    assert isinstance(decide(app(prune=True), outdated(pair("web", extra=True), pair("b")), NEW, NOW), Start)
+
+
+def test_a_revision_that_failed_is_not_tried_for_ever() -> None:
+    state = {**SYNCED_BEFORE, "phase": "Failed", "message": "one or more objects failed to apply"}
+    found = decide(app(state, selfHeal=True), outdated(), ABC, NOW)
+    assert found == Refusal("Failed last sync attempt to [abc]: one or more objects failed to apply")
+    assert isinstance(decide(app(state, selfHeal=True), outdated(), NEW, NOW), Start)
+
+
+def test_drift_is_left_alone_without_self_heal() -> None:
+    assert decide(app(SYNCED_BEFORE), outdated(), ABC, NOW) is None
+
+
+def test_drift_is_healed_only_where_it_is() -> None:
+    comparison = outdated(pair("web"), pair("other", differs=False))
+    found = decide(app(SYNCED_BEFORE, selfHeal=True), comparison, ABC, NOW)
+    assert isinstance(found, Start)
+    assert found.request.sync.resources == (ResourceKey("apps", "Deployment", "", "web"),)
+    assert found.request.sync.heals == 1
+
+
+def test_healing_again_takes_longer_each_time() -> None:
+    state = {**SYNCED_BEFORE, "finishedAt": NOW.isoformat(),
+             "operation": {"sync": {"revision": "abc", "autoHealAttemptsCount": 2}}}  # fmt: skip
+    assert decide(app(state, selfHeal=True), outdated(), ABC, NOW) == Later(6.0)
+    assert isinstance(decide(app(state, selfHeal=True), outdated(), ABC, NOW + timedelta(seconds=6)), Start)
+    assert [HealBackoff().delay(heals) for heals in range(8)] == [0, 2, 6, 18, 54, 162, 300, 300]
+
+
+def test_another_source_is_another_attempt() -> None:
+    moved = {**SYNCED_BEFORE, "syncResult": {"revision": "abc", "source": {**SOURCE, "path": "old"}}}
+    found = decide(app(moved), outdated(), ABC, NOW)
+    assert isinstance(found, Start) and found.request.sync.heals == 0
+
+
+def test_an_application_is_never_emptied_unless_it_says_so() -> None:
+    comparison = outdated(pair("web", extra=True))
+    found = decide(app(prune=True), comparison, NEW, NOW)
+    assert isinstance(found, Refusal) and "wipe out all resources" in found.message
+    assert isinstance(decide(app(prune=True, allowEmpty=True), comparison, NEW, NOW), Start)
+
+
+def test_a_revision_without_changes_of_ours_counts_as_attempted() -> None:
+    assert decide(app(SYNCED_BEFORE), outdated(), Target(("def",), may_hold_changes=False), NOW) is None
+
+
+def test_a_null_in_the_source_does_not_make_every_sync_a_new_one() -> None:
+    source = {**SOURCE, "helm": {"valuesObject": {"a": None}}}
+    state = {**SYNCED_BEFORE, "syncResult": {"revision": "abc", "source": {**SOURCE, "helm": {"valuesObject": {}}}}}
+    application = read_application(
+        {
+            "metadata": {"name": "models"},
+            "spec": {"source": source, "syncPolicy": {"automated": {}}},
+            "status": {"operationState": state},
+        }
+    )
+    assert decide(application, outdated(), ABC, NOW) is None

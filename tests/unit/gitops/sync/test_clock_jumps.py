@@ -1,0 +1,64 @@
+"""Retries and self-healing go on after the clock was set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.gitops.application import OperationRequest, OperationState, Progress, Retry, read_application
+from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
+from argosy.gitops.sync.auto_sync import Later, Start, Target, decide
+from argosy.gitops.sync.retry import rest
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.objects.timestamps import written
+from support.examples import examples
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+JUMPS = st.floats(-30 * 86400, 30 * 86400)
+
+
+def resting(retries: int) -> OperationState:
+    request = OperationRequest(retry=Retry(limit=5))
+    return OperationState(request, Progress.RUNNING, "", started=written(NOW), finished=written(NOW), retries=retries)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.integers(1, 5), JUMPS)
+def test_an_operation_rests_no_longer_than_its_backoff_however_the_clock_is_set(retries: int, jump: float) -> None:
+    state = resting(retries)
+    longest = state.request.retry.delay(retries - 1)
+    assert 0 <= rest(state, NOW + timedelta(seconds=jump)) <= longest
+
+
+def test_an_operation_that_rests_tries_again_at_once_when_the_clock_was_set_back_by_a_day() -> None:
+    assert rest(replace(resting(2)), NOW - timedelta(days=1)) == 0
+
+
+@pytest.mark.parametrize("days", [-30, -1, 1, 30])
+def test_drift_is_healed_at_once_after_a_jump(days: int) -> None:
+    source = {"repoURL": "https://git.example/x", "path": "p"}
+    state: dict[str, Any] = {
+        "operation": {"sync": {"revision": "abc", "autoHealAttemptsCount": 3}},
+        "phase": "Succeeded",
+        "startedAt": written(NOW),
+        "finishedAt": written(NOW),
+        "syncResult": {"revision": "abc", "source": source},
+    }
+    automated = {"automated": {"selfHeal": True}}
+    app = read_application(
+        {
+            "metadata": {"name": "models"},
+            "spec": {"source": source, "syncPolicy": automated},
+            "status": {"operationState": state},
+        }
+    )
+    manifest = {"metadata": {"name": "web"}}
+    drift = Pair(ResourceKey("apps", "Deployment", "ml", "web"), manifest, manifest, True)
+    found = Comparison((drift,), status=SyncStatus.OUT_OF_SYNC)
+    assert isinstance(decide(app, found, Target(("abc",)), NOW), Later), "it would wait without a jump"
+    assert isinstance(decide(app, found, Target(("abc",)), NOW + timedelta(days=days)), Start)

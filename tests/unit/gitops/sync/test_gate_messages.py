@@ -1,0 +1,84 @@
+"""Where a gate fails a sync, the sync's message is the gate's own sentence."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import Progress
+from argosy.gitops.sync.notebook_gates import Hold
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.sync_operations import Stage, config, definition, deployment, ends, finish_jobs, job, manifest
+
+UNSUCCESSFUL = "one or more synchronization tasks completed unsuccessfully"
+BLOCK = {"argosy.dev/gate": "block"}
+FAILED = "NotebookValidationJob ml/train, which blocks wave 4, failed: cell 3 raised ValueError"
+
+
+async def nothing_happens(_: Cluster) -> None:
+    pass
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    async with EmbeddedCluster.open() as opened:
+        await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+        await Stage(opened, [definition()]).finish()
+        yield opened
+
+
+def widget(name: str, **more: Any) -> Manifest:
+    return manifest("Widget", name, api="example.com/v1", **more)
+
+
+async def test_a_gate_that_takes_too_long_says_so_itself(cluster: Cluster) -> None:
+    asked = {**BLOCK, "argosy.dev/gate-timeout": "1m"}
+    stage = Stage(cluster, [deployment("web", annotations=asked)], world=nothing_happens)
+    await stage.step()
+    stage.time += timedelta(seconds=61)
+    state = await stage.finish()
+    assert state.progress is Progress.FAILED
+    assert state.message.startswith("apps/Deployment/web: not healthy within 60s: Waiting for rollout to finish")
+
+
+@pytest.mark.parametrize("annotations", [BLOCK, {"argosy.dev/gate-timeout": "1m"}, {"mlops.dev/block-wave": "2"}])
+async def test_a_gate_whose_object_is_degraded_says_why(cluster: Cluster, annotations: dict[str, str]) -> None:
+    sick = widget("w", health="Degraded", message="no memory left", annotations=annotations)
+    stage = Stage(cluster, [definition(), sick, config("after", wave=1)])
+    assert ends(await stage.finish()) == (Progress.FAILED, "example.com/Widget/w: no memory left")
+
+
+async def test_several_gates_say_each_its_sentence(cluster: Cluster) -> None:
+    sick = [widget(name, health="Degraded", message=f"{name} is ill", annotations=BLOCK) for name in "ab"]
+    state = await Stage(cluster, [definition(), *sick]).finish()
+    assert state.message == "example.com/Widget/a: a is ill; example.com/Widget/b: b is ill"
+
+
+async def test_a_failure_without_a_gate_keeps_argo_cds_words(cluster: Cluster) -> None:
+    sick = widget("w", health="Degraded", message="no memory left")
+    stage = Stage(cluster, [definition(), sick, config("after", wave=1)])
+    assert ends(await stage.finish()) == (Progress.FAILED, UNSUCCESSFUL)
+
+
+async def test_what_failed_beside_a_gate_is_not_hidden(cluster: Cluster) -> None:
+    sick = widget("w", health="Degraded", message="no memory left", annotations=BLOCK)
+    other = widget("v", health="Degraded", message="on fire")
+    state = await Stage(cluster, [definition(), sick, other, config("after", wave=1)]).finish()
+    assert state.message == f"{UNSUCCESSFUL}, reason: example.com/Widget/w: no memory left"
+
+
+@pytest.mark.parametrize("has_hook", [False, True])
+async def test_a_notebook_that_blocks_a_wave_and_failed_is_the_message(cluster: Cluster, has_hook: bool) -> None:
+    def holds(wave: int) -> Hold | None:
+        return Hold(FAILED, has_failed=True) if wave >= 4 else None
+
+    hooks = [job("clean-up", hook="SyncFail")] if has_hook else []
+    wanted = [config("early"), config("model", wave=4), *hooks]
+    stage = Stage(cluster, wanted, more={"holds": holds}, world=finish_jobs)
+    assert ends(await stage.finish()) == (Progress.FAILED, FAILED)
+    assert "model" not in await stage.names()

@@ -1,0 +1,37 @@
+"""What Git writes in a version that the cluster does not prefer: every field of it comes, and goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.sync.apply import Wish, apply
+from argosy.gitops.sync.operation_terms import How
+from argosy.kube.objects import Manifest, key_of
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+
+pytestmark = pytest.mark.anyio
+
+
+def autoscaler(**spec: Any) -> Manifest:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    return {
+        "apiVersion": "autoscaling/v1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 5, **spec},
+    }
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["read in that version", "read in another"])
+async def test_a_field_of_an_older_version_changes_and_another_goes(reads: bool) -> None:
+    wanted = autoscaler(minReplicas=2, targetCPUUtilizationPercentage=80)
+    key = key_of(wanted)
+    async with EmbeddedCluster.open() as cluster:
+        made = (await apply(Wish(key, wanted, None, How(), ""), cluster)).live
+        live = made if reads else await cluster.get(key)
+        await apply(Wish(key, autoscaler(targetCPUUtilizationPercentage=70), live, How(), ""), cluster)
+        spec = (await cluster.get(key) or {})["spec"]
+    assert spec["minReplicas"] == 1  # the default
+    assert spec["metrics"][0]["resource"]["target"]["averageUtilization"] == 70

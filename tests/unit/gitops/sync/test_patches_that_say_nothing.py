@@ -1,0 +1,45 @@
+"""What kubectl would send though it changes nothing is not sent: other spellings, values that a server fills in."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from argosy.gitops.sync.client_side_patch import patch_of, with_last_applied
+from argosy.kube.objects import Manifest, read_manifests
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.paths import TESTS
+
+pytestmark = pytest.mark.anyio
+KINDS = (TESTS / "data/comparing/kinds.yaml").read_text()
+
+
+async def lives(kind: str) -> tuple[Manifest, Manifest]:
+    wanted = next(each for each in read_manifests(KINDS) if each["kind"] == kind)
+    wanted["metadata"]["namespace"] = "default"
+    async with EmbeddedCluster.open() as cluster:
+        return wanted, await cluster.create(with_last_applied(wanted))
+
+
+@pytest.mark.parametrize(
+    "kind", ["StatefulSet", "Deployment", "CronJob", "PersistentVolumeClaim", "LimitRange", "ResourceQuota"]
+)
+async def test_what_a_server_already_keeps_is_not_sent_again(kind: str) -> None:
+    wanted, live = await lives(kind)
+    assert patch_of(with_last_applied(wanted), live) == {}
+
+
+async def test_what_says_something_new_is_sent_however_small() -> None:
+    wanted, live = await lives("StatefulSet")
+    live = copy.deepcopy(live)
+    live["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"] = "Block"
+    assert "volumeClaimTemplates" in patch_of(with_last_applied(wanted), live)["spec"]
+    wanted, live = await lives("Deployment")
+    live = copy.deepcopy(live)
+    live["spec"]["template"]["spec"]["containers"][0]["args"] = ["--fast"]
+    (container,) = patch_of(with_last_applied(wanted), live)["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == []
+    live["spec"]["template"]["spec"]["containers"][0]["args"] = []
+    wanted["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1501m"
+    assert patch_of(with_last_applied(wanted), live)

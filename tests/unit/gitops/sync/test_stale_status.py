@@ -1,0 +1,146 @@
+"""A status that describes an older generation does not open the next wave."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import Progress
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.health.lua import run_health
+from argosy.gitops.sync.operation_terms import SyncSettings
+from argosy.gitops.sync.stale_status import hold_stale_statuses
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+from argosy.kube.schema.bundled_crds import definition as bundled_definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.sync_operations import Stage, config, ends, manifest, told
+
+JOB = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
+# A check as guides print it: the phase decides, observedGeneration is never read.
+CHECK = """
+hs = {status = "Progressing", message = "Initializing notebook validation"}
+if obj.status == nil or obj.status.phase == nil then return hs end
+if obj.status.phase == "Succeeded" then hs.status = "Healthy"; hs.message = "Notebook validation succeeded" end
+if obj.status.phase == "Failed" then hs.status = "Degraded"; hs.message = "Notebook validation failed" end
+return hs
+"""
+WAITING = "waiting for healthy state of mlops.mlops.dev/NotebookValidationJob/train"
+NO_STALE_KINDS = SyncSettings(wave_delay=0, observed_kinds=())
+
+
+def training(ref: str) -> Manifest:
+    notebook = {"git": {"url": "https://git.example.com/models.git", "ref": ref}, "path": "train.ipynb"}
+    spec = {"notebook": notebook, "podConfig": {"containerImage": "runtime:1"}}
+    return manifest("NotebookValidationJob", "train", api="mlops.mlops.dev/v1alpha1", wave=1, spec=spec)
+
+
+async def judge(manifests: Sequence[Manifest]) -> list[Assessment | None]:
+    return [run_health(CHECK, live) if live["kind"] == JOB.kind else None for live in manifests]
+
+
+async def nothing_happens(_: Cluster) -> None:
+    pass
+
+
+async def write_status(cluster: Cluster, phase: str, observed: int | None) -> None:
+    status: dict[str, Any] = {"phase": phase}
+    if observed is not None:
+        status["observedGeneration"] = observed
+    await cluster.patch(key_of(training("")), {"status": status}, subresource="status")
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    async with EmbeddedCluster.open() as opened:
+        await opened.create(bundled_definition("notebookvalidationjobs.mlops.mlops.dev"))
+        await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+        yield opened
+
+
+async def second_sync(cluster: Cluster, phase: str, settings: SyncSettings | None = None) -> Stage:
+    """A sync of a new spec, after the first one ended in `phase`."""
+    more = {"settings": settings} if settings else {}
+    stage = Stage(cluster, [training("v1"), config("serving", wave=2)], judge=judge, world=nothing_happens, **more)
+    await stage.step()
+    await write_status(cluster, "Succeeded", 1)
+    assert (await stage.finish()).progress is Progress.SUCCEEDED
+    await write_status(cluster, phase, 1)
+    return stage.again(training("v2"), config("serving", "2", wave=2))
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_a_sync_waits_while_the_status_of_a_notebook_describes_the_spec_before(
+    cluster: Cluster, phase: str
+) -> None:
+    stage = await second_sync(cluster, phase)
+    await stage.until(WAITING)
+    assert (await stage.step()).state.message == WAITING
+    served = await stage.get(key_of(config("serving")))
+    assert served and served["data"] == {"value": "1"}, "the wave after the notebook must not begin"
+    await write_status(cluster, "Succeeded", 2)
+    assert ends(await stage.finish())[0] is Progress.SUCCEEDED
+    served = await stage.get(key_of(config("serving")))
+    assert served and served["data"] == {"value": "2"}
+
+
+async def test_a_failure_of_the_present_spec_still_fails_the_sync(cluster: Cluster) -> None:
+    stage = await second_sync(cluster, "Succeeded")
+    await stage.until(WAITING)
+    await write_status(cluster, "Failed", 2)
+    state = await stage.finish()
+    assert state.progress is Progress.FAILED
+    assert told(state)["NotebookValidationJob/train"][1:] == ("Failed", "Notebook validation failed")
+
+
+async def test_without_the_setting_the_script_alone_decides_as_in_argo_cd(cluster: Cluster) -> None:
+    stage = await second_sync(cluster, "Succeeded", NO_STALE_KINDS)
+    assert (await stage.finish()).progress is Progress.SUCCEEDED
+
+
+def widget(observed: object, generation: object = 2, group: str = "example.com") -> Manifest:
+    metadata = {"name": "w", "generation": generation}
+    return {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": metadata,
+            "status": {"observedGeneration": observed}}  # fmt: skip
+
+
+def health(status: Health | None, fault: str = "") -> Assessment:
+    return Assessment(status, "said by the script", fault=fault)
+
+
+async def judged(live: Manifest, said: Assessment | None, *kinds: str) -> Assessment | None:
+    async def assess_all(manifests: Sequence[Manifest]) -> list[Assessment | None]:
+        return [said for _ in manifests]
+
+    (found,) = await hold_stale_statuses(assess_all, kinds)([live])
+    return found
+
+
+async def test_other_kinds_wait_only_if_a_pattern_names_them() -> None:
+    said = health(Health.HEALTHY)
+    assert await judged(widget(1), said) == said
+    assert await judged(widget(1), said, "mlops.mlops.dev/NotebookValidationJob") == said
+    for pattern in ("example.com/Widget", "*.com/*", "example.com/{Widget,Gadget}"):
+        found = await judged(widget(1), said, "other.io/Kind", pattern)
+        assert found and found.health is Health.PROGRESSING
+        assert found.message == "waiting for generation 2: the status is of generation 1"
+
+
+@pytest.mark.parametrize("observed", [2, 3, None, "1", True, 1.5])
+async def test_a_status_counts_as_stale_only_if_both_numbers_say_so(observed: object) -> None:
+    said = health(Health.HEALTHY)
+    assert await judged(widget(observed), said, "*/*") == said
+
+
+async def test_an_object_without_metadata_generation_is_never_stale() -> None:
+    said = health(Health.HEALTHY)
+    assert await judged(widget(1, None), said, "*/*") == said
+    assert await judged({"kind": "Widget", "metadata": None, "status": []}, said, "*/*") == said
+
+
+@pytest.mark.parametrize("said", [None, health(Health.PROGRESSING), health(Health.UNKNOWN, fault="boom")])
+async def test_what_does_not_end_a_task_stays_as_the_script_says_it(said: Assessment | None) -> None:
+    assert await judged(widget(1), said, "*/*") == said

@@ -1,0 +1,205 @@
+"""How far tasks are, and what that means for an operation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import OperationRequest, OperationState, Outcome, Phase, Progress, Result
+from argosy.gitops.application.step_results import Assessment, Health, Task
+from argosy.gitops.sync.container_images import images_of
+from argosy.gitops.sync.task_states import Board, Turn, verdict, waiting_text, with_reasons
+from argosy.gitops.sync.wave_gates import (
+    Gate,
+    GateKind,
+    deadline_of,
+    gate_of,
+    pause_of,
+    with_deadline,
+    with_pause,
+    without_deadline,
+)
+from argosy.kube.objects import Manifest, key_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+RUNNING, DONE, FAILED, ERROR = Progress.RUNNING, Progress.SUCCEEDED, Progress.FAILED, Progress.ERROR
+
+
+def manifest(name: str, kind: str = "Job", api: str = "batch/v1", **annotations: str) -> Manifest:
+    written = {f"argosy.dev/{each.replace('_', '-')}": text for each, text in annotations.items()}
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "namespace": "ml", "annotations": written}}
+
+
+def task(name: str, *, phase: Phase = Phase.SYNC, wave: int = 0, hook: bool = False, **more: Any) -> Task:
+    made = manifest(name, **more)
+    return Task(key_of(made), phase, wave, made, None, is_hook=hook)
+
+
+def board(*tasks: Task, results: tuple[Result, ...] = ()) -> Board:
+    return Board(OperationState(OperationRequest(), results=results), tasks)
+
+
+def judged(health: Health | None, message: str = "", fault: str = "") -> Assessment:
+    return Assessment(health, message, fault=fault)
+
+
+# argo: its tables for hooks and for everything else
+@pytest.mark.parametrize(
+    ("assessment", "of_hook", "of_resource"),
+    [
+        (None, (DONE, ""), (DONE, "")),
+        (judged(None), (DONE, ""), None),
+        (judged(Health.HEALTHY, "fine"), (DONE, "fine"), (DONE, "fine")),
+        (judged(Health.MISSING), (DONE, ""), None),
+        (judged(Health.PROGRESSING, "soon"), (RUNNING, "soon"), None),
+        (judged(Health.SUSPENDED), (RUNNING, ""), None),
+        (judged(Health.DEGRADED, "sick"), (FAILED, "sick"), (FAILED, "sick")),
+        (judged(Health.UNKNOWN, "?"), (FAILED, "?"), None),
+        (judged(Health.UNKNOWN, fault="no"), (ERROR, "failed to get resource health: no"), None),
+    ],
+)
+def test_health_moves_tasks_on(assessment: Any, of_hook: Any, of_resource: Any) -> None:
+    assert verdict(assessment, is_hook=True) == of_hook
+    assert verdict(assessment, is_hook=False) == of_resource
+
+
+@pytest.mark.parametrize(
+    ("tasks", "many"),
+    [
+        ([], False),
+        ([task("a"), task("b")], False),
+        ([task("a"), task("b", wave=1)], True),
+        ([task("a", phase=Phase.PRE_SYNC), task("b")], True),
+        ([task("a"), task("b", phase=Phase.SYNC_FAIL)], True),
+    ],
+)
+def test_a_plan_has_many_steps_where_its_first_and_last_differ(tasks: list[Task], many: bool) -> None:
+    assert board(*tasks).has_many_steps is many
+
+
+@pytest.mark.parametrize(
+    ("words", "hook", "waves", "awaited"),
+    [
+        ({}, False, (0, 0), False),
+        ({}, False, (0, 1), True),
+        ({}, True, (0, 0), True),
+        ({"gate": "block"}, False, (0, 0), True),
+        ({"gate": "report"}, False, (0, 1), False),
+        ({"gate": "ignore"}, False, (0, 1), False),
+        ({"gate": "nonsense"}, False, (0, 1), True),
+    ],
+)
+def test_whom_an_operation_waits_for(words: Any, hook: bool, waves: tuple[int, int], awaited: bool) -> None:
+    found = board(task("a", hook=hook, wave=waves[0], **words), task("b", wave=waves[1]))
+    found.record(found.turns[0], Outcome.SYNCED, RUNNING)
+    assert found.is_awaited(found.turns[0]) is awaited
+
+
+def test_results_keep_their_order_and_what_is_no_task_any_more() -> None:
+    old = Result(key_of(manifest("gone")), outcome=Outcome.PRUNED, progress=DONE, message="pruned")
+    found = board(task("b"), task("a"), results=(old,))
+    found.record(found.turns[1], Outcome.SYNCED, RUNNING, "job.batch/a created")
+    found.record(found.turns[0], Outcome.SYNCED, RUNNING, "job.batch/b created")
+    found.record(found.turns[1], Outcome.SYNCED, DONE)
+    assert [(each.key.name, each.progress, each.message) for each in found.results] == [
+        ("gone", DONE, "pruned"), ("a", DONE, "job.batch/a created"), ("b", RUNNING, "job.batch/b created"),
+    ]  # fmt: skip
+
+
+def test_what_was_written_before_is_told_and_what_comes_is_not_yet() -> None:
+    result = Result(key_of(manifest("a")), outcome=Outcome.SYNCED, progress=RUNNING, message="x")
+    found = board(task("a", hook=True), results=(result,))
+    assert found.turns[0].is_told
+    found.record(found.turns[0], Outcome.SYNCED, RUNNING, "y")
+    assert found.turns[0].is_told
+    found.record(found.turns[0], Outcome.SYNCED, DONE)
+    assert not found.turns[0].is_told
+
+
+@pytest.mark.parametrize(
+    ("hook", "count", "what", "text"),
+    [
+        (True, 1, "", "waiting for completion of hook batch/Job/a"),
+        (True, 3, "", "waiting for completion of hook batch/Job/a and 2 more hooks"),
+        (False, 1, "", "waiting for healthy state of batch/Job/a"),
+        (False, 2, "", "waiting for healthy state of batch/Job/a and 1 more resources"),
+        (False, 2, "deletion of", "waiting for deletion of batch/Job/a and 1 more resources"),
+        (True, 2, "deletion of", "waiting for deletion of hook batch/Job/a and 1 more hooks"),
+        (False, 1, "pruning confirmation of", "waiting for pruning confirmation of batch/Job/a"),
+    ],
+)
+def test_what_an_operation_waits_for_is_said_as_argo_cd_says_it(hook: bool, count: int, what: str, text: str) -> None:
+    turns = [Turn(task(name, hook=hook), None) for name in "abc"[:count]]
+    assert waiting_text(turns, what) == text
+
+
+def test_hooks_are_named_first_and_others_beside_them_are_resources() -> None:
+    turns = [Turn(task("a"), None), Turn(task("b", hook=True), None), Turn(task("c"), None)]
+    assert waiting_text(turns) == "waiting for completion of hook batch/Job/b and 2 more resources"
+    assert waiting_text(turns, "deletion of") == "waiting for deletion of hook batch/Job/b and 2 more resources"
+
+
+def test_a_reason_that_many_have_is_said_once() -> None:
+    turns = [Turn(task(name), None, Outcome.SYNC_FAILED, FAILED, said) for name, said in ("ax", "by", "cx")]
+    assert with_reasons("failed", turns) == "failed, reason: x,y"
+
+
+def test_reasons_are_those_of_what_was_not_applied() -> None:
+    turns = [
+        Turn(task("a"), None, Outcome.SYNC_FAILED, FAILED, "no"),
+        Turn(task("b"), None, Outcome.SYNCED, FAILED, "sick"),
+        Turn(task("c"), None, Outcome.SYNC_FAILED, ERROR, "never"),
+    ]
+    assert with_reasons("it failed", turns) == "it failed, reason: no,never"
+    assert with_reasons("it failed", turns[1:2]) == "it failed"
+
+
+def test_what_is_only_reported_fails_nothing_unless_it_could_not_be_applied() -> None:
+    found = board(task("a", gate="report"), task("b", gate="report", wave=1))
+    first, second = found.turns
+    found.record(first, Outcome.SYNCED, FAILED, "sick")
+    assert found.failures() == []
+    found.record(second, Outcome.SYNC_FAILED, FAILED, "refused")
+    assert found.failures() == [second]
+
+
+# -- gates and times in messages -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "gate"),
+    [
+        ({}, Gate()),
+        ({"gate": "block"}, Gate(GateKind.BLOCK)),
+        ({"gate": "block", "gate_timeout": "1m30s"}, Gate(GateKind.BLOCK, 90.0)),
+        ({"gate_timeout": "10s"}, Gate(GateKind.WAVE, 10.0)),
+        ({"gate": "maybe", "gate_timeout": "soon"}, Gate()),
+    ],
+)
+def test_a_gate_is_read_and_what_is_not_understood_asks_for_nothing(words: dict[str, str], gate: Gate) -> None:
+    assert gate_of(manifest("a", **words)) == gate
+
+
+def test_times_travel_in_messages() -> None:
+    said = with_deadline("deployment.apps/web created", NOW)
+    assert said == "deployment.apps/web created (to be healthy by 2026-01-01T00:00:00.000Z)"
+    assert deadline_of(said) == NOW and without_deadline(said) == "deployment.apps/web created"
+    paused = with_pause("waiting for healthy state of /ConfigMap/a", NOW)
+    assert pause_of(paused) == NOW and deadline_of(paused) is None and pause_of("waiting") is None
+    assert with_pause("x", None) == with_deadline("x", None) == "x"
+
+
+@pytest.mark.parametrize(
+    ("spec", "images"),
+    [
+        ({"template": {"spec": {"containers": [{"image": "a"}, {"image": "b"}]}}}, ("a", "b")),
+        ({"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"image": "c"}]}}}}}, ("c",)),
+        ({"containers": [{"image": "d"}, {"name": "none"}, "odd"]}, ("d",)),
+        ({"template": "odd"}, ()),
+        (None, ()),
+    ],
+)
+def test_images_are_found_where_pods_are_described(spec: Any, images: tuple[str, ...]) -> None:
+    assert images_of({"spec": spec}) == images

@@ -1,0 +1,311 @@
+"""Argo CD's order of a sync as tables: kinds, phases, waves, mirrored prunes, names, and who moves up."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from argosy.annotations import TRACKING_ID
+from argosy.gitops.application import Application, Destination, Phase, SyncRequest, read_application
+from argosy.gitops.application.hooks import is_hook, is_skipped, phases
+from argosy.gitops.application.step_results import Comparison, Pair, Task
+from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.sync_plan import Occasion, plan
+from argosy.gitops.sync.task_order import in_order
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+
+KINDS = [
+    "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget",
+    "ServiceAccount", "Secret", "SecretList", "ConfigMap", "StorageClass", "PersistentVolume",
+    "PersistentVolumeClaim", "CustomResourceDefinition", "ClusterRole", "ClusterRoleList", "ClusterRoleBinding",
+    "ClusterRoleBindingList", "Role", "RoleList", "RoleBinding", "RoleBindingList", "Service", "DaemonSet", "Pod",
+    "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob",
+    "IngressClass", "Ingress", "APIService",
+]  # fmt: skip
+PRE, SYNC, POST, FAIL = Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL
+STARTED = "2026-01-01T00:00:00Z"
+
+
+def manifest(kind: str, name: str = "x", namespace: str = "", api: str = "v1", **annotations: str) -> Manifest:
+    written = {f"argocd.argoproj.io/{each.replace('_', '-')}": text for each, text in annotations.items()}
+    metadata: dict[str, Any] = {"name": name, "annotations": written}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": api, "kind": kind, "metadata": metadata}
+
+
+def task(kind: str, name: str = "x", *, phase: Phase = SYNC, wave: int = 0, prune: bool = False, **more: Any) -> Task:
+    made = manifest(kind, name, **more)
+    return Task(key_of(made), phase, wave, None if prune else made, made if prune else None)
+
+
+def shuffled(tasks: list[Task]) -> list[Task]:
+    mixed = list(tasks)
+    random.Random(7).shuffle(mixed)
+    return mixed
+
+
+# -- kinds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prune", [False, True], ids=["applied", "pruned"])
+def test_kinds_come_in_argo_cds_order_and_all_others_after_them(prune: bool) -> None:
+    made = [task(kind, "z", prune=prune) for kind in KINDS] + [task("Widget", "b", prune=prune, api="example.com/v1")]
+    assert [each.key.kind for each in in_order(shuffled(made))] == [*KINDS, "Widget"]
+
+
+def test_kinds_that_are_in_no_list_are_equals_and_come_by_name() -> None:
+    made = [task(kind, name, api=f"{group}.com/v1") for kind, name, group in ("Wca", "Abz", "Gam")]
+    assert [each.key.name for each in in_order(made)] == ["a", "b", "c"]
+
+
+def test_the_group_of_a_kind_does_not_count() -> None:
+    made = [task("Service", "b", api="serving.knative.dev/v1"), task("Service", "a"), task("Pod"), task("Widget", "0")]
+    assert [(each.key.group, each.key.kind) for each in in_order(shuffled(made))] == [
+        ("", "Service"), ("serving.knative.dev", "Service"), ("", "Pod"), ("", "Widget"),
+    ]  # fmt: skip
+
+
+# -- phases, waves, names --------------------------------------------------------------------------------------------
+
+IN_ORDER = [
+    task("Job", "a", phase=PRE, wave=-1),
+    task("Widget", "a", phase=PRE, wave=9),
+    task("Namespace", "n", phase=SYNC, wave=-10),
+    task("APIService", "a", phase=SYNC, wave=-10),
+    task("ConfigMap", "a", phase=SYNC, wave=0),
+    task("ConfigMap", "b", phase=SYNC, wave=0),
+    task("Pod", "a", phase=SYNC, wave=0),
+    task("Namespace", "late", phase=SYNC, wave=1),
+    task("Namespace", "post", phase=POST, wave=-99),
+    task("Job", "a", phase=POST, wave=0),
+    task("ConfigMap", "f", phase=FAIL, wave=-99),
+]
+
+
+def test_phases_before_waves_before_kinds_before_names() -> None:
+    assert in_order(shuffled(IN_ORDER)) == IN_ORDER
+
+
+@pytest.mark.parametrize(
+    ("revision", "name"),
+    [
+        ("0123456789abcdef", "check-0123456-presync-1767225600"),
+        ("01234567", "check-0123456-presync-1767225600"),
+        ("0123456", "check-0123456-presync-1767225600"),
+        ("v1.2", "check-v1.2-presync-1767225600"),
+        ("ABC", "check-abc-presync-1767225600"),
+        ("", "check--presync-1767225600"),
+        ("1.0.0+a", "check-1.0.0-a-presync-1767225600"),
+        ("1.2.30.4", "check-1.2.30-presync-1767225600"),
+    ],
+)
+def test_a_hook_without_a_name_is_named_by_revision_phase_and_second(revision: str, name: str) -> None:
+    hook = manifest("Job", "", api="batch/v1", hook="PreSync")
+    hook["metadata"] |= {"generateName": "check-", "name": ""}
+    occasion = Occasion(Application(name="demo"), revision, STARTED)
+    (found,) = plan(Comparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
+    assert found.key.name == name
+    assert found.desired and "generateName" not in found.desired["metadata"]
+
+
+def test_the_tracking_id_of_a_hook_with_a_generated_name_names_the_hook_itself() -> None:
+    hook = manifest("Job", "", api="batch/v1", hook="PreSync")
+    hook["metadata"] |= {"generateName": "check-", "name": ""}
+    hook["metadata"]["annotations"] |= {TRACKING_ID: "demo:batch/Job:ml/"}
+    occasion = Occasion(Application(name="demo"), "01234567", STARTED)
+    (found,) = plan(Comparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
+    tracked = (found.desired or {})["metadata"]["annotations"][TRACKING_ID]
+    assert tracked == f"demo:batch/Job:ml/{found.key.name}"
+
+
+def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own() -> None:
+    first, second, third = (manifest("Job", "", api="batch/v1", hook="PreSync") for _ in range(3))
+    for hook in (first, second, third):
+        hook["metadata"] |= {"generateName": "check-", "name": ""}
+    third["metadata"]["namespace"] = "elsewhere"
+    occasion = Occasion(Application(name="demo"), "01234567", STARTED)
+    found = plan(Comparison(hooks=[first, second, third]), SyncRequest(), occasion, SyncOptions(), {})
+    name = "check-0123456-presync-1767225600"
+    assert sorted(task.key.name for task in found) == [name, name, f"{name}-2"]
+    assert len({task.key for task in found}) == 3
+
+
+# -- who moves up ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("others", "step"),
+    [
+        ([task("ConfigMap", namespace="ml", wave=-2)], (SYNC, -2)),
+        ([task("ConfigMap", namespace="ml", wave=7)], (SYNC, 5)),
+        ([task("Job", namespace="ml", phase=PRE, wave=3)], (PRE, 3)),
+        ([task("ConfigMap", namespace="other", wave=-2)], (SYNC, 5)),
+        ([task("ConfigMap", namespace="ml", wave=-2, prune=True)], (SYNC, 5)),
+        ([task("ClusterRole", wave=-3)], (SYNC, -3)),
+        ([task("Namespace", "another", wave=-3)], (SYNC, 5)),
+    ],
+    ids=["in it", "later anyway", "hook in it", "elsewhere", "pruned", "of the whole cluster", "another namespace"],
+)
+def test_a_namespace_takes_the_step_of_the_first_that_needs_it(others: list[Task], step: tuple[Phase, int]) -> None:
+    found = in_order([task("Namespace", "ml", wave=5), *others], "ml")
+    (space,) = [each for each in found if each.key.name == "ml"]
+    assert (space.phase, space.wave) == step
+    if step != (SYNC, 5):
+        assert found[0] is space
+
+
+def definition(group: str, kind: str, wave: int) -> Task:
+    made = task("CustomResourceDefinition", kind.lower(), api="apiextensions.k8s.io/v1", wave=wave)
+    assert made.desired is not None
+    made.desired["spec"] = {"group": group, "names": {"kind": kind}}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("other", "step"),
+    [
+        (task("Widget", api="example.com/v1", wave=1), (SYNC, 1)),
+        (task("Widget", api="example.com/v2", phase=PRE, wave=4), (PRE, 4)),
+        (task("Widget", api="example.com/v1", wave=9), (SYNC, 3)),
+        (task("Widget", api="other.com/v1", wave=1), (SYNC, 3)),
+        (task("Widget", api="example.com/v1", wave=1, prune=True), (SYNC, 3)),
+    ],
+    ids=["earlier", "earlier phase", "later", "another group", "pruned"],
+)
+def test_a_definition_takes_the_step_of_the_first_that_it_defines(other: Task, step: tuple[Phase, int]) -> None:
+    found = in_order([definition("example.com", "Widget", 3), other])
+    (made,) = [each for each in found if each.key.kind == "CustomResourceDefinition"]
+    assert (made.phase, made.wave) == step
+
+
+# -- prunes ----------------------------------------------------------------------------------------------------------
+
+
+def pair(name: str, wave: int, *, options: str = "", gone: bool = True) -> Pair:
+    more = {"sync_options": options} if options else {}
+    made = manifest("ConfigMap", name, "ml", sync_wave=str(wave), **more)
+    return Pair(key_of(made), None if gone else made, made, differs=gone)
+
+
+def planned(pairs: list[Pair], *options: str, app: Application | None = None, **request: Any) -> list[Task]:
+    app = app or Application(name="demo", destination=Destination(namespace="ml"))
+    return plan(Comparison(pairs), SyncRequest(**request), Occasion(app, "abc", STARTED), SyncOptions.of(options), {})
+
+
+@pytest.mark.parametrize(
+    ("gone", "kept", "expected"),
+    [
+        ([0], [], {0: 0}),
+        ([0, 1, 2], [], {0: 2, 1: 1, 2: 0}),
+        ([1, 2, 8, 9], [], {1: 9, 2: 8, 8: 2, 9: 1}),
+        ([-3, 0, 5], [], {-3: 5, 0: 0, 5: -3}),
+        ([0, 10], [5], {0: 10, 10: 0}),  # waves of what stays do not count
+        ([2], [0, 1, 3], {2: 2}),
+        ([-2, -1], [0], {-2: -1, -1: -2}),
+    ],
+)
+def test_prunes_take_the_mirrored_waves_of_prunes(gone: list[int], kept: list[int], expected: dict[int, int]) -> None:
+    pairs = [pair(f"gone{each}", each) for each in gone] + [pair(f"kept{each}", each, gone=False) for each in kept]
+    found = {each.key.name: each.wave for each in planned(pairs)}
+    assert {each: found[f"gone{each}"] for each in gone} == expected
+    assert all(found[f"kept{each}"] == each for each in kept)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "expected"),
+    [
+        ([pair("a", 0), pair("b", 4, gone=False)], ("PruneLast=true",), {"a": 5, "b": 4}),
+        ([pair("a", 0, options="PruneLast=true"), pair("b", 4, gone=False)], (), {"a": 5, "b": 4}),
+        ([pair("a", -9), pair("b", -8)], ("PruneLast=true",), {"a": 1, "b": 1}),
+        ([pair("a", 3, options="PruneLast=true"), pair("b", 7)], (), {"a": 8, "b": 3}),
+        ([pair("a", 3, options="PruneLast=true"), pair("b", 7)], ("PruneLast=false",), {"a": 8, "b": 3}),
+        ([pair("a", 0, options="PruneLast=true", gone=False)], (), {"a": 0}),
+    ],
+    ids=["all", "its own", "never below 1", "prunes count", "own though all say no", "what stays"],
+)
+def test_prunes_that_come_last_have_the_wave_after_the_last(
+    pairs: list[Pair], options: tuple[str, ...], expected: dict[str, int]
+) -> None:
+    assert {each.key.name: each.wave for each in planned(pairs, *options)} == expected
+
+
+# -- the namespace ---------------------------------------------------------------------------------------------------
+
+SPACE = ResourceKey("", "Namespace", "", "ml")
+
+
+@pytest.mark.parametrize(
+    ("manifests", "chosen", "made"),
+    [
+        ([manifest("ConfigMap", "a", "ml")], (), True),
+        ([manifest("ConfigMap", "a", "ml")], (ResourceKey("", "ConfigMap", "", "a"),), True),
+        ([manifest("Namespace", "ml"), manifest("ConfigMap", "a", "ml")], (), False),
+        (
+            [manifest("Namespace", "ml"), manifest("ConfigMap", "a", "ml")],
+            (ResourceKey("", "ConfigMap", "", "a"),),
+            False,
+        ),
+    ],
+    ids=["missing", "missing for some", "in the manifests", "in the manifests though not chosen"],
+)
+def test_a_namespace_is_made_by_itself_unless_a_manifest_asks_for_it(
+    manifests: list[Manifest], chosen: tuple[ResourceKey, ...], made: bool
+) -> None:
+    pairs = [Pair(key_of(each), each, None, differs=True) for each in manifests]
+    found = planned(pairs, "CreateNamespace=true", resources=chosen)
+    assert any(each.key == SPACE and each.phase is PRE and each.wave == 0 for each in found) is made
+
+
+def test_managed_metadata_is_for_a_namespace_that_argo_cd_may_make() -> None:
+    spec = {"destination": {"namespace": "ml"}, "syncPolicy": {"managedNamespaceMetadata": {"labels": {"a": "b"}}}}
+    app = read_application({"metadata": {"name": "demo"}, "spec": spec})
+    assert planned([], app=app) == []
+    (space,) = planned([], "CreateNamespace=true", app=app)
+    assert space.desired and space.desired["metadata"]["labels"] == {"a": "b"}
+
+
+# -- hooks or not ----------------------------------------------------------------------------------------------------
+
+HOOK, HELM = "argocd.argoproj.io/hook", "helm.sh/hook"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "hook", "skipped", "expected"),
+    [
+        ({}, False, False, []),
+        ({HOOK: "PreSync"}, True, False, ["PreSync"]),
+        ({HOOK: "Sync"}, True, False, ["Sync"]),
+        ({HOOK: "PostSync"}, True, False, ["PostSync"]),
+        ({HOOK: "SyncFail"}, True, False, ["SyncFail"]),
+        ({HOOK: "PreDelete"}, True, False, ["PreDelete"]),
+        ({HOOK: "PostDelete"}, True, False, ["PostDelete"]),
+        ({HOOK: "Skip"}, False, True, []),
+        ({HOOK: "Skip,PreSync"}, True, False, ["PreSync"]),
+        ({HOOK: "garbage"}, True, False, []),
+        ({HOOK: " Sync ,, Sync"}, True, False, ["Sync"]),
+        ({HELM: "pre-install"}, True, False, ["PreSync"]),
+        ({HELM: "pre-upgrade"}, True, False, ["PreSync"]),
+        ({HELM: "post-install"}, True, False, ["PostSync"]),
+        ({HELM: "post-upgrade"}, True, False, ["PostSync"]),
+        ({HELM: "pre-install,post-upgrade"}, True, False, ["PreSync", "PostSync"]),
+        ({HELM: "pre-delete"}, True, False, ["PreDelete"]),
+        ({HELM: "post-delete"}, True, False, ["PostDelete"]),
+        ({HELM: "crd-install"}, False, False, []),
+        ({HELM: "test"}, True, False, []),
+        ({HELM: "test-success"}, True, False, []),
+        ({HELM: "pre-rollback"}, True, False, []),
+        ({HOOK: "Sync", HELM: "pre-install"}, True, False, ["Sync"]),
+        ({HOOK: "PreSync", HELM: "crd-install"}, True, False, ["PreSync"]),
+    ],
+)
+def test_what_is_a_hook_and_when_it_runs(
+    annotations: dict[str, str], hook: bool, skipped: bool, expected: list[str]
+) -> None:
+    made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": annotations}}
+    assert (is_hook(made), is_skipped(made)) == (hook, skipped)
+    if hook:
+        assert list(phases(made)) == [Phase(each) for each in expected]

@@ -1,0 +1,338 @@
+"""What an operation may do and how: options of requests, applications and manifests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from argosy.errors import ClusterError, ManifestError
+from argosy.gitops.application import (
+    Application,
+    OperationRequest,
+    OperationState,
+    Outcome,
+    Phase,
+    Progress,
+    Result,
+    Retry,
+    SyncRequest,
+)
+from argosy.gitops.application.step_results import Task
+from argosy.gitops.sync import retry
+from argosy.gitops.sync.client_side_patch import check, holds, last_applied, patch_of, placed, with_last_applied
+from argosy.gitops.sync.managed_fields_migration import migration
+from argosy.gitops.sync.operation_terms import MIGRATED, How, Terms, is_approved
+from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.rollback import rollback_request
+from argosy.gitops.sync.task_states import Board
+from argosy.gitops.sync.task_validation import invalid
+from argosy.kube.client import KindInfo
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import GroupKind
+
+STARTED = "2026-01-01T00:00:00Z"
+OPTIONS, APPROVED = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/deletion-approved"
+NOW = datetime(2026, 1, 1, 15, 4, tzinfo=UTC)
+
+
+def manifest(options: str = "", kind: str = "ConfigMap", api: str = "v1", **parts: Any) -> Manifest:
+    annotations = {OPTIONS: options} if options else {}
+    return {
+        "apiVersion": api, "kind": kind, "metadata": {"name": "a", "namespace": "ml", "annotations": annotations},
+        **parts,
+    }  # fmt: skip
+
+
+def terms(*options: str, annotations: dict[str, str] | None = None, is_mass: bool = False, **request: Any) -> Terms:
+    state = OperationState(OperationRequest(SyncRequest(**request)), started=STARTED)
+    return Terms(Application(annotations=annotations or {}), state, SyncOptions.of(options), is_mass=is_mass)
+
+
+def task(desired: Manifest | None, live: Manifest | None = None, *, differs: bool = True, hook: bool = False) -> Task:
+    return Task(key_of(desired or live or {}), Phase.SYNC, 0, desired, live, is_hook=hook, differs=differs)
+
+
+USUAL = How(migrates=MIGRATED)
+
+
+@pytest.mark.parametrize(
+    ("app", "own", "live", "field", "value"),
+    [
+        ((), "", "", "replaces", False),
+        (("Replace=true",), "", "", "replaces", True),
+        (("Replace=true",), "Replace=false", "", "replaces", False),
+        ((), "Replace=true", "", "replaces", True),
+        ((), "", "Replace=true", "replaces", True),
+        ((), "Force=true", "", "forces", True),
+        ((), "", "Force=true", "forces", True),
+        (("ServerSideApply=true",), "", "", "on_server", True),
+        (("ServerSideApply=true",), "ServerSideApply=false", "", "on_server", False),
+        ((), "ServerSideApply=true", "", "on_server", True),
+        (("ServerSideApply=true", "Replace=true"), "", "", "on_server", False),
+        (("Validate=false",), "", "", "validates", False),
+        ((), "Validate=false", "", "validates", False),
+        (("ClientSideApplyMigration=false",), "", "", "migrates", ""),
+        ((), "", "", "migrates", "kubectl-client-side-apply"),
+    ],
+)
+def test_how_a_manifest_is_applied(app: tuple[str, ...], own: str, live: str, field: str, value: Any) -> None:
+    how = terms(*app).how(task(manifest(own), manifest(live)))
+    assert getattr(how, field) == value
+
+
+def test_a_request_can_force_and_an_application_can_name_who_is_migrated() -> None:
+    assert terms(force=True).how(task(manifest())).forces
+    name = "argocd.argoproj.io/client-side-apply-migration-manager"
+    assert terms(annotations={name: "my-tool"}).how(task(manifest())).migrates == "my-tool"
+    assert terms().how(task(manifest())) == USUAL
+
+
+@pytest.mark.parametrize("kind", [("v1", "Namespace"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition")])
+def test_what_holds_other_things_is_never_made_anew(kind: tuple[str, str]) -> None:
+    assert not terms(force=True).how(task(manifest(api=kind[0], kind=kind[1]))).may_recreate
+
+
+@pytest.mark.parametrize(
+    ("app", "own", "prune", "said"),
+    [
+        ((), "", False, "ignored (requires pruning)"),
+        ((), "", True, ""),
+        ((), "Prune=false", True, "ignored (no prune)"),
+        (("Prune=false",), "", True, "ignored (no prune)"),
+        (("Prune=false",), "Prune=true", True, ""),
+        ((), "Prune=confirm", True, ""),
+    ],
+)
+def test_why_extra_manifests_stay(app: tuple[str, ...], own: str, prune: bool, said: str) -> None:
+    assert terms(*app, prune=prune).keeps(manifest(own)) == said
+
+
+@pytest.mark.parametrize(
+    ("own", "is_mass", "approved", "asks"),
+    [
+        ("", False, "", False),
+        ("Prune=confirm", False, "", True),
+        ("Prune=confirm", False, "2025-12-31T23:59:59Z", True),
+        ("Prune=confirm", False, STARTED, False),
+        ("Prune=confirm", False, "2026-01-01T02:00:00+01:00", False),
+        ("Prune=confirm", False, "yes", True),
+        ("", True, "", True),
+        ("", True, STARTED, False),
+        ("Prune=false", True, "", False),
+    ],
+)
+def test_what_must_be_confirmed(own: str, is_mass: bool, approved: str, asks: bool) -> None:
+    found = terms(annotations={APPROVED: approved} if approved else {}, is_mass=is_mass, prune=True)
+    assert found.must_confirm(manifest(own)) is asks
+
+
+def test_an_approval_within_the_second_of_the_start_counts() -> None:
+    app = Application(annotations={APPROVED: "2026-01-01T00:00:34Z"})
+    assert is_approved(app, "2026-01-01T00:00:34.967764Z")
+    assert not is_approved(app, "2026-01-01T00:00:35.000001Z")
+
+
+@pytest.mark.parametrize(
+    ("word", "policy"), [("", "Foreground"), ("background", "Background"), ("orphan", "Orphan"), ("odd", "Foreground")]
+)
+def test_how_what_depends_on_it_goes(word: str, policy: str) -> None:
+    assert terms(f"PrunePropagationPolicy={word}").propagation == policy
+
+
+@pytest.mark.parametrize(
+    ("differs", "hook", "live", "spared"),
+    [(False, False, True, True), (True, False, True, False), (False, True, True, False), (False, False, False, False)],
+)
+def test_what_does_not_differ_is_spared_where_that_is_asked_for(
+    differs: bool, hook: bool, live: bool, spared: bool
+) -> None:
+    found = task(manifest(), manifest() if live else None, differs=differs, hook=hook)
+    assert terms("ApplyOutOfSyncOnly=true").is_left_alone(found) is spared
+    assert not terms().is_left_alone(found)
+
+
+@pytest.mark.parametrize(
+    ("manager", "time", "subresource", "spared"),
+    [
+        ("argocd-controller", "2025-12-31T23:59:59Z", "", True),
+        ("argocd-controller", "2026-01-01T00:00:00Z", "", False),
+        ("argocd-application-controller", "2026-01-01T00:00:00Z", "", False),
+        ("argocd-controller", "2026-01-01T00:00:09Z", "status", True),
+        ("argocd-controller", "", "", True),
+        ("kube-controller-manager", "2026-01-01T00:00:09Z", "", True),
+    ],
+)
+def test_what_this_operation_may_have_applied_is_not_spared(
+    manager: str, time: str, subresource: str, spared: bool
+) -> None:
+    live = manifest()
+    live["metadata"]["managedFields"] = [{"manager": manager, "time": time, "subresource": subresource}]
+    assert terms("ApplyOutOfSyncOnly=true").is_left_alone(task(manifest(), live, differs=False)) is spared
+
+
+# -- checks ----------------------------------------------------------------------------------------------------------
+
+KINDS = {GroupKind("", "ConfigMap"): KindInfo("v1", "configmaps", True, ("v1",))}
+WIDGET = manifest(kind="Widget", api="example.com/v1")
+DEFINITION = manifest(
+    kind="CustomResourceDefinition", api="apiextensions.k8s.io/v1",
+    spec={"group": "example.com", "names": {"kind": "Widget"}},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "options", "found"),
+    [
+        ([manifest()], (), 0),
+        ([manifest(api="v2")], (), 1),
+        ([WIDGET], (), 1),
+        ([WIDGET], ("SkipDryRunOnMissingResource=true",), 0),
+        ([manifest("SkipDryRunOnMissingResource=true", "Widget", "example.com/v1")], (), 0),
+        ([WIDGET, DEFINITION], ("SkipDryRunOnMissingResource=true",), 0),
+    ],
+)
+def test_a_kind_must_be_served_or_be_on_its_way(wanted: list[Manifest], options: tuple[str, ...], found: int) -> None:
+    board = Board(OperationState(OperationRequest()), [task(each) for each in wanted])
+    faults = invalid(board.turns, board, KINDS, terms(*options), lambda *_: "")
+    assert len(faults) == found
+    assert all("CRD is installed on the destination cluster" in reason for _, reason in faults)
+
+
+# -- patches ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_manifest_that_was_applied_needs_no_patch_and_a_change_needs_only_itself() -> None:
+    first = with_last_applied(manifest(data={"a": "1", "b": "2"}))
+    assert patch_of(first, first) == {}
+    assert last_applied(first) == manifest(data={"a": "1", "b": "2"})
+    patch = patch_of(with_last_applied(manifest(data={"a": "3"})), first)
+    assert patch["data"] == {"a": "3", "b": None}
+
+
+def test_custom_kinds_are_patched_by_merging() -> None:
+    live = with_last_applied({**WIDGET, "spec": {"sizes": [1, 2], "gone": 1}})
+    patch = patch_of(with_last_applied({**WIDGET, "spec": {"sizes": [3]}}), live)
+    assert patch["spec"] == {"sizes": [3], "gone": None}
+
+
+def test_a_manifest_is_placed_as_its_key_says() -> None:
+    made = {**manifest(), "metadata": {"name": "a", "namespace": "x", "creationTimestamp": None}}
+    assert placed(made, key_of(made)._replace(namespace=""))["metadata"] == {"name": "a"}
+    assert placed(made, key_of(made)._replace(namespace="y"))["metadata"] == {"name": "a", "namespace": "y"}
+    assert made["metadata"]["namespace"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (manifest(dta={}), 'strict decoding error: unknown field "dta"'),
+        (manifest(data=[1]), "cannot be handled as a ConfigMap"),
+    ],
+)
+def test_what_no_server_would_take_is_refused_in_its_words(wrong: Manifest, said: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        check(wrong)
+    assert said in caught.value.message
+    check(manifest(data={"a": "b"}))
+    check(WIDGET)
+
+
+def test_holding_is_having_all_that_is_asked_for() -> None:
+    assert holds({"a": [1, {"b": 2, "c": 3}], "d": 4}, {"a": [1, {"b": 2}]})
+    assert not holds({"a": [1, 2]}, {"a": [1]}) and not holds({"a": 1}, {"b": 1}) and not holds(None, {"a": 1})
+
+
+def entry(manager: str, operation: str = "Update", **fields: Any) -> dict[str, Any]:
+    return {"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsV1": fields}
+
+
+def test_fields_of_the_clients_side_are_handed_over_and_joined_with_ours() -> None:
+    annotation = {"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {}}}
+    live = manifest()
+    live["metadata"] |= {
+        "resourceVersion": "7",
+        "managedFields": [
+            entry("kubectl-client-side-apply", **{"f:data": {"f:a": {}}}),
+            entry("somebody", **{"f:metadata": annotation}),
+            entry("kube-controller-manager", **{"f:data": {"f:z": {}}}),
+            entry("argocd-controller", "Apply", **{"f:data": {"f:b": {}}}),
+        ],
+    }
+    replaced, guard = migration(live, "kubectl-client-side-apply", "argocd-controller")
+    ours, other = replaced["value"]
+    assert ours == entry(
+        "argocd-controller", "Apply", **{"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": annotation}
+    )
+    assert other["manager"] == "kube-controller-manager" and guard["value"] == "7"
+    assert migration(live, "", "argocd-controller") == []
+    assert migration(manifest(), "kubectl-client-side-apply", "argocd-controller") == []
+
+
+# -- what comes after ------------------------------------------------------------------------------------------------
+
+
+def state(progress: Progress, retries: int = 0, limit: int = 2, **more: Any) -> OperationState:
+    request = OperationRequest(SyncRequest(revision="abc"), retry=Retry(limit=limit, **more))
+    result = Result(key_of(manifest()), outcome=Outcome.SYNC_FAILED)
+    return OperationState(request, progress, "it failed", STARTED, retries=retries, results=(result,), has_result=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "progress", "message"),
+    [
+        (Progress.RUNNING, state(Progress.SUCCEEDED), Progress.SUCCEEDED, "it failed"),
+        (
+            Progress.RUNNING, state(Progress.FAILED), Progress.RUNNING,
+            "it failed. Retrying attempt #1 at 3:04PM.",
+        ),
+        (
+            Progress.RUNNING, state(Progress.ERROR, retries=1), Progress.RUNNING,
+            "it failed. Retrying attempt #2 at 3:04PM.",
+        ),
+        (Progress.RUNNING, state(Progress.FAILED, retries=2), Progress.FAILED, "it failed (retried 2 times)."),
+        (Progress.RUNNING, state(Progress.FAILED, limit=0), Progress.FAILED, "it failed"),
+        (
+            Progress.RUNNING, state(Progress.FAILED, retries=9, limit=-1), Progress.RUNNING,
+            "it failed. Retrying attempt #10 at 3:07PM.",
+        ),
+        (Progress.TERMINATING, state(Progress.FAILED), Progress.FAILED, "it failed"),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_an_operation_that_failed(
+    before: Progress, after: OperationState, progress: Progress, message: str
+) -> None:
+    found = retry.settle(state(before), after, NOW)
+    assert (found.progress, found.message) == (progress, message)
+    assert retry.is_resting(found) is (progress is Progress.RUNNING)
+
+
+def test_the_next_attempt_waits_and_starts_from_nothing() -> None:
+    resting = retry.settle(state(Progress.RUNNING), state(Progress.FAILED, retries=1, refresh=True), NOW)
+    assert (resting.retries, resting.finished) == (2, "2026-01-01T15:04:00Z")
+    assert retry.rest(resting, NOW) == 10.0 and retry.rest(resting, NOW + timedelta(seconds=11)) == 0.0
+    anew = retry.next_attempt(resting)
+    assert (anew.results, anew.has_result, anew.finished, anew.retries) == ((), False, "", 2)
+    assert anew.request.sync.revision == "" and anew.started == STARTED
+    kept = retry.next_attempt(retry.settle(state(Progress.RUNNING), state(Progress.FAILED), NOW))
+    assert kept.request.sync.revision == "abc"
+
+
+def test_a_rollback_is_a_sync_of_old_sources_without_hooks() -> None:
+    entry = {"id": 3, "revision": "abc", "source": {"repoURL": "https://git.example/x", "path": "p"}}
+    found = rollback_request(entry, by="ada", prune=True)
+    assert (found.sync.revision, found.sync.prune, found.sync.runs_hooks, found.by) == ("abc", True, False, "ada")
+    assert found.sync.sources[0].path == "p"
+    assert found.wire["sync"]["syncStrategy"] == {"apply": {}} and found.wire["initiatedBy"] == {"username": "ada"}
+    with pytest.raises(ManifestError, match="choose another"):
+        rollback_request({"id": 1, "revision": "abc"})
+
+
+@pytest.mark.parametrize(
+    ("rested", "message"), [(True, "it failed (retried 1 times)."), (False, "it failed (retried 2 times).")]
+)
+def test_an_attempt_that_was_never_made_is_not_counted_where_it_was_terminated(rested: bool, message: str) -> None:
+    before = replace(state(Progress.TERMINATING, retries=2), finished=STARTED if rested else "")
+    assert retry.settle(before, state(Progress.FAILED, retries=2), NOW).message == message

@@ -1,0 +1,230 @@
+"""Writes on a cluster that changed since it was looked at: whatever was known, what is done fits what is there."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from argosy.annotations import HOOK_FINALIZER, LAST_APPLIED, TRACKING_ID
+from argosy.errors import Conflict, Invalid
+from argosy.gitops.application import Application, OperationRequest, OperationState, Outcome, SyncRequest
+from argosy.gitops.sync import hooks
+from argosy.gitops.sync.apply import ROUNDS, Wish, apply
+from argosy.gitops.sync.operation_terms import How, Terms
+from argosy.gitops.sync.options import SyncOptions
+from argosy.gitops.sync.prune import prune
+from argosy.kube.client import Cluster, Propagation
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from support.faulty_client import Faulty
+
+KEY = ResourceKey("", "ConfigMap", "default", "a")
+
+
+def wanted(value: str = "1", **metadata: Any) -> Manifest:
+    return {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default", **metadata},
+        "data": {"value": value},
+    }  # fmt: skip
+
+
+def wish(live: Manifest | None, value: str = "2", **how: Any) -> Wish:
+    return Wish(KEY, wanted(value), live, How(**how), "2026-01-01T00:00:00Z")
+
+
+async def there(cluster: Cluster) -> Manifest:
+    found = await cluster.get(KEY)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "x"}])
+async def test_what_came_to_be_in_the_meantime_is_changed_and_not_made(cluster: Cluster, how: dict[str, Any]) -> None:
+    await cluster.create(wanted())
+    await apply(wish(None, **how), cluster)
+    assert (await there(cluster))["data"] == {"value": "2"}
+
+
+@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "argosy"}])
+async def test_what_went_in_the_meantime_is_made(cluster: Cluster, how: dict[str, Any]) -> None:
+    live = (await apply(wish(None, "1"), cluster)).live
+    await cluster.delete(KEY)
+    await apply(wish(live, **how), cluster)
+    assert (await there(cluster))["data"] == {"value": "2"}
+
+
+@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "argosy"}])
+async def test_what_was_changed_in_the_meantime_gets_what_is_asked_for(cluster: Cluster, how: dict[str, Any]) -> None:
+    live = (await apply(wish(None, "1"), cluster)).live
+    await cluster.patch(KEY, {"data": {"value": "theirs"}})
+    await apply(wish(live, **how), cluster)
+    assert (await there(cluster))["data"] == {"value": "2"}
+
+
+async def test_what_is_held_is_made_anew_only_when_it_is_gone(cluster: Cluster) -> None:
+    live = await cluster.create(wanted(finalizers=["example.com/held"]))
+    first = await apply(wish(live, replaces=True, forces=True), cluster)
+    assert first.is_waiting and (await there(cluster))["metadata"]["uid"] == live["metadata"]["uid"]
+    again = await apply(wish(await there(cluster), replaces=True, forces=True), cluster)
+    assert again.is_waiting
+    await cluster.patch(KEY, {"metadata": {"finalizers": None}})
+    await apply(wish(None, replaces=True, forces=True), cluster)
+    assert (await there(cluster))["metadata"]["uid"] != live["metadata"]["uid"]
+
+
+async def test_what_cannot_be_changed_is_refused_without_force(cluster: Cluster) -> None:
+    live = await cluster.create({**wanted(), "immutable": True})
+    with pytest.raises(Invalid):
+        await apply(wish(live), cluster)
+    made = await apply(wish(live, forces=True), cluster)
+    assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
+    assert made.live["data"] == {"value": "2"}
+
+
+class AlwaysInConflict:
+    """Somebody else is faster, whenever a change is tried."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self.tried = cluster, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def patch(self, key: ResourceKey, *_: Any, **__: Any) -> Manifest:
+        self.tried += 1
+        raise Conflict("the object has been modified", key=key)
+
+
+async def test_what_is_in_conflict_for_ever_is_made_anew_by_force_alone(cluster: Cluster) -> None:
+    live = await cluster.create(wanted())
+    busy = AlwaysInConflict(cluster)
+    with pytest.raises(Conflict):
+        await apply(wish(live), cast(Cluster, busy))
+    assert busy.tried == ROUNDS
+    made = await apply(wish(live, forces=True), cast(Cluster, busy))
+    assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
+    assert made.message == "configmap/a replaced" and made.live["data"] == {"value": "2"}
+
+
+@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True}])
+async def test_what_force_makes_anew_is_made_the_way_that_was_asked_for(cluster: Cluster, how: dict[str, Any]) -> None:
+    live = await cluster.create({**wanted(), "immutable": True})
+    made = await apply(wish(live, forces=True, **how), cluster)
+    assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
+    assert (LAST_APPLIED in (made.live["metadata"].get("annotations") or {})) is (not how)
+
+
+def owners(live: Manifest | None) -> list[tuple[str, str]]:
+    assert live is not None
+    return [(each["manager"], each["operation"]) for each in live["metadata"]["managedFields"]]
+
+
+@pytest.mark.parametrize(
+    ("how", "owner"),
+    [
+        ({}, ("argocd-controller", "Update")),
+        ({"on_server": True}, ("argocd-controller", "Apply")),
+        ({"replaces": True}, ("argocd-application-controller", "Update")),
+    ],
+)
+async def test_what_is_written_belongs_to_argo_cds_own_names(
+    cluster: Cluster, how: dict[str, Any], owner: tuple[str, str]
+) -> None:
+    first = await apply(wish(None, "1", **how), cluster)
+    assert owners(first.live) == [owner]
+    second = await apply(wish(first.live, "2", **how), cluster)
+    assert second.live and second.live["data"] == {"value": "2"} and owners(second.live) == [owner]
+
+
+@pytest.mark.parametrize("kind", ["RoleBinding", "ClusterRoleBinding"])
+async def test_a_binding_to_another_role_is_made_anew(cluster: Cluster, kind: str) -> None:
+    group = "rbac.authorization.k8s.io"
+    place = {"namespace": "default"} if kind == "RoleBinding" else {}
+    key = ResourceKey(group, kind, place.get("namespace", ""), "b")
+
+    def binding(role: str, user: str = "ann") -> Manifest:
+        subjects = [{"apiGroup": group, "kind": "User", "name": user}]
+        role_ref = {"apiGroup": group, "kind": "ClusterRole", "name": role}
+        return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "b", **place}, "roleRef": role_ref,
+                "subjects": subjects}  # fmt: skip
+
+    async def applied(desired: Manifest, live: Manifest | None, **how: Any) -> Manifest:
+        made = (await apply(Wish(key, desired, live, How(**how), "2026-01-01T00:00:00Z"), cluster)).live
+        assert made is not None
+        return made
+
+    first = await applied(binding("view"), None)
+    other = await applied(binding("view", "bob"), first)
+    assert other["metadata"]["uid"] == first["metadata"]["uid"]
+    anew = await applied(binding("edit", "bob"), other)
+    assert anew["metadata"]["uid"] != first["metadata"]["uid"] and anew["roleRef"]["name"] == "edit"
+    with pytest.raises(Invalid):
+        await applied(binding("view"), anew, on_server=True)
+
+
+# -- prunes ----------------------------------------------------------------------------------------------------------
+
+TERMS = Terms(
+    Application(), OperationState(OperationRequest(SyncRequest(prune=True)), started="2026-01-01T00:00:00Z"),
+    SyncOptions(),
+)  # fmt: skip
+
+
+def only_ours(live: Manifest) -> str:
+    is_ours = (live["metadata"].get("annotations") or {}).get(TRACKING_ID) == "demo"
+    return "" if is_ours else "it belongs to nobody"
+
+
+async def test_a_manifest_that_changed_hands_in_the_meantime_is_not_pruned(cluster: Cluster) -> None:
+    live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
+    await cluster.patch(KEY, {"metadata": {"annotations": {TRACKING_ID: "other"}}})
+    found = await prune(KEY, live, TERMS, only_ours, cluster)
+    assert found == (Outcome.PRUNE_SKIPPED, "it belongs to nobody")
+    assert await there(cluster)
+
+
+async def test_a_manifest_that_was_made_anew_by_others_is_not_pruned(cluster: Cluster) -> None:
+    live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
+    await cluster.delete(KEY)
+    await cluster.create(wanted())
+    assert (await prune(KEY, live, TERMS, only_ours, cluster))[0] is Outcome.PRUNE_SKIPPED
+    assert await there(cluster)
+
+
+async def test_a_manifest_that_only_changed_or_is_gone_is_pruned(cluster: Cluster) -> None:
+    live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
+    await cluster.patch(KEY, {"data": {"value": "theirs"}})
+    assert await prune(KEY, live, TERMS, only_ours, cluster) == (Outcome.PRUNED, "pruned")
+    found = await cluster.get(KEY)
+    assert found is None or found["metadata"]["deletionTimestamp"]
+    assert await prune(KEY, live, TERMS, only_ours, cluster) == (Outcome.PRUNED, "pruned")
+
+
+# -- hooks -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_hook_is_let_go_whatever_was_known_of_its_finalizers(cluster: Cluster) -> None:
+    live = await cluster.create(wanted())
+    await cluster.patch(KEY, {"metadata": {"finalizers": ["example.com/other", HOOK_FINALIZER]}})
+    await hooks.release(KEY, live, cluster)
+    assert (await there(cluster))["metadata"]["finalizers"] == ["example.com/other"]
+    await hooks.release(KEY, live, cluster)
+
+
+async def test_another_hook_of_the_same_name_is_left_alone(cluster: Cluster) -> None:
+    live = await cluster.create(wanted())
+    await cluster.delete(KEY)
+    await cluster.create(wanted(finalizers=[HOOK_FINALIZER]))
+    await hooks.release(KEY, live, cluster)
+    assert await hooks.remove(KEY, live, cluster, Propagation.BACKGROUND) is None
+    found = await there(cluster)
+    assert found["metadata"]["finalizers"] == [HOOK_FINALIZER] and "deletionTimestamp" not in found["metadata"]
+
+
+async def test_a_hook_whose_deletion_met_a_conflict_is_not_taken_for_gone(cluster: Cluster) -> None:
+    live = await cluster.create(wanted())
+    faulty = Faulty(cluster, lambda verb: Conflict("somebody was quicker") if verb == "delete" else None)
+    with pytest.raises(Conflict):
+        await hooks.remove(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)
+    assert await cluster.get(KEY) is not None
