@@ -43,7 +43,7 @@ MOST_SHAPES: Final = 5000
 
 
 class Keeping:
-    """Implements `runtime.everything.Thrift`."""
+    """Implements `kube.controller.informer_set.Thrift`."""
 
     def __init__(self, tracking: Callable[[], Tracking]) -> None:
         self._tracking = tracking
