@@ -13,11 +13,11 @@ import sys
 import time
 from typing import Any
 
-from argosy.server.asked import Asked, Query
-from argosy.server.doors.echo import conceal
-from argosy.server.doors.hiding import Mask
-from argosy.server.doors.words import list_words
-from argosy.server.identity.caller import NOBODY
+from argosy.web.auth.caller import NOBODY
+from argosy.web.middleware.echoed_input import conceal
+from argosy.web.middleware.redaction import Mask
+from argosy.web.middleware.substring_index import list_words
+from argosy.web.request import Asked, Query
 
 LIMIT = 0.15  # a ratio of 0.85 to 1.15
 LENGTHS = (10, 22, 52, 100)

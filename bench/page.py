@@ -37,8 +37,8 @@ from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.server import build
-from argosy.server.site import ServeOptions
+from argosy.web import build
+from argosy.web.site import ServeOptions
 from support.browser import chromium_here
 
 CONTROL = "argocd"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from argosy.server.api.openapi import needs_of, tag_of
-from argosy.server.routes import Route
-from argosy.server.table import TABLE
+from argosy.web.api.openapi import needs_of, tag_of
+from argosy.web.route import Route
+from argosy.web.route_table import TABLE
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 HEAD = """\

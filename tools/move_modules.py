@@ -100,7 +100,7 @@ class Importer:
                 continue
             bound = alias.asname or alias.name
             if alias.asname is None and leaf != alias.name:
-                if bindings.get(bound, 0) == 1 and leaf not in bindings:
+                if bindings.get(bound, 0) == 1 and leaf not in bindings and leaf not in renames.values():
                     renames[bound] = leaf
                     bound = leaf
                 else:

@@ -34,7 +34,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "gitops.applicationset addons setup advise models",
         "promote",
         "desk",
-        "server",
+        "web",
         "app",
         "cli testing",
         "__main__",
@@ -42,7 +42,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
 )
 LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package in layer}
 # Packages that have not moved to their place in kube, sandbox, gitops, features and web. Nothing is added to this list.
-NOT_MOVED = {"addons", "setup", "advise", "models", "promote", "desk", "server", "app"}
+NOT_MOVED = {"addons", "setup", "advise", "models", "promote", "desk", "app"}
 # Circles of imports that are still there, by the first module of each. Nothing is added to this list.
 CIRCLES = frozenset(
     {
@@ -51,7 +51,7 @@ CIRCLES = frozenset(
         "cli",
         "cli.health",
         "gitops.render.kustomize.accumulator",
-        "server.asked",
+        "web.live_updates.hub",
     }
 )
 MAY_IMPORT_BESIDE = {
@@ -80,23 +80,23 @@ OWNERS = {
     "bcrypt": {"desk.accounts.passwords"},
     "cel": {"kube.schema"},
     "re2": {"kube.schema"},
-    "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_token", "server.identity"},
+    "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_token", "web.auth"},
     "helm_python": {"gitops.render.helm.worker"},
     "http.client": {"addons.notebooks.runner.reporting", "cli", "kube.client", "http_client"},
     "httptools": {"sandbox.apiserver.http.protocol_limits"},
     "joblib": {"sandbox.simulators.model_server.model_file"},
     "jq": {"languages.jq_worker"},
     "jupyter_client": {"addons.notebooks.runner"},
-    "jwt": {"desk.accounts.tokens", "server.identity"},
+    "jwt": {"desk.accounts.tokens", "web.auth"},
     "lupa": {"gitops.health.lua"},
-    "minijinja": {"server.pages.filters", "server.pages.rendering"},
+    "minijinja": {"web.pages.template_filters", "web.pages.template_rendering"},
     "multidict": {"kube.client", "http_client"},
     "nbclient": {"addons.notebooks.runner"},
     "nbformat": {"addons.notebooks.runner"},
     "orjson": {""},
     "pytest": {"testing"},
     "sqlite3": set(),
-    "starlette": {"server.doors.entry"},
+    "starlette": {"web.middleware.asgi"},
     "urllib.request": {"kube.client", "http_client"},
     "uvicorn": {"sandbox.apiserver.http.protocol_limits", "sandbox.apiserver.https_server", "app"},
     "uvloop": {"sandbox.apiserver.https_server", "app"},
@@ -267,10 +267,10 @@ def only_the_wiring_knows_the_embedded_cluster(module: Module) -> Iterator[str]:
 
 
 def pages_and_the_api_do_not_know_each_other(module: Module) -> Iterator[str]:
-    for here, there in (("server.api", "argosy.server.pages"), ("server.pages", "argosy.server.api")):
+    for here, there in (("web.api", "argosy.web.pages"), ("web.pages", "argosy.web.api")):
         for imported in module.imports:
             if within(module.name, here) and within(imported, there):
-                yield f"imports {imported}; code that both need is in server/looking"
+                yield f"imports {imported}; code that both need is in web/views"
 
 
 def libraries_have_one_owner(module: Module) -> Iterator[str]:
@@ -376,7 +376,7 @@ def test_modules_import_each_other_in_no_circle_but_the_known_ones(tree: list[Mo
 
 def test_no_package_is_outside_of_the_plan_but_those_that_have_not_moved(tree: list[Module]) -> None:
     planned = {"annotations", "errors", "fair_share", "kube", "gitops", "isolation", "languages", "http_client"}
-    planned |= {"observability", "sandbox", "cli", "testing", "__main__"}
+    planned |= {"observability", "sandbox", "web", "cli", "testing", "__main__"}
     assert {module.top for module in tree if module.name} - planned == NOT_MOVED
 
 
@@ -438,8 +438,8 @@ BROKEN = [
         "import argosy.sandbox.apiserver.control_plane",
         "only app",
     ),
-    (pages_and_the_api_do_not_know_each_other, "server/api/a.py", "from argosy.server.pages.b import c", "looking"),
-    (pages_and_the_api_do_not_know_each_other, "server/pages/a.py", "import argosy.server.api.paging", "looking"),
+    (pages_and_the_api_do_not_know_each_other, "web/api/a.py", "from argosy.web.pages.b import c", "views"),
+    (pages_and_the_api_do_not_know_each_other, "web/pages/a.py", "import argosy.web.api.paging", "views"),
     (libraries_have_one_owner, "kube/controller/informer.py", "import aiohttp", "belongs to http_client, kube.client"),
     (libraries_have_one_owner, "kube/schema/x.py", "from yaml import CParser", "to gitops.render, kube.objects"),
     (libraries_have_one_owner, "sandbox/store/database.py", "import sqlite3", "belongs to nobody"),

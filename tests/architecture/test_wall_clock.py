@@ -47,8 +47,8 @@ READERS = {
     "desk/promoting/planning.py": "compared with times of a cluster",
     "gitops/reconciler/render_cache.py": "shown",
     "kube/controller/clock.py": "the clock that is passed in",
-    "server/doors/audit.py": "written down",
-    "server/pages/rendering.py": "shown",
+    "web/middleware/audit.py": "written down",
+    "web/pages/template_rendering.py": "shown",
     "gitops/source/git/git_credentials.py": "compared with the times of files",
 }
 

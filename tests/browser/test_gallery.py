@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.server.pages.rendering import part
+from argosy.web.pages.template_rendering import part
 from support import component_gallery
 from support.deadlines import wait_until
 from support.gallery_server import Gallery

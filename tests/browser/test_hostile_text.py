@@ -21,11 +21,11 @@ from minijinja import safe
 
 from argosy.app.listening import bind, listening
 from argosy.kube.objects.names import ResourceKey
-from argosy.server.answers import Page
-from argosy.server.asked import Asked
-from argosy.server.doors.entry import Entry
-from argosy.server.routes import Route, SignedIn
-from argosy.server.table import TABLE
+from argosy.web.middleware.asgi import Entry
+from argosy.web.request import Asked
+from argosy.web.responses import Page
+from argosy.web.route import Route, SignedIn
+from argosy.web.route_table import TABLE
 from support.deadlines import HANG_SECONDS
 from support.full_site import _loop
 from support.hostile_installation import APP, EVERYBODY, PLANTED, SETTINGS, WORDS, hostile, objects

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from argosy.server.table import TABLE
+from argosy.web.route_table import TABLE
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from argosy.kube.objects import key_of
-from argosy.server.answers import Json
-from argosy.server.asked import Asked
-from argosy.server.routes import Filtered, May, Public, Route, SignedIn
-from argosy.server.table import TABLE
+from argosy.web.request import Asked
+from argosy.web.responses import Json
+from argosy.web.route import Filtered, May, Public, Route, SignedIn
+from argosy.web.route_table import TABLE
 from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, Case, Row, address, sent
 from support.tenants import GRANTS, World, ask, guarded_world, stubbed
 from support.tiers import IN_TEST_ALL_AND_PROVE

@@ -13,15 +13,15 @@ from urllib.parse import urlencode
 import pytest
 
 from argosy.desk.accounts.codes import Codes
-from argosy.server.answers import Json
-from argosy.server.asked import Asked, csrf_token
-from argosy.server.doors import headers as server_headers
-from argosy.server.doors import host
-from argosy.server.doors import origin as server_origin
-from argosy.server.identity.caller import Caller, Shown
-from argosy.server.routes import Public, Route
-from argosy.server.site import Site
-from argosy.server.table import TABLE
+from argosy.web.auth.caller import Caller, Shown
+from argosy.web.middleware import csrf_check as server_origin
+from argosy.web.middleware import host_check
+from argosy.web.middleware import response_headers as server_headers
+from argosy.web.request import Asked, csrf_token
+from argosy.web.responses import Json
+from argosy.web.route import Public, Route
+from argosy.web.route_table import TABLE
+from argosy.web.site import Site
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
 from support.tenants import World, ask, guarded_world, stubbed
 
@@ -222,7 +222,7 @@ def forget_form_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answer_to_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "is_ours", lambda *_, **__: True)
+    monkeypatch.setattr(host_check, "is_ours", lambda *_, **__: True)
 
 
 def leave_a_header_out(monkeypatch: pytest.MonkeyPatch) -> None:

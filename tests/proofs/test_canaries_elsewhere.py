@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from argosy.kube.objects.names import ResourceKey
-from argosy.server.doors.entry import Entry
-from argosy.server.doors.hiding import MaskedLogs
-from argosy.server.routes import Route
-from argosy.server.table import TABLE
+from argosy.web.middleware.asgi import Entry
+from argosy.web.middleware.redaction import MaskedLogs
+from argosy.web.route import Route
+from argosy.web.route_table import TABLE
 from support.deadlines import wait_until_async
 from support.engine import Repository, embedded, furnish
 from support.route_requests import FILL, ROWS_BY_ROUTE, address
@@ -252,7 +252,7 @@ async def test_the_proof_notices_what_is_not_hidden(
     broken: str, instead: Callable[..., Any], path: str, kinds: set[str],
 ) -> None:  # fmt: skip
     assert (await find_leaks(world, world.entry(TABLE), canaries, [path]))[0] == []
-    monkeypatch.setattr(f"argosy.server.doors.{broken}", instead)
+    monkeypatch.setattr(f"argosy.web.middleware.{broken}", instead)
     leaks, _ = await find_leaks(world, world.entry(TABLE), canaries, [path])
     assert {leak.rpartition(": ")[2] for leak in leaks} >= kinds
 

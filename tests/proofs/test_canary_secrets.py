@@ -21,12 +21,12 @@ import pytest
 
 from argosy.kube.objects import dump
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.server.answers import Json
-from argosy.server.asked import Asked
-from argosy.server.doors.entry import Entry
-from argosy.server.doors.hiding import Mask
-from argosy.server.routes import Route, SignedIn
-from argosy.server.table import TABLE
+from argosy.web.middleware.asgi import Entry
+from argosy.web.middleware.redaction import Mask
+from argosy.web.request import Asked
+from argosy.web.responses import Json
+from argosy.web.route import Route, SignedIn
+from argosy.web.route_table import TABLE
 from support.deadlines import wait_until_async
 from support.engine import Repository
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
@@ -218,7 +218,7 @@ async def test_the_search_finds_canaries_where_nothing_is_masked(
     leaks, _ = await find_leaks(world, entry, canaries, ["/api/v1/careless"])
     in_no_secret = {"desired-text", "api-token", "session-cookie"}  # so that nothing knows that they must be hidden
     assert {leak.rpartition(": ")[2] for leak in leaks} == in_no_secret
-    monkeypatch.setattr("argosy.server.doors.entry.masked_json", lambda document, names: orjson.dumps(document))
+    monkeypatch.setattr("argosy.web.middleware.asgi.masked_json", lambda document, names: orjson.dumps(document))
     monkeypatch.setattr(Mask, "hide_as", lambda self, data, media, *_: data)
     leaks, _ = await find_leaks(world, entry, canaries, ["/api/v1/careless"])
     assert {leak.rpartition(": ")[2] for leak in leaks} >= set(KINDS) - {"desired-data"}

@@ -16,9 +16,9 @@ import pytest
 
 from argosy.desk.accounts.passwords import Hashing
 from argosy.kube.objects import Manifest
-from argosy.server.identity.attempts import MOST, WINDOW, Attempts
-from argosy.server.identity.caller import BadLogin
-from argosy.server.identity.identities import Identities
+from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.login_rate_limit import MOST, WINDOW, Attempts
 from support.identities import CHEAP, Glance, Room, identity_room
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]

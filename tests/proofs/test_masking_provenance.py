@@ -19,13 +19,13 @@ import pytest
 
 from argosy.kube.objects import dump
 from argosy.kube.objects.names import ResourceKey
-from argosy.server.doors import provenance
-from argosy.server.doors.echo import NO_ECHO
-from argosy.server.doors.entry import Entry
-from argosy.server.doors.hiding import Mask
-from argosy.server.doors.provenance import SecretScope, build_scope
-from argosy.server.routes import Route
-from argosy.server.table import TABLE
+from argosy.web.middleware import secret_provenance
+from argosy.web.middleware.asgi import Entry
+from argosy.web.middleware.echoed_input import NO_ECHO
+from argosy.web.middleware.redaction import Mask
+from argosy.web.middleware.secret_provenance import SecretScope, build_scope
+from argosy.web.route import Route
+from argosy.web.route_table import TABLE
 from support.deadlines import wait_until_async
 from support.engine import Repository
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
@@ -200,7 +200,7 @@ async def test_a_million_guesses_by_echo_tell_nothing(
 async def test_the_search_finds_all_secrets_where_everything_is_masked_by_value(
     world: World, values: dict[str, str], rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.server.doors.entry.conceal", lambda asked, find: (asked, NO_ECHO))
+    monkeypatch.setattr("argosy.web.middleware.asgi.conceal", lambda asked, find: (asked, NO_ECHO))
     monkeypatch.setattr(Mask, "within", lambda self, scope, sent=None: self)
     guesses = [f"pin-{number:06}" for number in rng.sample(range(PINS), 900)]
     found = await told_apart(world, world.entry(TABLE), "viewer-a", [*guesses, *values.values()], "/activity?q=")
@@ -212,7 +212,7 @@ async def test_the_search_finds_all_secrets_where_everything_is_masked_by_value(
 async def test_the_search_finds_a_secret_where_questions_are_answered_without_stand_ins(
     world: World, values: dict[str, str], monkeypatch: pytest.MonkeyPatch, path: str, place: str
 ) -> None:
-    monkeypatch.setattr("argosy.server.doors.entry.conceal", lambda asked, find: (asked, NO_ECHO))
+    monkeypatch.setattr("argosy.web.middleware.asgi.conceal", lambda asked, find: (asked, NO_ECHO))
     guesses = ["pin-314159", *values.values()]
     assert await told_apart(world, world.entry(TABLE), "admin", guesses, path) == {values[place]}
 
@@ -425,7 +425,7 @@ async def test_the_scope_of_an_application_is_built_once_however_many_rows_tell_
         built.append(str(application["metadata"]["name"]))
         return build_scope(application, *arguments, **options)
 
-    monkeypatch.setattr(provenance, "build_scope", count)
+    monkeypatch.setattr(secret_provenance, "build_scope", count)
     for _ in range(2):
         for path in ("/activity", "/api/argosy/v1/activity", "/apps", "/doctor", "/api/v1/applications"):
             got = await ask(entry, "GET", path, headers)

@@ -24,9 +24,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import one_of
 
 from argosy.errors import Conflict
-from argosy.server.api.openapi import document
-from argosy.server.doors import entry, errors
-from argosy.server.table import TABLE
+from argosy.web.api.openapi import document
+from argosy.web.middleware import asgi, error_responses
+from argosy.web.route_table import TABLE
 from support.api_with_engine import CONTROL, ApiScene, a_folder, real_scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map
@@ -185,16 +185,16 @@ def test_requests_get_past_the_doors(
 
 def blame_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """For what was sent wrong."""
-    told_of = errors.told_of
-    monkeypatch.setattr(errors, "told_of", lambda error: replace(told_of(error), code=500))
+    told_of = error_responses.told_of
+    monkeypatch.setattr(error_responses, "told_of", lambda error: replace(told_of(error), code=500))
 
 
 def call_it_another_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "JSON", "text/json")
+    monkeypatch.setattr(asgi, "JSON", "text/json")
 
 
 def wrap_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry, "masked_json", lambda document, names: orjson.dumps([document]))
+    monkeypatch.setattr(asgi, "masked_json", lambda document, names: orjson.dumps([document]))
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ import pytest
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.passwords import Hashing
 from argosy.kube.objects.names import ResourceKey
-from argosy.server.doors import streams as streams_of_server
-from argosy.server.identity.caller import Caller, Shown
-from argosy.server.identity.identities import Identities
-from argosy.server.identity.revoking import Revoking
+from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.caller import Caller, Shown
+from argosy.web.auth.session_revocation import Revoking
+from argosy.web.middleware import streaming as streams_of_server
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.signed_in_site import PASSWORD, SignedInWorld, signed_in_world

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from argosy.server.asked import Asked
-from argosy.server.table import TABLE
+from argosy.web.request import Asked
+from argosy.web.route_table import TABLE
 from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, address
 from support.tenants import CONTROL, MODEL, NOTEBOOK, World, application, ask, declared, guarded_world, owned, project
 

@@ -27,8 +27,8 @@ from argosy.gitops.source import webhooks
 from argosy.kube.client import Cluster
 from argosy.kube.objects import key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.server.api import webhook
-from argosy.server.api.webhook import Webhooks
+from argosy.web.api import webhook
+from argosy.web.api.webhook import Webhooks
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.fuzzer import disturbed, mutated

@@ -12,8 +12,8 @@ import pytest
 
 from argosy.app import entering
 from argosy.desk.accounts.codes import Codes
-from argosy.server.identity.caller import BadCredential, Shown
-from argosy.server.identity.identities import Identities
+from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.caller import BadCredential, Shown
 from support.app_commands import Scene
 from support.app_commands import scene as opened
 from support.engine import CONTROL

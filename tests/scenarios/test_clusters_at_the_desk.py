@@ -23,10 +23,10 @@ from argosy.errors import PolicyError
 from argosy.gitops.application import Application
 from argosy.gitops.policy.delivery_engine import Controller, Engines
 from argosy.kube.objects.names import ResourceKey
-from argosy.server.asked import Asked, Query
-from argosy.server.behalf import reader_of
-from argosy.server.identity.caller import Caller
-from argosy.server.site import LOOPBACK_HOSTS, ServeOptions
+from argosy.web.auth.caller import Caller
+from argosy.web.caller_clients import reader_of
+from argosy.web.request import Asked, Query
+from argosy.web.site import LOOPBACK_HOSTS, ServeOptions
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.remote_clusters import Far, far_cluster
 

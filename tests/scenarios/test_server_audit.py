@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from argosy.server.api import applications
-from argosy.server.doors.audit import OF_STRANGERS, Trail
-from argosy.server.table import TABLE
+from argosy.web.api import applications
+from argosy.web.middleware.audit import OF_STRANGERS, Trail
+from argosy.web.route_table import TABLE
 from support.tenants import CONTROL, World, ask, guarded_world
 
 pytestmark = pytest.mark.anyio

@@ -16,8 +16,8 @@ import pytest
 
 from argosy.desk.applications.desk import Desk
 from argosy.kube.objects import dump
-from argosy.server.site import ServeOptions, Site
-from argosy.server.table import TABLE
+from argosy.web.route_table import TABLE
+from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.identities import NAMESPACE, Room, identity_room
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider

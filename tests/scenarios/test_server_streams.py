@@ -14,8 +14,8 @@ from argosy.app.site import opened_site
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.objects.names import ResourceKey
-from argosy.server import build
-from argosy.server.site import ServeOptions, Site
+from argosy.web import build
+from argosy.web.site import ServeOptions, Site
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 from support.event_streams import Opened, opened
 

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.desk.applications import refreshes
 from argosy.kube.objects.names import ResourceKey
-from argosy.server.api.webhook import BURST, Webhooks
+from argosy.web.api.webhook import BURST, Webhooks
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.loop_clock import LoopClock
 from support.rest_api import World, rest_world

@@ -21,10 +21,10 @@ from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.server.doors.entry import Entry
-from argosy.server.routes import Route
-from argosy.server.site import ServeOptions, Site
-from argosy.server.table import TABLE
+from argosy.web.middleware.asgi import Entry
+from argosy.web.route import Route
+from argosy.web.route_table import TABLE
+from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket

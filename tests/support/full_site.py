@@ -20,10 +20,10 @@ from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.server.doors.entry import Entry
-from argosy.server.events.hub import Hub
-from argosy.server.site import ServeOptions, Site
-from argosy.server.table import LIVES, TABLE
+from argosy.web.live_updates.hub import Hub
+from argosy.web.middleware.asgi import Entry
+from argosy.web.route_table import LIVES, TABLE
+from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, engine_room, shared_crew
 from support.page_site import KnownPeople, anything, nothing

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from argosy.server.files import files
+from argosy.web.static_files import files
 from support import component_gallery
 
 POLICY = (

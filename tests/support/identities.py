@@ -23,8 +23,8 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import Cache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
-from argosy.server.identity.caller import BadCredential, Caller, Shown
-from argosy.server.identity.identities import Identities
+from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.caller import BadCredential, Caller, Shown
 from support.engine import LeapingClock, embedded, furnish
 
 NAMESPACE = "argocd"

@@ -15,13 +15,13 @@ from typing import Any
 from urllib.parse import quote
 
 from argosy.kube.objects import Manifest
-from argosy.server import resolving
-from argosy.server.asked import Asked
-from argosy.server.events.hub import Hub
-from argosy.server.events.live import Live
-from argosy.server.events.route import ROUTES
-from argosy.server.identity.caller import Caller
-from argosy.server.routes import Filtered, May
+from argosy.web import object_lookup
+from argosy.web.auth.caller import Caller
+from argosy.web.live_updates.event_stream import ROUTES
+from argosy.web.live_updates.hub import Hub
+from argosy.web.live_updates.live_parts import Live
+from argosy.web.request import Asked
+from argosy.web.route import Filtered, May
 from support.event_streams import Opened, opened
 from support.page_site import CONTROL, KnownPeople, StillLookout, a_site, anything, nothing, on_a_socket
 
@@ -69,7 +69,7 @@ async def many(asked: Asked) -> Mapping[str, str]:
     found = {}
     for manifest in asked.site.lookout.cache.list(("argoproj.io", "Application")):
         name = manifest["metadata"]["name"]
-        if asked.may("applications", "get", f"{resolving.project_of(manifest)}/{name}"):
+        if asked.may("applications", "get", f"{object_lookup.project_of(manifest)}/{name}"):
             found[f"a-{name}"] = f'<tr id="a-{name}"><td>{word_of(manifest)}{"x" * int(asked.query.text("pad") or 0)}'
     return found
 
@@ -84,7 +84,7 @@ def is_this(asked: Asked, before: Manifest | None, after: Manifest | None) -> bo
 
 LIVES = (
     Live("/apps", Filtered("applications", "get"), many, is_application),
-    Live("/apps/{ns}/{name}", May("applications", "get", resolving.application), one, is_application, is_this),
+    Live("/apps/{ns}/{name}", May("applications", "get", object_lookup.application), one, is_application, is_this),
 )
 
 
@@ -93,7 +93,7 @@ def permissions(self: KnownPeople, caller: Caller) -> Any:
 
 
 def drop(lookout: StillLookout, name: str) -> None:
-    gone = lookout.cache.drop(resolving.ResourceKey("argoproj.io", "Application", CONTROL, name))
+    gone = lookout.cache.drop(object_lookup.ResourceKey("argoproj.io", "Application", CONTROL, name))
     for each in tuple(lookout._listeners):
         each(gone, None)
 

@@ -25,10 +25,10 @@ from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.server.doors.entry import Entry
-from argosy.server.events.hub import Hub
-from argosy.server.site import ServeOptions, Site
-from argosy.server.table import LIVES, TABLE
+from argosy.web.live_updates.hub import Hub
+from argosy.web.middleware.asgi import Entry
+from argosy.web.route_table import LIVES, TABLE
+from argosy.web.site import ServeOptions, Site
 from support import model_manifests, promotion_repository
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, shared_crew

@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from argosy.kube.objects import dump
-from argosy.server.identity.caller import Caller
+from argosy.web.auth.caller import Caller
 from support.deadlines import HANG_SECONDS
 from support.identities import Room, identity_room
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider

@@ -24,10 +24,10 @@ from argosy.gitops.reconciler.settings import Rules
 from argosy.kube.controller.cache import Cache
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.server.doors.entry import Entry
-from argosy.server.identity.caller import BadCredential, Caller, Shown
-from argosy.server.routes import Route
-from argosy.server.site import ServeOptions, Site
+from argosy.web.auth.caller import BadCredential, Caller, Shown
+from argosy.web.middleware.asgi import Entry
+from argosy.web.route import Route
+from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 
 CONTROL = "argocd"

@@ -22,8 +22,8 @@ from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
-from argosy.server.site import ServeOptions, Site
-from argosy.server.table import TABLE
+from argosy.web.route_table import TABLE
+from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, _ensure, embedded, furnish, shared_crew
 from support.page_site import Answered, Client, KnownPeople, anything, nothing, on_a_socket

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from argosy.server.routes import Route
+from argosy.web.route import Route
 from support.paths import TESTS
 from support.tenants import CONTROL, REPOSITORIES, SERVERS
 

@@ -21,9 +21,9 @@ from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import dump
-from argosy.server import build
-from argosy.server.identity.identities import Identities
-from argosy.server.site import ServeOptions
+from argosy.web import build
+from argosy.web.auth.authenticator import Identities
+from argosy.web.site import ServeOptions
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 from support.oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider

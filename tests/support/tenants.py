@@ -23,12 +23,12 @@ from argosy.desk.accounts.tokens import ISSUER, Claims, sign
 from argosy.kube.client import Cluster
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
-from argosy.server.api import stream_trees
-from argosy.server.doors.entry import Entry
-from argosy.server.events.changes import Changes
-from argosy.server.events.group import Reader
-from argosy.server.identity.identities import Identities
-from argosy.server.site import ServeOptions, Site
+from argosy.web.api import stream_trees
+from argosy.web.auth.authenticator import Identities
+from argosy.web.live_updates.change_feed import Changes
+from argosy.web.live_updates.viewer_group import Reader
+from argosy.web.middleware.asgi import Entry
+from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 

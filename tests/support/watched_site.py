@@ -18,9 +18,9 @@ from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.server.asked import Asked, Query
-from argosy.server.identity.caller import Caller
-from argosy.server.site import ServeOptions, Site
+from argosy.web.auth.caller import Caller
+from argosy.web.request import Asked, Query
+from argosy.web.site import ServeOptions, Site
 from support.engine import CONTROL, furnish, shared_crew
 from support.page_site import KnownPeople, anything
 

@@ -29,15 +29,9 @@ CONTROLLER: Final = "application-controller"
 CONSOLE_BACKEND: Final = "cluster"  # guides look there for what the application controller logs
 NO_WAY_IN: Final = "Pods have no ports and no shell here"
 PARTS: Final = {
-    CONTROLLER: (
-        "argosy.controllers",
-        "argosy.gitops.reconciler",
-        "argosy.gitops.sync",
-        "argosy.gitops.health",
-        "application",
-    ),
+    CONTROLLER: ("argosy.gitops.reconciler", "argosy.gitops.sync", "argosy.gitops.health", "application"),
     "repo-server": ("argosy.gitops.source", "argosy.gitops.render", "argosy.isolation"),
-    "server": ("argosy.sandbox.apiserver", "argosy.server", "argosy.audit"),
+    "server": ("argosy.sandbox.apiserver", "argosy.sandbox.store", "argosy.web", "argosy.audit"),
     OPERATOR: ("argosy.sandbox.simulators.openshift_gitops", "argocd-operator", "argocd-player"),
     NOTEBOOKS: ("argosy.addons.notebooks", "notebooks"),
 }

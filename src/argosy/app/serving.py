@@ -36,8 +36,8 @@ from argosy.kube.client.file_permissions import check_private
 if TYPE_CHECKING:
     from argosy.gitops.source.repositories import Repositories
     from argosy.isolation.process_pool import Crew
-    from argosy.server.doors.entry import Entry
-    from argosy.server.site import ServeOptions, Site
+    from argosy.web.middleware.asgi import Entry
+    from argosy.web.site import ServeOptions, Site
 
 USUAL_PORT: Final = 8484
 AUDIT: Final = "audit.log"
@@ -162,7 +162,7 @@ async def serving(
 ) -> AsyncIterator[Served]:
     """While it is open, requests are answered. `repositories` and `crew`: those of an engine in this process."""
     from argosy.app.site import opened_site
-    from argosy.server import build
+    from argosy.web import build
 
     check(options)
     listeners = _listeners(options)
@@ -195,7 +195,7 @@ async def serving(
 
 def _signs(site: Site, entry: Entry, confinement: ConfinementCheck) -> Signs:
     """Who answers is ready: everything was listed before. A cluster that is away comes back, and pages say so."""
-    from argosy.server.api.metrics import measured
+    from argosy.web.api.metrics import measured
 
     def ended() -> Sequence[str]:
         return [ENDED] if site.lookout.has_ended else ()
@@ -239,7 +239,7 @@ def _certificate(options: PageOptions) -> Certificate | None:
 
 
 def _serve_options(options: PageOptions, port: int, certificate: Certificate | None) -> ServeOptions:
-    from argosy.server.site import LOOPBACK_HOSTS, ServeOptions
+    from argosy.web.site import LOOPBACK_HOSTS, ServeOptions
 
     is_loopback = options.listen in LOOPBACK
     own = () if is_loopback else (socket.gethostname().lower(),)

@@ -18,10 +18,10 @@ from argosy.desk.lookout import open_lookout
 from argosy.gitops.source.repositories import Repositories
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Cluster
-from argosy.server.events.hub import Hub
-from argosy.server.identity.identities import Identities
-from argosy.server.site import ServeOptions, Site
-from argosy.server.table import LIVES
+from argosy.web.auth.authenticator import Identities
+from argosy.web.live_updates.hub import Hub
+from argosy.web.route_table import LIVES
+from argosy.web.site import ServeOptions, Site
 
 
 @asynccontextmanager

@@ -22,8 +22,8 @@ from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.server.doors.hiding import Mask
-    from argosy.server.doors.provenance import SecretOrigin, SecretScope
+    from argosy.web.middleware.redaction import Mask
+    from argosy.web.middleware.secret_provenance import SecretOrigin, SecretScope
 
 TEXT, JSON = "text", "json"
 LEVELS: Final = {
@@ -107,9 +107,9 @@ class QuotableSecrets:
         is_tracked: Callable[[Manifest], bool],
         find: Callable[[ResourceKey], Manifest | None] = lambda key: None,
     ) -> None:
-        from argosy.server.doors.hiding import Mask
-        from argosy.server.doors.public_words import Public
-        from argosy.server.doors.scope_cache import ScopeCache
+        from argosy.web.middleware.public_words import Public
+        from argosy.web.middleware.redaction import Mask
+        from argosy.web.middleware.redaction_scope_cache import ScopeCache
 
         self._scopes = ScopeCache(has_remote_secrets=True)
         self._control, self._is_tracked, self._find = control_namespace, is_tracked, find
@@ -123,7 +123,7 @@ class QuotableSecrets:
         manifest = after or before or {}
         kind = manifest.get("kind")
         if kind == "Secret" and any(each is not None and self._concerns(each, cluster) for each in (before, after)):
-            from argosy.server.doors.provenance import declared_project
+            from argosy.web.middleware.secret_provenance import declared_project
 
             key = key_of(manifest)
             place = ResourceKey(key.group, key.kind, f"{cluster}/{key.namespace}", key.name)
@@ -139,7 +139,7 @@ class QuotableSecrets:
         return is_setting or self._is_tracked(secret)
 
     def _see(self, manifest: Manifest) -> None:
-        from argosy.server.doors.hiding import passwords
+        from argosy.web.middleware.redaction import passwords
 
         self._public.see(manifest)
         if found := passwords(manifest):
@@ -154,7 +154,7 @@ class QuotableSecrets:
             self._projects.pop(key, None)
 
     def _find_origin(self, key: ResourceKey) -> SecretOrigin:
-        from argosy.server.doors.provenance import SecretOrigin
+        from argosy.web.middleware.secret_provenance import SecretOrigin
 
         cluster, _, namespace = key.namespace.rpartition("/")
         is_installation = not cluster and namespace == self._control and key.kind == "Secret"
@@ -173,7 +173,7 @@ class QuotableSecrets:
 @contextlib.contextmanager
 def masked(mask: Mask) -> Iterator[None]:
     """No line of this process has a value that is secret, whoever writes it."""
-    from argosy.server.doors.hiding import MaskedLogs
+    from argosy.web.middleware.redaction import MaskedLogs
 
     loggers = (logging.getLogger(), logging.getLogger("argosy"), logging.getLogger(AUDIT))
     handlers = [handler for each in loggers for handler in each.handlers]

@@ -16,7 +16,7 @@ from argosy.desk.promoting.deeds import do
 from argosy.desk.promoting.session import Session, session
 from argosy.errors import UserError
 from argosy.promote.log import By
-from argosy.server.pages import rendering
+from argosy.web.pages import template_rendering
 from support.promotion_repository import OVERLAY, Shelf, begin, copy_of
 
 ANN = By("ann@example.com", "page")
@@ -80,7 +80,7 @@ def serve_models(shelf: Shelf, **addresses: str) -> None:
 
 def stage_text(shelf: Shelf, name: str) -> str:
     stage = next(each for each in shown(shelf).stages if each.name == name)
-    return rendering.part("environments.html", "stage", stage, [], "")
+    return template_rendering.part("environments.html", "stage", stage, [], "")
 
 
 def test_the_same_model_is_claimed_only_where_it_is_the_same(shelf: Shelf) -> None:

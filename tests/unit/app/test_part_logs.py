@@ -93,14 +93,14 @@ async def test_only_so_many_lines_are_kept_and_the_last_are_told() -> None:
     logs = PartLogs(Others())
     with logs.listening():
         for number in range(MOST_LINES + 5):
-            logging.getLogger("argosy.controllers").info("%d", number)
+            logging.getLogger("argosy.gitops.reconciler").info("%d", number)
     assert len(await told(logs, pod(CONTROLLER))) == MOST_LINES
     assert [line[-4:-1] for line in await told(logs, pod(CONTROLLER), tail=2)] == ["003", "004"]
 
 
 async def test_who_follows_hears_what_comes_once() -> None:
     logs = PartLogs(Others())
-    log = logging.getLogger("argosy.controllers")
+    log = logging.getLogger("argosy.gitops.reconciler")
     with logs.listening():
         log.info("first")
         following = logs.lines(pod(CONTROLLER), container="", follow=True, tail=1)

@@ -25,7 +25,7 @@ from argosy.desk.lookout import Lookout, open_lookout
 from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, budget_uses_to_wire
 from argosy.kube.client import Cluster
 from argosy.kube.objects.names import ResourceKey
-from argosy.server.pages.application.delayed_rows import add_delay
+from argosy.web.pages.application.delayed_rows import add_delay
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import furnish
 

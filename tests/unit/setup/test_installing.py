@@ -20,13 +20,13 @@ from argosy.isolation.limits import ProgramLimits
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of, load_all
 from argosy.kube.objects.names import ResourceKey
-from argosy.server.identity import attempts, standing
 from argosy.setup.installing import roles
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import manifests
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import Found, Plan, make_plan
 from argosy.setup.installing.survey import LEADS, survey
+from argosy.web.auth import account_state, login_rate_limit
 from support.deadlines import wait_until_async
 from support.definitions import are_established
 from support.paths import ROOT
@@ -162,7 +162,7 @@ def test_who_only_looks_has_no_controller_and_no_verb_but_for_who_signs_in() -> 
         if set(rule["verbs"]) - {"get", "list", "watch"}:
             assert rule["verbs"] == ["patch"] and rule["resourceNames"], rule
     names = {name for rule in rules for name in rule.get("resourceNames") or ()}
-    assert names == {changing.SECRET, changing.INITIAL, attempts.NAME, standing.SESSIONS}
+    assert names == {changing.SECRET, changing.INITIAL, login_rate_limit.NAME, account_state.SESSIONS}
 
 
 def test_every_role_is_bound_to_one_account_of_the_installation() -> None:
@@ -179,7 +179,7 @@ def test_every_role_is_bound_to_one_account_of_the_installation() -> None:
 
 def test_names_that_two_rooms_must_share_are_the_same() -> None:
     assert LEADS == control.LEASE
-    assert set(roles.CONFIG_MAPS) == {attempts.NAME, standing.SESSIONS}
+    assert set(roles.CONFIG_MAPS) == {login_rate_limit.NAME, account_state.SESSIONS}
 
 
 @pytest.mark.parametrize("wrong", [

@@ -1,0 +1,159 @@
+"""From a browser that asks to sign in by an identity provider, there and back again.
+
+In: a browser's cookie, and what the provider sends it back with. Out: an address, a session. Never: an answer that is
+not of the question that this very browser asked; one question answered twice.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import secrets as chance
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final, Protocol
+
+from argosy.desk.accounts.changing import new_id
+from argosy.desk.accounts.tokens import BadToken, decoded, encoded
+from argosy.errors import TransientError, UserError
+from argosy.kube.controller.clock import Clock
+from argosy.web.auth.account_state import Standing
+from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.oidc_client import Conversation, NotVouched, Person, Secrets
+from argosy.web.auth.user_info import UserInfoGroups
+
+log = logging.getLogger(__name__)
+SECONDS: Final = 300
+LONGEST_COOKIE: Final = 3_800  # bytes that browsers keep
+MOST_USED: Final = 10_000
+QUIET: Final = 1.0  # seconds between two warnings of one kind
+
+
+@dataclass(frozen=True)
+class Going:
+    where: str  # the provider's page
+    cookie: str  # what the browser must show when it comes back
+
+
+@dataclass(frozen=True)
+class Back:
+    token: str
+    next: str
+
+
+class Doorkeeper(Protocol):
+    """What is needed of Identities here."""
+
+    standing: Standing
+
+    @property
+    def key(self) -> bytes: ...
+
+    def welcome(self, session_id: str, person: str, groups: tuple[str, ...], email: str) -> str: ...
+
+
+class SigningIn:
+    def __init__(self, identities: Doorkeeper, clock: Clock) -> None:
+        self._identities, self._clock = identities, clock
+        self._conversation = Conversation(clock)
+        self.user_info = UserInfoGroups(self._conversation, clock)
+        self._used: dict[str, float] = {}
+        self._warned: dict[str, float] = {}
+
+    @property
+    def provider_name(self) -> str:
+        """For a button; empty where there is none to ask."""
+        found = self._identities.standing.provider
+        return found.name if found else ""
+
+    async def leave(self, callback: str, next_page: str) -> Going:
+        """Raises BadLogin where nobody is to be asked, or nobody answers."""
+        provider = self._identities.standing.provider
+        if provider is None:
+            raise BadLogin
+        asked = Secrets(*(chance.token_urlsafe(48) for _ in range(3)))
+        try:
+            where = await self._conversation.address(provider, asked, callback)
+        except (NotVouched, TransientError, UserError) as error:
+            self._warn("the identity provider cannot be asked: %s", error)
+            raise BadLogin from error
+        kept = {"s": asked.state, "n": asked.nonce, "v": asked.verifier, "p": next_page, "c": callback}
+        return Going(where, self._sealed({**kept, "i": provider.title, "e": int(self._now()) + SECONDS}))
+
+    async def come_back(self, cookie: str, state: str, code: str, issuer: str) -> Back:
+        """Raises BadLogin."""
+        try:
+            kept = self._opened(cookie)
+            person = await self._person(kept, state, code, issuer)
+        except (BadToken, NotVouched, TransientError, UserError) as error:
+            self._warn("a sign-in by the identity provider was refused: %s", error)
+            raise BadLogin from error
+        session_id = new_id()
+        token = self._session(session_id, person)
+        self.user_info.remember(session_id, person)  # only now: a refused login leaves no access token
+        return Back(token, kept["p"])
+
+    async def _person(self, kept: dict[str, Any], state: str, code: str, issuer: str) -> Person:
+        standing = self._identities.standing
+        provider = standing.provider
+        if provider is None or kept["i"] != provider.title or (issuer and issuer != provider.issuer):
+            raise NotVouched("another provider was asked")
+        if not code or not hmac.compare_digest(state.encode(), str(kept["s"]).encode()):
+            raise NotVouched("this browser has not asked that")
+        self._use(state)
+        secrets = Secrets(kept["s"], kept["n"], kept["v"])
+        person = await self._conversation.person(provider, secrets, kept["c"], code, standing.policy.scopes)
+        if person.subject in standing.accounts:
+            raise NotVouched("the provider's name for this person is that of an account")
+        return person
+
+    def _use(self, state: str) -> None:
+        now = self._now()
+        self._used = {each: until for each, until in self._used.items() if until > now}
+        if state in self._used:
+            raise NotVouched("that was answered already")
+        if len(self._used) >= MOST_USED:  # the provider takes no code twice, either
+            del self._used[next(iter(self._used))]
+        self._used[state] = now + SECONDS + 1
+
+    def _warn(self, text: str, error: Exception) -> None:
+        """Not for every request of every stranger: they could fill the log; the audit counts them all."""
+        now = self._clock.monotonic()
+        if now - self._warned.get(text, -QUIET) >= QUIET:
+            self._warned[text] = now
+            log.warning(text, error)
+
+    def _session(self, session_id: str, person: Person) -> str:
+        welcome = self._identities.welcome
+        made = welcome(session_id, person.subject, person.groups, person.email)
+        if len(made) <= LONGEST_COOKIE:
+            return made
+        named = self._identities.standing.enforcer.names  # more than a browser keeps: only those that rules know
+        groups = tuple(group for group in person.groups if group in named)
+        made = welcome(session_id, person.subject, groups, person.email)
+        if len(made) > LONGEST_COOKIE:
+            log.warning("a person has more groups with roles than a session can hold")
+            raise BadLogin
+        return made
+
+    # -- the cookie ---------------------------------------------------------------------------------------------
+
+    def _sealed(self, kept: dict[str, Any]) -> str:
+        text = encoded(json.dumps(kept).encode())
+        return f"{text}.{self._seal(text)}"
+
+    def _opened(self, cookie: str) -> dict[str, Any]:
+        text, _, seal = cookie.partition(".")
+        if not hmac.compare_digest(seal.encode(), self._seal(text).encode()):
+            raise BadToken("this browser has not asked to sign in")
+        kept: dict[str, Any] = json.loads(decoded(text))
+        if kept["e"] <= self._now():
+            raise BadToken("it took too long")
+        return kept
+
+    def _seal(self, text: str) -> str:
+        return encoded(hmac.new(self._identities.key, b"sign-in\0" + text.encode(), sha256).digest())
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()

@@ -1,0 +1,315 @@
+"""The hub of live pages: who looks at what, what changed, and who is told.
+
+In: pages that say what of them is live, the lookout's changes. Out: a stream of events for each open page. Never: more
+than four renders of a page in a second; an event to who lost the right to see it a second ago.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from dataclasses import replace
+from datetime import UTC
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from argosy.errors import ArgosyError
+from argosy.kube.controller.clock import Backoff
+from argosy.kube.objects import Manifest
+from argosy.web.live_updates.live_parts import Live
+from argosy.web.live_updates.viewer_group import Group, Reader, encoded
+from argosy.web.middleware import authorization
+from argosy.web.request import Absent, Asked, Query, Refused
+from argosy.web.route import Tree
+
+if TYPE_CHECKING:
+    from argosy.desk.lookout import Lookout
+
+log = logging.getLogger(__name__)
+BETWEEN: Final = 0.25  # seconds between renders of one page
+AT_ONCE: Final = 4  # pages that are rendered; who asks for something else comes between
+PATIENCE: Final = 30.0  # seconds that one may take
+BEAT: Final = 15.0
+LOOK: Final = 0.9  # seconds between looks whether readers still may
+AGAIN: Final = Backoff(first=0.5, most=15.0)  # after which a page that could not be rendered is tried again
+KEPT: Final = 30.0  # seconds that a page stays known when nobody looks, for those who come back
+MOST_LEFT: Final = 200  # of such pages
+RECENT: Final = 500  # changes
+RECENT_SECONDS: Final = 30.0
+FAVOURITES: Final = "argosy-favourites"  # of cookies, the only one that a page's content depends on
+SIGNED_OUT: Final = encoded("bye", {"why": "signed-out"})
+GONE: Final = encoded("bye", {"why": "gone"})  # or not theirs any more: which of the two is not told
+Key = tuple[str, ...]
+
+
+class _Change(NamedTuple):
+    number: int
+    at: float
+    before: Manifest | None
+    after: Manifest | None
+
+
+class Hub:
+    """Belongs to one loop. Its tasks live as long as somebody looks."""
+
+    def __init__(self, lookout: Lookout, lives: Iterable[Live]) -> None:
+        self._lookout = lookout
+        self._lives = {live.path: live for live in lives}
+        self._tree = Tree([live.route for live in self._lives.values()])
+        self._groups: dict[Key, Group] = {}
+        self._left: dict[Key, float] = {}  # since when nobody looks, the oldest first
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._watching: asyncio.Task[None] | None = None
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._recent: deque[_Change] = deque(maxlen=RECENT)
+        self._name = secrets.token_hex(8)  # what another process counted says nothing here
+        self._numbers = itertools.count()
+        self._changes = 0
+        self._stop = lookout.listen(self._noticed)
+
+    # -- one page ------------------------------------------------------------------------------------------------
+
+    @property
+    def mark(self) -> str:
+        """How much of the changes this server has heard of; for its own pages, which give it back."""
+        return f"{self._name}-{self._changes}"
+
+    async def stream(self, asked: Asked) -> AsyncGenerator[bytes, None]:
+        """For `GET /live?at=PAGE`. Raises before its first event where the page is not live, or not theirs."""
+        page, live = await self._page(asked)
+        key, reader = self._key(page), Reader(page)
+        group = self._group(key, live, page)
+        group.readers[reader] = None  # before anything is waited for: a page with a reader is kept, and kept fresh
+        self._left.pop(key, None)
+        try:
+            async with self._turns, asyncio.timeout(PATIENCE):
+                await group.fresh(self._at)
+            async for event in self._events(group, reader, asked):
+                yield event
+        finally:
+            group.readers.pop(reader, None)
+            if not group.readers and self._groups.get(key) is group:
+                self._leave(key)
+
+    async def _events(self, group: Group, reader: Reader, asked: Asked) -> AsyncIterator[bytes]:
+        yield b"retry: 2000\n\n"
+        reader.begin()
+        missed = group.since(asked.headers.get("last-event-id", ""))
+        if missed is None and not self._is_known(group, asked.query.text("since")):
+            missed = [group.whole(self._at())]
+        for event in missed or [self._beat(group)]:
+            yield event
+        while (coming := await reader.next()) is not None:
+            yield coming
+
+    async def _page(self, asked: Asked) -> tuple[Asked, Live]:
+        try:
+            at = urlsplit(asked.query.text("at"))
+            match = self._tree.find("GET", at.path) if at.path.startswith("/") and not at.netloc else None
+        except ValueError:  # brackets that no address has, or bytes that are no text
+            raise Refused from None
+        if match is None or match.route is None:
+            raise Refused
+        live = self._lives[match.route.path]
+        page = replace(
+            asked, path=at.path, values=match.values, query=Query.read(at.query), read=None,
+            kept={"needs": live.needs}, subject=None, thing="",
+        )  # fmt: skip
+        page = await asked.entry.conceal(live.route, await authorization.permitted(live.route, page))
+        asked.kept["page"] = page  # whose Secrets its events may quote, and what of its address is echoed
+        return page, live
+
+    def _group(self, key: Key, live: Live, page: Asked) -> Group:
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(f"{self._name}-{next(self._numbers)}", live, page)
+            self._tasks[key] = asyncio.create_task(self._keep(group), name="live page")
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name="live pages")
+        return group
+
+    def _leave(self, key: Key) -> None:
+        self._left[key] = _now()
+        if len(self._left) > MOST_LEFT:
+            self._forget(next(iter(self._left)))
+
+    def _key(self, page: Asked) -> Key:
+        """All who may the same, and have the same favourites, see the same."""
+        words = "&".join(f"{name}={value}" for name in sorted(page.query) for value in page.query.all(name))
+        return page.path, words, eyes(page), favourites(page)
+
+    def _is_known(self, group: Group, since: str) -> bool:
+        """Whether nothing that matters changed since the page was rendered."""
+        name, _, count = since.rpartition("-")
+        if name != self._name or not count.isdecimal() or len(count) > 15 or int(count) > self._changes:
+            return False
+        number = int(count)
+        later = [each for each in self._recent if each.number > number]
+        if len(later) < self._changes - number:
+            return False
+        return not any(self._matters(group, each.before, each.after) for each in later)
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
+        self._changes += 1
+        self._recent.append(_Change(self._changes, _now(), before, after))
+        for group in self._groups.values():
+            if not group.is_dirty.is_set() and self._matters(group, before, after):
+                group.is_dirty.set()
+
+    def _matters(self, group: Group, before: Manifest | None, after: Manifest | None) -> bool:
+        live = group.live
+        try:
+            return live.touches(before, after) and (live.of is None or live.of(group.asked, before, after))
+        except Exception:  # what nobody can read may matter
+            log.exception("%s: whether a change matters is not known", live.path)
+            return True
+
+    async def _keep(self, group: Group) -> None:
+        """Renders one page whenever it may have become other, and once more where that failed."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(AGAIN.delay(group.failures) if group.failures else None):
+                    await group.is_dirty.wait()
+            if not group.readers:
+                group.is_dirty.clear()
+                group.is_old, group.failures = True, 0
+                continue
+            async with self._turns:
+                started, worked = _now(), time.thread_time()
+                group.is_dirty.clear()
+                await self._refresh(group)
+            # What takes long has as long a rest; and all together leave half of the time to whoever asks.
+            work = (time.thread_time() - worked) * len(self._groups) * 2
+            await asyncio.sleep(max(BETWEEN, _now() - started, work))
+
+    async def _refresh(self, group: Group) -> None:
+        if not group.readers:  # they went while others had their turn
+            group.is_old = True
+            return
+        failures, group.failures = group.failures, 0
+        try:
+            async with asyncio.timeout(PATIENCE):
+                page = await authorization.permitted(group.live.route, _anew(next(iter(group.readers)).asked))
+                await group.refresh(page, self._at)
+        except (Refused, Absent, authorization.Unknown):
+            return  # who may not see it any more is told so by whoever looks after that
+        except Exception as error:
+            group.is_old, group.failures = True, failures + 1
+            if not failures:
+                is_known = isinstance(error, ArgosyError | TimeoutError)
+                log.warning("%s: could not be rendered: %r", group.live.path, error, exc_info=not is_known)
+        if bool(failures) != bool(group.failures):
+            self._give(group, self._beat(group))
+
+    # -- readers -------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Whether readers still may, whether the lookout is up, and a sign of life."""
+        beat, was_up = _now(), self._is_up()
+        try:
+            while self._groups:
+                await asyncio.sleep(LOOK)
+                for key, group in tuple(self._groups.items()):
+                    await self._look_after(key, group)
+                for key in [key for key, since in self._left.items() if _now() - since > KEPT]:
+                    self._forget(key)
+                if _now() - beat >= BEAT or self._is_up() != was_up:
+                    beat, was_up = _now(), self._is_up()
+                    for group in self._groups.values():
+                        self._give(group, self._beat(group))
+                while self._recent and _now() - self._recent[0].at > RECENT_SECONDS:
+                    self._recent.popleft()
+        finally:
+            self._watching = None
+
+    async def _look_after(self, key: Key, group: Group) -> None:
+        if not group.readers:
+            return
+        try:
+            await authorization.permitted(group.live.route, _anew(group.asked))
+        except (Refused, Absent):
+            self._end(group, GONE)
+        except authorization.Unknown:
+            self._end(group, SIGNED_OUT)
+        except ArgosyError:
+            self._end(group)  # the page itself says what is wrong; who comes back asks for that
+        except Exception:  # of one page; the others are looked after all the same
+            log.exception("%s: who may see it is not known", group.live.path)
+        for reader in tuple(group.readers):
+            identities, caller = reader.asked.site.identities, reader.asked.caller
+            if not identities.still(caller):
+                # Where only time has passed, the browser may have a newer token: it comes back and shows it.
+                reader.end(b"" if identities.is_past(caller) else SIGNED_OUT)
+            elif eyes(reader.asked) != key[2]:
+                reader.end()  # it comes back, and sees what it may see now
+
+    @staticmethod
+    def _end(group: Group, last: bytes = b"") -> None:
+        for reader in tuple(group.readers):
+            reader.end(last)
+
+    def _forget(self, key: Key) -> None:
+        self._left.pop(key, None)
+        self._groups.pop(key, None)
+        if (task := self._tasks.pop(key, None)) is not None:
+            task.cancel()
+
+    @staticmethod
+    def _give(group: Group, event: bytes) -> None:
+        for reader in tuple(group.readers):
+            reader.give(event)
+
+    async def close(self) -> None:
+        self._stop()
+        tasks = [*self._tasks.values(), *([self._watching] if self._watching else [])]
+        for group in self._groups.values():
+            self._end(group)
+        for each in (self._groups, self._left, self._tasks):
+            each.clear()
+        for task in tasks:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- how fresh it is -----------------------------------------------------------------------------------------
+
+    def _is_up(self) -> bool:
+        return self._lookout.as_of.is_up
+
+    def _at(self) -> str:
+        return self._lookout.as_of.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _beat(self, group: Group) -> bytes:
+        """What could not be rendered is as old as when it was seen last, however well all else is."""
+        is_failing = group.failures > 0
+        at = group.seen if is_failing else self._at()
+        return encoded("beat", {"at": at, "isUp": self._is_up() and not is_failing}, group.id)
+
+
+def _anew(page: Asked) -> Asked:
+    return replace(page, subject=None, thing="", kept={})
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def eyes(asked: Asked) -> str:
+    """The same for all who may the same."""
+    return asked.site.identities.permissions(asked.caller).digest
+
+
+def favourites(asked: Asked) -> str:
+    for each in asked.headers.get("cookie", "").split(";"):
+        name, _, value = each.strip().partition("=")
+        if name == FAVOURITES:
+            return value
+    return ""

@@ -1,0 +1,297 @@
+"""Words of an Application that stand in Git outside of Secret manifests, from renders that are already in memory.
+
+In: Applications as the cache of informers holds them, renders that the server remembers. Out: GitText values. Never:
+renders anything; takes a commit that was neither delivered nor will be delivered automatically; takes a word of a
+Secret manifest, of a plug-in's output, or of a value that only the Application's spec has.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from argosy.errors import ArgosyError
+from argosy.gitops.application import read_application
+from argosy.gitops.application.step_results import Rendered
+from argosy.gitops.reconciler.render_cache import Renders, digest_source
+from argosy.gitops.render import BuildSettings
+from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.objects.names import ResourceKey
+from argosy.web.middleware.secret_masking import without_secrets
+from argosy.web.middleware.secret_provenance import PUBLIC_SOURCE_FIELDS, is_guessable_value
+from argosy.web.middleware.secret_values import in_address
+
+MAX_APPLICATIONS: Final = 1_000  # whose words are remembered
+MAX_CHARACTERS: Final = 4 << 20  # of one Application; words behind them stay hidden
+MAX_TOTAL_BYTES: Final = 64 << 20  # of all Applications together
+MAX_INLINE_CHARACTERS: Final = 64 << 10  # of values in the spec; with more of them no word is shown
+MAX_LOOKUPS: Final = 1_000  # different words that are looked for in one text; others stay hidden
+MAX_WORD_CHARACTERS: Final = 4 << 10
+MIN_INLINE_CHARACTERS: Final = 4  # of a value in the spec that keeps a longer text hidden
+SEPARATOR: Final = "\0"  # between texts: no word spans two of them
+HELM, PLUGIN, CHART_FILE = "Helm", "Plugin", "Chart.yaml"
+SECRET_MANIFEST: Final = re.compile(r"""\bkind\\*["']?\s*:\s*\\*["']?Secret(?:List)?\b""")
+INLINE_VALUE: Final = re.compile(r"""[^\s\0"':,=\[\]{}]+""")
+
+
+class TextBudget:
+    """Limits the memory of all texts together: the text that was joined first is dropped first. May be used by several
+    threads."""
+
+    def __init__(self, max_bytes: int | None = None) -> None:
+        self._max_bytes = MAX_TOTAL_BYTES if max_bytes is None else max_bytes
+        self._sizes: OrderedDict[GitText, int] = OrderedDict()  # the oldest one first
+        self._lock = threading.Lock()
+        self.used_bytes = 0
+
+    def add(self, text: GitText, size: int) -> None:
+        """Count memory that a text takes from now on."""
+        with self._lock:
+            self._sizes[text] = self._sizes.get(text, 0) + size
+            self.used_bytes += size
+            while self.used_bytes > self._max_bytes:
+                oldest, freed = self._sizes.popitem(last=False)
+                self.used_bytes -= freed
+                oldest.drop()
+
+    def remove(self, text: GitText) -> None:
+        with self._lock:
+            self.used_bytes -= self._sizes.pop(text, 0)
+
+
+class GitText:
+    """The texts of an Application's manifests. Joined when the first word is looked up; equal only to itself.
+
+    Each word is looked for once, and at most MAX_LOOKUPS words are: whatever a tenant writes, the work is limited.
+    """
+
+    def __init__(self, rendered: tuple[Rendered, ...], inline: str, budget: TextBudget | None = None) -> None:
+        self._rendered = rendered  # until it is joined
+        self._sources = tuple(map(weakref.ref, rendered))
+        self._inline, self._inline_values = inline, tuple[str, ...]()
+        self._budget = TextBudget() if budget is None else budget
+        self._texts: tuple[str, str] | None = None  # of files, and of charts
+        self._answers: dict[str, bool] = {}
+        self._lock = threading.Lock()
+        self.is_dropped = False  # if so, no word of it is shown
+        if len(inline) > MAX_INLINE_CHARACTERS:
+            self.drop()
+        else:
+            values = set(INLINE_VALUE.findall(inline))
+            self._inline_values = tuple(value for value in values if len(value) >= MIN_INLINE_CHARACTERS)
+
+    def __contains__(self, word: object) -> bool:
+        # another thread may drop the text during a lookup: then values of the spec may be gone already
+        return isinstance(word, str) and self._find_answer(word) and not self.is_dropped
+
+    def _find_answer(self, word: str) -> bool:
+        answer = self._answers.get(word)
+        if answer is None:
+            if len(self._answers) >= MAX_LOOKUPS or len(word) > MAX_WORD_CHARACTERS:
+                return False
+            answer = self._look_up(word)
+            if not self.is_dropped:
+                self._answers[word] = answer
+                self._budget.add(self, sys.getsizeof(word))
+        return answer
+
+    def _look_up(self, word: str) -> bool:
+        files, charts = self._join()
+        # a chart can generate a random password: that does not stand in Git, and nobody can guess it
+        if word not in files and not (word in charts and is_guessable_value(word)):
+            return False
+        return not self._is_inline(word)
+
+    def _join(self) -> tuple[str, str]:
+        with self._lock:
+            texts = self._texts
+            if texts is not None:
+                return texts
+            texts = self._texts = _join_texts(self._rendered)
+            self._rendered = ()
+        self._budget.add(self, sum(map(sys.getsizeof, (*texts, self._inline, *self._inline_values))))
+        return texts
+
+    def is_of(self, rendered: tuple[Rendered, ...], inline: str) -> bool:
+        return not self.is_dropped and _are_same(self._sources, rendered) and inline == self._inline
+
+    def drop(self) -> None:
+        """Free the memory. From now on no word counts, whoever still holds the value."""
+        self.is_dropped = True
+        self._rendered, self._texts, self._answers = (), ("", ""), {}
+        self._inline, self._inline_values = "", ()
+
+    def release(self) -> None:
+        """Drop the text, and leave its place in the budget to others."""
+        self._budget.remove(self)
+        self.drop()
+
+    def _is_inline(self, word: str) -> bool:
+        """True if the word may come from values in the Application's spec, which are in the cluster and not in Git."""
+        return word in self._inline or any(value in word for value in self._inline_values)
+
+
+class _Entry(NamedTuple):
+    application: Manifest
+    remembered: tuple[Callable[[], object], ...]  # by the renders, which alone keep it in memory
+    digests: tuple[str, ...]
+    revisions: tuple[str, ...]
+    text: GitText | None
+
+
+class GitWords:
+    """May be used by several threads: each line of a log needs a scope."""
+
+    def __init__(self, renders: Renders, settings: Callable[[], BuildSettings]) -> None:
+        self._renders, self._settings, self._budget = renders, settings, TextBudget()
+        self._entries: OrderedDict[ResourceKey, _Entry] = OrderedDict()  # the least recently used one first
+        self._lock = threading.Lock()
+
+    def find(self, application: Manifest) -> GitText | None:
+        """Return the words of an Application, the same value as long as nothing changed; None if none are known."""
+        key = key_of(application)
+        remembered = self._renders.peek(key, _count_sources(application))
+        with self._lock:
+            entry = self._entries.get(key)
+        if entry is None and not any(remembered):
+            return None
+        if entry is None or entry.application is not application or not _are_same(entry.remembered, remembered):
+            last, entry = entry, self._build(application, remembered, entry)
+            with self._lock:
+                self._entries[key] = entry
+                self._entries.move_to_end(key)
+                unused = [] if last is None or last.text is entry.text else [last]
+                while len(self._entries) > MAX_APPLICATIONS:
+                    unused.append(self._entries.popitem(last=False)[1])
+            for old in unused:
+                if old.text is not None:
+                    old.text.release()
+        return entry.text
+
+    def forget(self, key: ResourceKey) -> None:
+        """Free the words of an Application that is gone."""
+        with self._lock:
+            entry = self._entries.pop(key, None)
+        if entry is not None and entry.text is not None:
+            entry.text.release()
+
+    def _build(self, application: Manifest, found: tuple[object, ...], last: _Entry | None) -> _Entry:
+        remembered = tuple(map(_refer_to, found))
+        try:
+            app = read_application(application)
+        except ArgosyError:
+            return _Entry(application, remembered, (), (), None)
+        settings, revisions = self._settings(), _compared_revisions(application)
+        digests = tuple(digest_source(app, source, settings) for source in app.sources)
+        if is_delivered(application, revisions):
+            rendered = self._renders.find_rendered(app, settings, revisions)
+            if rendered is not None:
+                inline = SEPARATOR.join(_inline_texts(mapping(application.get("spec"))))
+                is_known = last is not None and last.text is not None and last.text.is_of(rendered, inline)
+                text = last.text if last is not None and is_known else GitText(rendered, inline, self._budget)
+                return _Entry(application, remembered, digests, revisions, text)
+        # a preview of another revision took the place of the render; or a new commit waits to be delivered
+        if last is not None and last.digests == digests and is_delivered(application, last.revisions):
+            return _Entry(application, remembered, digests, last.revisions, last.text)
+        return _Entry(application, remembered, digests, revisions, None)
+
+
+def is_delivered(application: Manifest, revisions: tuple[str, ...]) -> bool:
+    """True if the revisions were delivered, or if whatever the source has is delivered without anybody's consent."""
+    if not revisions:
+        return False
+    automated = mapping(mapping(application.get("spec")).get("syncPolicy")).get("automated")
+    is_automated = isinstance(automated, Mapping) and automated.get("enabled") is not False
+    if is_automated and revisions == _compared_revisions(application):
+        return True
+    history = mappings(mapping(application.get("status")).get("history"))
+    return any(_revisions_in(deployed) == revisions for deployed in history)
+
+
+def _compared_revisions(application: Manifest) -> tuple[str, ...]:
+    return _revisions_in(mapping(mapping(application.get("status")).get("sync")))
+
+
+def _revisions_in(place: Mapping[str, Any]) -> tuple[str, ...]:
+    several = place.get("revisions")
+    if isinstance(several, list) and several:
+        return tuple(map(str, several))
+    return (str(place["revision"]),) if place.get("revision") else ()
+
+
+def _count_sources(application: Manifest) -> int:
+    sources = mapping(application.get("spec")).get("sources")
+    return max(1, len(sources)) if isinstance(sources, list) else 1
+
+
+def _inline_texts(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values in the sources of a spec: parameters, patches, values of charts."""
+    for source in (mapping(spec.get("source")), *mappings(spec.get("sources"))):
+        for name, value in source.items():
+            if name not in PUBLIC_SOURCE_FIELDS:
+                yield from _texts(value, has_names=False)
+
+
+def _join_texts(rendered: Sequence[Rendered]) -> tuple[str, str]:
+    files: list[str] = []
+    charts: list[str] = []
+    left = MAX_CHARACTERS
+    for part in rendered:
+        if part.tool == PLUGIN:
+            continue  # it may have put Secrets from elsewhere in place of placeholders
+        if any(_is_elsewhere(read.place) for read in part.inputs):
+            continue  # others than the writers of the source may have chosen its words
+        has_chart = part.tool == HELM or any(read.path.rpartition("/")[2] == CHART_FILE for read in part.inputs)
+        for text in (text for manifest in part.manifests for text in manifest_texts(manifest)):
+            left -= len(text) + 1
+            if left < 0:
+                break
+            (charts if has_chart else files).append(text)
+    return SEPARATOR.join(files), SEPARATOR.join(charts)
+
+
+def _is_elsewhere(place: str) -> bool:
+    """True for value files of another source (`$values/prod.yaml`) and for remote bases."""
+    return place.startswith("$") or "/" in place
+
+
+def manifest_texts(manifest: Manifest) -> Iterator[str]:
+    """Yield names and values of a manifest that is no Secret, without Secrets inside of it and without passwords."""
+    if manifest.get("kind") in ("Secret", "SecretList"):
+        return
+    for text in _texts(without_secrets(manifest)):
+        if SECRET_MANIFEST.search(text):
+            continue
+        for password in in_address(text) if "://" in text and "@" in text else ():
+            text = text.replace(password, "")
+        yield text
+
+
+def _texts(value: Any, *, has_names: bool = True) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if has_names:
+                yield str(name)
+            yield from _texts(inner, has_names=has_names)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner, has_names=has_names)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _refer_to(value: object) -> Callable[[], object]:
+    return (lambda: None) if value is None else weakref.ref(value)
+
+
+def _are_same(references: Sequence[Callable[[], object]], values: Sequence[object]) -> bool:
+    pairs = zip(references, values, strict=False)
+    return len(references) == len(values) and all(reference() is value for reference, value in pairs)

@@ -1,0 +1,41 @@
+"""What every page knows beside its own values.
+
+In: a request. Out: values for templates. Never: a secret; the token of forms is of this session alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from argosy.web.pages.template_rendering import Frame
+from argosy.web.request import Asked
+
+THEMES: Final = ("light", "dark")
+MOST_FAVOURITES: Final = 200
+
+
+def frame_values(asked: Asked) -> dict[str, Any]:
+    options, caller, kept = asked.site.options, asked.caller, preferences(asked)
+    frame = Frame(
+        path=asked.path,
+        query=tuple((name, value) for name in asked.query for value in asked.query.all(name)),
+        csrf=asked.csrf,
+        caller="" if caller.is_nobody else caller.shown_name,
+        theme=kept["theme"] if kept.get("theme") in THEMES else "",
+        has_keys=kept.get("keys") != "off",
+        is_simulated=options.is_simulated,
+        title=options.title,
+        version=options.version,
+        favourites=frozenset(kept.get("favourites", "").split("~")[:MOST_FAVOURITES]) - {""},
+        mark=asked.kept.get("mark", ""),
+    )
+    return {"frame": frame}
+
+
+def preferences(asked: Asked) -> dict[str, str]:
+    """What a browser keeps of how somebody likes the page: cookies that are no secret and decide nothing else."""
+    pairs = (pair.strip().partition("=") for pair in asked.headers.get("cookie", "").split(";"))
+    return {name.removeprefix("argosy-"): value for name, _, value in pairs if name in COOKIES}
+
+
+COOKIES: Final = ("argosy-theme", "argosy-keys", "argosy-favourites")

@@ -1,0 +1,55 @@
+"""`/activity`: what happened, newest first: syncs, promotions, Events, settings.
+
+In: a request. Out: a page of a timeline. Never: what happened to an Application that the caller may not see.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from argosy.desk.boards import activity
+from argosy.desk.boards.activity import Wanted
+from argosy.web.request import Asked
+from argosy.web.responses import Page
+from argosy.web.route import Filtered, Route
+from argosy.web.views.activity import happenings
+from argosy.web.views.event_cache import everywhere
+
+COMMANDS: Final = ("argosy app list", "argosy app history NAME", "argosy promote history")
+
+
+async def page(asked: Asked) -> Page:
+    return Page("activity.html", await values(asked))
+
+
+async def values(asked: Asked) -> dict[str, Any]:
+    found = [each async for each in happenings(asked)]
+    wanted = _wanted(asked)
+    shown = activity.timeline(found, wanted)
+    first = (shown.page - 1) * activity.PAGE + 1 if shown.total else 0
+    return {
+        "title": "Activity",
+        "is_live": True,
+        "section": "activity",
+        "state": "",
+        "line": shown,
+        "wanted": wanted,
+        "apps": activity.apps_of(found),
+        "first": first,
+        "last": first + len(shown.shown) - 1 if shown.total else 0,
+        "chosen": [(key, value) for key in ("kind", "app", "only", "q") for value in asked.query.all(key) if value],
+        "commands": COMMANDS,
+        "fault": (await everywhere(asked)).fault,
+    }
+
+
+def _wanted(asked: Asked) -> Wanted:
+    query = asked.query
+    kinds = tuple(each for each in query.all("kind") if each in activity.KINDS)
+    severity = "bad" if query.text("only") == "bad" else ""
+    given = query.text("page")
+    page_number = int(given) if given.isascii() and given.isdecimal() and len(given) < 7 else 1
+    return Wanted(kinds, query.text("app"), severity, query.text("q"), page_number)
+
+
+ROUTES = (Route("GET", "/activity", Filtered("applications", "get"), page, "What happened, as a page."),)

@@ -1,0 +1,52 @@
+"""What is served: an installation, who may see it, and under which names.
+
+In: values that `app` puts together. Out: Site. Never: knows how any of it came to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from argosy.desk.applications.desk import Desk
+
+if TYPE_CHECKING:
+    from argosy.desk.lookout import Lookout
+    from argosy.web.auth.authenticator import Identities
+    from argosy.web.live_updates.hub import Hub
+
+T = TypeVar("T")
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    origin: str = ""  # such as https://argosy.example.com; empty: whatever Host a request names
+    hosts: tuple[str, ...] = LOOPBACK_HOSTS  # without a port
+    is_loopback: bool = True
+    is_tls: bool = False
+    is_simulated: bool = False
+    repository: Path | None = None  # of promotions
+    runs: Path | None = None  # the folder of a cluster that runs here, which keeps the runs of its notebooks
+    version: str = ""
+    title: str = "argosy"
+    port: int = 0  # two servers of one machine must not share a cookie
+
+
+@dataclass(frozen=True)
+class Site:
+    desk: Desk
+    lookout: Lookout
+    identities: Identities
+    hub: Hub | None = None  # None: nothing is live
+    options: ServeOptions = field(default_factory=ServeOptions)
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def part(self, make: Callable[[], T]) -> T:
+        """What a part of this server remembers between requests; made when it is first asked for."""
+        if make not in self.kept:
+            self.kept[make] = make()
+        found: T = self.kept[make]
+        return found

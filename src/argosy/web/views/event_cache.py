@@ -1,0 +1,86 @@
+"""Events of a cluster, as they were a moment ago: they are not watched, and every open page asks for them.
+
+In: namespaces. Out: their Events, and a sentence where they are old or missing. Never: an error: what is told beside
+Events is told without them; what was known is not forgotten because the cluster was away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from argosy.desk.applications.desk import clock
+from argosy.desk.applications.happenings import EVENT
+from argosy.errors import ClusterError, TransientError
+from argosy.kube.objects import Manifest
+from argosy.web.request import Asked
+
+SECONDS: Final = 4.0  # for an answer
+LEAST, LONGEST, OF_THOUSAND = 0.5, 10.0, 2.0  # seconds that an answer is good for: the longer, the more it brought
+MOST: Final = 100  # namespaces that are remembered
+CLUSTER_WIDE: Final = "default"  # k8s: where Events of what is in no namespace are
+
+
+@dataclass
+class Place:
+    events: list[Manifest] = field(default_factory=list)
+    asked: float = -LONGEST
+    read: datetime | None = None
+    fault: str = ""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def is_good_for(self) -> float:
+        return min(LEAST + OF_THOUSAND * len(self.events) / 1000, LONGEST)
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.places: dict[str, Place] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    events: list[Manifest]
+    fault: str = ""
+
+
+async def everywhere(asked: Asked) -> Told:
+    return await _of(asked, "")
+
+
+async def of_namespaces(asked: Asked, namespaces: Iterable[str], *, is_fresh: bool = False) -> Told:
+    """An empty name stands for objects that are in none. `is_fresh`: as they are now, for who opens a page."""
+    wanted = sorted({each or CLUSTER_WIDE for each in namespaces})
+    found = await asyncio.gather(*(_of(asked, each, is_fresh=is_fresh) for each in wanted))
+    faults = dict.fromkeys(each.fault for each in found if each.fault)
+    return Told([event for each in found for event in each.events], "; ".join(faults))
+
+
+async def _of(asked: Asked, namespace: str, *, is_fresh: bool = False) -> Told:
+    places, time = asked.site.part(Heard).places, asyncio.get_running_loop().time
+    place = places.pop(namespace, None) or Place()
+    places[namespace] = place  # the last that was asked for is the last to be forgotten
+    while len(places) > MOST:
+        del places[next(iter(places))]
+    arrived = time()
+    async with place.turn:
+        if arrived - place.asked >= (0 if is_fresh else place.is_good_for):
+            place.asked = time()
+            await _ask(asked, namespace, place)
+    return Told(place.events, place.fault)
+
+
+async def _ask(asked: Asked, namespace: str, place: Place) -> None:
+    try:
+        async with asyncio.timeout(SECONDS):
+            place.events = list((await asked.site.desk.cluster.list(EVENT, namespace=namespace)).items)
+    except (ClusterError, TransientError, TimeoutError) as error:
+        why = "the cluster does not answer" if isinstance(error, TimeoutError) else str(error).partition("; ")[0]
+        since = f"these are of {place.read:%H:%M:%S}" if place.read else "none are shown"
+        place.fault = f"Events cannot be read now ({why}): {since}"
+        return
+    place.read, place.fault = clock(), ""

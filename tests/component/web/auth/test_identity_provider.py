@@ -1,0 +1,242 @@
+"""Signing in by an identity provider that runs beside the test, over TLS; and every way in which it must not work."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from argosy.desk.accounts.identity_provider import read_provider
+from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.oidc_client import NotVouched, person_of
+from support.oidc_login import CALLBACK, Scene
+from support.oidc_provider import CLIENT, IdentityProvider
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def scene(at_home: Scene) -> Scene:
+    at_home.renew()
+    await at_home.configure()
+    return at_home
+
+
+async def test_whom_the_provider_vouches_for_has_a_session_with_its_groups(scene: Scene) -> None:
+    caller = await scene.sign_in()
+    assert (caller.name, caller.kind, caller.email) == ("ann-id", "person", "ann@x")
+    assert caller.groups == ("devs",)
+    assert caller.issuer == scene.provider.url
+    await scene.room.settings("argocd-rbac-cm", policy__csv="g, devs, role:readonly")
+    assert scene.room.identities.may(caller, "applications", "get", "ml/a")
+    assert not scene.room.identities.may(caller, "applications", "sync", "ml/a")
+
+
+async def test_scopes_say_which_claims_are_groups_and_names_of_roles_are_left_out(scene: Scene) -> None:
+    await scene.room.settings("argocd-rbac-cm", scopes="[teams, email]")
+    scene.provider.claims |= {"teams": ["crew", "role:admin", "proj:ml:ci", "", 7], "groups": ["devs"]}
+    assert (await scene.sign_in()).groups == ("crew",)
+    scene.provider.claims["email_verified"] = True
+    assert (await scene.sign_in()).groups == ("crew", "ann@x")
+    scene.provider.claims |= {"teams": "one", "email_verified": False}
+    assert (await scene.sign_in()).groups == ("one",)  # an address that nobody has checked is nobody's
+    await scene.room.settings("argocd-rbac-cm", scopes=None)
+
+
+@cache
+def another_key() -> rsa.RSAPrivateKey:
+    """Not the provider's. To make one takes longer than to sign in."""
+    return rsa.generate_private_key(65537, 2048)
+
+
+def signed_by_another(provider: IdentityProvider) -> None:
+    provider.signs_with = another_key()
+
+
+def says(**changes: Any) -> Callable[[IdentityProvider], None]:
+    return lambda provider: provider.changes.update(changes)
+
+
+def publishes(**changes: Any) -> Callable[[IdentityProvider], None]:
+    return lambda provider: provider.publishes.update(changes)
+
+
+def by(algorithm: str) -> Callable[[IdentityProvider], None]:
+    return lambda provider: setattr(provider, "algorithm", algorithm)
+
+
+def both(*each: Callable[[IdentityProvider], None]) -> Callable[[IdentityProvider], None]:
+    return lambda provider: [one(provider) for one in each] and None
+
+
+NOW = int(time.time())
+ANY = publishes(id_token_signing_alg_values_supported=["RS256", "none", "HS256"])
+WRONG: dict[str, tuple[Callable[[IdentityProvider], None], str]] = {
+    "another nonce": (says(nonce="x"), "nonce"),
+    "no nonce": (says(nonce=None), "nonce"),
+    "another audience": (says(aud="other"), "InvalidAudience"),
+    "no audience": (says(aud=None), "MissingRequiredClaim"),
+    "several audiences, and another asked": (says(aud=[CLIENT, "other"], azp="other"), "several"),
+    "several audiences, and nobody asked": (says(aud=[CLIENT, "other"]), "several"),
+    "another issuer": (says(iss="https://evil.example"), "InvalidIssuer"),
+    "over": (says(exp=NOW - 60, iat=NOW - 120), "it is over"),
+    "no end": (says(exp=None), "MissingRequiredClaim"),
+    "an end that is no time": (says(exp="soon"), "times are none"),
+    "not yet": (says(nbf=NOW + 36000), "not valid yet"),
+    "from the future": (says(iat=NOW + 36000, exp=NOW + 37000), "not valid yet"),
+    "no subject": (says(sub=None), "MissingRequiredClaim"),
+    "an empty subject": (says(sub=" "), "cannot be used"),
+    "a subject like an account": (says(sub="admin"), "that of an account"),
+    "a subject like a role": (says(sub="role:admin"), "cannot be used"),
+    "a subject like a role of a project": (says(sub="proj:ml:ci"), "cannot be used"),
+    "signed by nobody": (by("none"), "algorithm"),
+    "signed by nobody, and published so": (both(by("none"), ANY), "algorithm"),
+    "signed with the public key": (by("HS256"), "algorithm"),
+    "signed with the public key, and published so": (both(by("HS256"), ANY), "algorithm"),
+    "signed by another key": (signed_by_another, "InvalidSignature"),
+    "an algorithm that it does not publish": (by("RS512"), "algorithm"),
+    "published as another": (publishes(issuer="https://evil.example"), "it is another"),
+    "a token address without TLS": (publishes(token_endpoint="http://127.0.0.1:1/token"), "https://"),
+    "keys without TLS": (publishes(jwks_uri="http://127.0.0.1:1/keys"), "https://"),
+    "no PKCE": (publishes(code_challenge_methods_supported=["plain"]), "PKCE"),
+}
+
+
+WRONG_IN_MAKE_TEST = {
+    "another nonce", "another audience", "another issuer", "over", "a subject like an account",
+    "signed with the public key, and published so", "signed by nobody, and published so", "signed by another key",
+    "keys without TLS", "no PKCE",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [pytest.param(wrong, marks=() if wrong in WRONG_IN_MAKE_TEST else pytest.mark.tier("all")) for wrong in WRONG],
+)
+async def test_what_is_wrong_with_the_provider_or_its_token_lets_nobody_in(
+    scene: Scene, wrong: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    change, why = WRONG[wrong]
+    change(scene.provider)
+    with pytest.raises(BadLogin):
+        await scene.sign_in()
+    assert why in caplog.text
+
+
+async def test_an_answer_counts_once_and_only_for_the_browser_that_asked(scene: Scene) -> None:
+    cookie, brought = await scene.go()
+    other_cookie, other = await scene.go()
+    for kept, with_what in (
+        ("", brought),
+        (other_cookie, brought),
+        (cookie, other),
+        (cookie[:-1], brought),
+        (cookie, {**brought, "state": ""}),
+        (cookie, {**brought, "code": ""}),
+        (cookie, {**brought, "iss": "https://evil.example"}),
+    ):
+        with pytest.raises(BadLogin):
+            await scene.back(kept, with_what)
+    assert await scene.back(cookie, {**brought, "iss": scene.provider.url})
+    scene.provider.codes[brought["code"]] = scene.provider.codes.get(brought["code"], {})  # were it to give it again
+    with pytest.raises(BadLogin):
+        await scene.back(cookie, brought)
+
+
+async def test_a_question_is_over_after_five_minutes(scene: Scene) -> None:
+    cookie, brought = await scene.go()
+    scene.room.clock.leap(301)
+    scene.provider.clock_ahead = scene.room.clock._ahead
+    with pytest.raises(BadLogin):
+        await scene.back(cookie, brought)
+
+
+async def test_a_code_that_another_has_caught_is_worth_nothing_to_them(scene: Scene) -> None:
+    _, caught = await scene.go()
+    cookie, own = await scene.go()
+    with pytest.raises(BadLogin):  # their own question, with somebody else's code: the proof does not fit
+        await scene.back(cookie, {**own, "code": caught["code"]})
+
+
+async def test_a_provider_whose_certificate_nobody_trusts_is_not_asked(scene: Scene) -> None:
+    await scene.configure(rootCA=None)
+    scene.provider.seen.clear()
+    with pytest.raises(BadLogin):
+        await scene.room.identities.signing_in.leave(CALLBACK, "/apps")
+    assert scene.provider.seen == []
+
+
+async def test_a_new_key_of_the_provider_is_asked_for(scene: Scene) -> None:
+    await scene.sign_in()
+    scene.provider.key = another_key()
+    scene.room.clock.leap(301)
+    scene.provider.clock_ahead = scene.room.clock._ahead
+    assert await scene.sign_in()
+
+
+async def test_sessions_end_when_another_provider_is_trusted_or_none(scene: Scene) -> None:
+    for changes in ({"clientID": "other"}, None):
+        await scene.configure()
+        caller = await scene.sign_in()
+        assert scene.room.identities.still(caller)
+        if changes:
+            await scene.configure(**changes)
+        else:
+            await scene.room.settings(oidc__config=None)
+        assert not scene.room.identities.still(caller)
+
+
+@pytest.mark.tier("all")
+async def test_more_groups_than_a_cookie_holds_are_cut_to_those_that_rules_name(scene: Scene) -> None:
+    scene.provider.claims["groups"] = [f"a-group-with-a-long-name-{number:04d}" for number in range(400)]
+    await scene.room.settings("argocd-rbac-cm", policy__csv="g, a-group-with-a-long-name-0399, role:readonly")
+    assert (await scene.sign_in()).groups == ("a-group-with-a-long-name-0399",)
+
+
+def test_names_that_cannot_be_used_are_refused() -> None:
+    for said in ({}, {"sub": 7}, {"sub": ""}, {"sub": "a\nb"}, {"sub": "role:x"}):
+        with pytest.raises(NotVouched):
+            person_of(said, ["groups"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("issuer: http://x\nclientID: a", "https://"),
+        ("issuer: https://user@x\nclientID: a", "https://"),
+        ("issuer: https://x", "clientID is missing"),
+        ("issuer: https://x\nclientID: a\nclientSecret: $no.such", "no Secret has"),
+        ("issuer: [x]", "issuer is no text"),
+        ("- x", "is no mapping"),
+        ("issuer: {", "oidc.config"),
+        ("issuer: https://x\nclientID: a\nrequestedScopes: openid", "no list of texts"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_told_and_nobody_is_asked(text: str, said: str) -> None:
+    provider, fault = read_provider({"oidc.config": text}, {"$oidc.clientSecret": "x"}.get)
+    assert provider is None
+    assert said in fault
+
+
+def test_a_setting_names_its_secrets() -> None:
+    text = json.dumps({"issuer": "https://x", "clientID": "$id", "clientSecret": "$other:key"})
+    provider, fault = read_provider({"oidc.config": text}, {"$id": "a", "$other:key": "b"}.get)
+    assert fault == ""
+    assert provider is not None
+    assert (provider.client, provider.secret, provider.name) == ("a", "b", "x")
+    assert "b" not in repr(provider).split("secret")[0]
+
+
+async def test_keys_of_nonsense_beside_a_good_one_are_passed_over(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = scene.provider.keys()["keys"]
+    nonsense = [{"kty": "RSA", "n": "AQAB", "e": "AQAB", "alg": ["x"]}, {"kty": "RSA", "n": 5}, 7,
+                {"kty": "EC", "crv": 5}, {"kty": "OKP", "crv": ["x"], "x": "AA"}, {"kty": ["RSA"]}]  # fmt: skip
+    monkeypatch.setattr(IdentityProvider, "keys", lambda self: {"keys": [*nonsense, *good]})
+    assert (await scene.sign_in()).name == "ann-id"

@@ -1,0 +1,280 @@
+"""Pages that are live: who is told what, how often, and who is not any more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from urllib.parse import quote
+
+import pytest
+
+from argosy.app import listening
+from argosy.web.live_updates import hub as hubs
+from argosy.web.live_updates import viewer_group as groups
+from argosy.web.middleware import request_limits
+from support.deadlines import HANG_SECONDS, wait_until_async
+from support.live_pages import RENDERED, World, app, drop, live_world, patch, permissions
+from support.page_site import CONTROL, KnownPeople, anything
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with live_world() as made:
+        yield made
+
+
+async def test_two_windows_see_one_change_and_it_is_rendered_once(world: World) -> None:
+    at = "/apps/argocd/a"
+    async with world.live(at) as first, world.live(at) as second:
+        for window in (first, second):
+            assert await patch(window) == {"state": '<b id="state">Synced</b>', "still": "<i id=still></i>"}
+        RENDERED.pages.clear()
+        world.lookout.put(app("a", "OutOfSync"))
+        for window in (first, second):
+            assert await patch(window) == {"state": '<b id="state">OutOfSync</b>'}
+    assert RENDERED.pages == [at]
+
+
+async def test_a_change_of_another_page_renders_nothing(world: World) -> None:
+    async with world.live("/apps/argocd/a") as window:
+        await patch(window)
+        RENDERED.pages.clear()
+        world.lookout.put(app("b", "OutOfSync"))
+        world.lookout.put(app("a", "Unknown"))
+        assert await patch(window) == {"state": '<b id="state">Unknown</b>'}
+    assert RENDERED.pages == ["/apps/argocd/a"]
+
+
+async def test_many_changes_are_told_together(world: World) -> None:
+    async with world.live("/apps/argocd/a") as window:
+        await patch(window)
+        RENDERED.pages.clear()
+        world.lookout.put(app("a", "word 0"))
+        assert await patch(window) == {"state": '<b id="state">word 0</b>'}
+        for number in range(1, 200):
+            world.lookout.put(app("a", f"word {number}"))
+        assert await patch(window) == {"state": '<b id="state">word 199</b>'}
+    assert len(RENDERED.pages) == 2
+
+
+async def test_who_knows_the_newest_is_told_nothing_at_first(world: World) -> None:
+    async with world.live("/apps/argocd/a", since=world.hub.mark) as window:
+        first = await window.event()
+        assert first is not None and first.kind == "beat" and first.data["isUp"] is True
+    seen = world.hub.mark
+    world.lookout.put(app("b", "OutOfSync"))
+    async with world.live("/apps/argocd/a", since=seen) as window:
+        assert (found := await window.event()) is not None and found.kind == "beat"
+    world.lookout.put(app("a", "OutOfSync"))
+    async with world.live("/apps/argocd/a", since=seen) as window:
+        assert "OutOfSync" in str((await patch(window))["state"])
+
+
+async def test_who_comes_back_is_told_what_was_missed(world: World) -> None:
+    at = "/apps"
+    async with world.live(at) as stays:
+        await patch(stays)
+        async with world.live(at) as leaves:
+            first = await leaves.event("patch")
+            assert first is not None
+        world.lookout.put(app("a", "one"))
+        await patch(stays)
+        world.lookout.put(app("b", "two"))
+        await patch(stays)
+        async with world.live(at, headers={"Last-Event-ID": first.id}) as back:
+            assert [list(await patch(back)) for _ in range(2)] == [["a-a"], ["a-b"]]
+
+
+async def test_who_comes_back_to_a_page_that_nobody_looked_at_is_told_what_was_missed(world: World) -> None:
+    async with world.live("/apps") as window:
+        first = await window.event("patch")
+        assert first is not None
+    world.lookout.put(app("a", "one"))
+    async with world.live("/apps", headers={"Last-Event-ID": first.id}) as back:
+        assert list(await patch(back)) == ["a-a"]
+
+
+@pytest.mark.parametrize("last", ["nonsense", "other.3", "x.99999999999999999999", "..", "\u00e9.1"])
+async def test_who_comes_back_with_an_event_that_nobody_knows_is_told_everything(world: World, last: str) -> None:
+    async with world.live("/apps", headers={"Last-Event-ID": last.encode().decode("latin-1")}) as back:
+        assert list(await patch(back)) == ["a-a", "a-b", "a-m"]
+
+
+async def test_what_is_gone_is_told_as_gone(world: World) -> None:
+    async with world.live("/apps") as window:
+        await patch(window)
+        drop(world.lookout, "b")
+        assert await patch(window) == {"a-b": None}
+
+
+async def test_each_sees_only_what_they_may(world: World) -> None:
+    async with world.live("/apps") as hers, world.live("/apps", "cid") as his:
+        assert list(await patch(hers)) == ["a-a", "a-b", "a-m"]
+        assert list(await patch(his)) == ["a-m"]
+        world.lookout.put(app("a", "other"))
+        world.lookout.put(app("m", "other", "mine"))
+        assert list(await patch(his)) == ["a-m"]
+
+
+async def test_those_who_may_the_same_share_one_render(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KnownPeople, "permissions", permissions, raising=False)
+    async with world.live("/apps", "ann") as hers, world.live("/apps", "ben") as his:
+        await patch(hers), await patch(his)
+        RENDERED.pages.clear()
+        world.lookout.put(app("a", "other"))
+        assert await patch(hers) == await patch(his)
+    assert RENDERED.pages == ["/apps"]
+
+
+async def test_a_page_that_is_not_theirs_and_one_that_is_not_there_are_refused_alike(world: World) -> None:
+    bodies = []
+    for at, who in (("/apps/argocd/a", "cid"), ("/apps/argocd/z", "cid"), ("/elsewhere", "ann"), ("//x/apps", "ann")):
+        async with world.live(at, who) as refused:
+            assert refused.code == 404
+            bodies.append((await refused.body()).replace(at.encode(), b"").replace(quote(at, safe="").encode(), b""))
+    assert bodies[0] == bodies[1]
+
+
+async def test_who_is_signed_out_is_told_so_at_the_next_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hubs.LOOK < 1
+    monkeypatch.setattr(hubs, "BEAT", 9000.0)  # nothing else is to come
+    async with world.live("/apps/argocd/a") as hers, world.live("/apps/argocd/a", "ben") as his:
+        await patch(hers), await patch(his)
+        world.people.gone.add("ben")
+        assert (bye := await his.event()) is not None and bye.kind == "bye"
+        assert await his.event("patch") is None
+        world.lookout.put(app("a", "other"))
+        assert list(await patch(hers)) == ["state"]
+
+
+async def test_who_may_not_see_a_page_any_more_is_told_nothing_more(world: World) -> None:
+    async with world.live("/apps/argocd/m", "cid") as his:
+        await patch(his)
+        world.lookout.put(app("m", "secret", "others"))
+        assert (bye := await his.event()) is not None and bye.kind == "bye"
+        assert await his.event() is None
+
+
+async def test_who_may_other_things_now_comes_back_and_sees_those(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KnownPeople, "permissions", permissions, raising=False)
+    async with world.live("/apps", "cid") as his:
+        assert list(await patch(his)) == ["a-m"]
+        world.people.allowed["cid"] = anything
+        assert await his.event() is None
+    async with world.live("/apps", "cid") as his:
+        assert list(await patch(his)) == ["a-a", "a-b", "a-m"]
+
+
+async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hubs, "BETWEEN", 0.0)
+    at = f"/apps?pad={400_000}"
+    async with world.live(at, window=4096), world.live(at) as other:
+        (group,) = world.hub._groups.values()
+        slow, quick = group.readers
+        await patch(other)
+        for number in range(groups.MOST_BYTES // 400_000 + 12):
+            world.lookout.put(app("a", f"word {number}"))
+            assert f"word {number}" in str((await patch(other))["a-a"])
+        assert slow.is_late and not quick.is_late
+        assert sum(len(each) for each in slow._waiting) == 0
+
+
+async def test_a_page_that_cannot_be_rendered_for_once_is_told_the_next_time(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world.live("/apps/argocd/a") as window:
+        await patch(window)
+        broken = app("a", "broken")
+        broken["status"] = {}
+        world.lookout.put(broken)
+        await wait_until_async(lambda: RENDERED.pages[1:], "it was rendered again")
+        world.lookout.put(app("a", "well"))
+        assert await patch(window) == {"state": '<b id="state">well</b>'}
+    assert "could not be rendered" in caplog.text
+
+
+async def test_a_sign_of_life_comes_when_nothing_else_does(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "BEAT", 0.0)
+    async with world.live("/apps") as window:
+        await patch(window)
+        beat = await window.event("beat")
+        assert beat is not None and beat.data["at"].endswith("Z")
+
+
+async def test_ten_times_too_many_streams_are_refused_politely(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_limits, "MOST_STREAMS_EACH", 3)
+    async with contextlib.AsyncExitStack() as stack:
+        codes = []
+        for _ in range(30):
+            stream = await stack.enter_async_context(world.live("/apps"))
+            codes.append(stream.code)
+            if stream.code == 429:
+                assert stream.headers["retry-after"] == "1" and b"too many open streams" in await stream.body()
+        assert codes == [200] * 3 + [429] * 27
+        async with world.live("/apps", "ben") as other:
+            assert other.code == 200
+
+
+async def test_pages_that_nobody_looks_at_are_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "KEPT", 0.0)
+    monkeypatch.setattr(hubs, "LOOK", 0.01)
+    async with world.live("/apps") as window:
+        await patch(window)
+        assert len(world.hub._groups) == 1
+    async with asyncio.timeout(HANG_SECONDS):
+        while world.hub._groups or world.hub._watching:
+            await asyncio.sleep(0.01)
+    assert not world.hub._tasks
+
+
+async def test_who_takes_nothing_at_all_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "STALLED", 0.1)
+    async with world.live(f"/apps?pad={3 << 20}", window=4096):
+        (group,) = world.hub._groups.values()
+        async with asyncio.timeout(HANG_SECONDS):
+            while group.readers:
+                await asyncio.sleep(0.02)
+
+
+async def test_a_secret_that_is_known_later_is_hidden_in_what_was_sent_before(world: World) -> None:
+    async with world.live("/apps/argocd/a") as window:
+        await patch(window)
+        world.lookout.put(app("a", "s3cr3t-value-4c2e27100f"))
+        assert "s3cr3t-value-4c2e27100f" in str(await patch(window))
+        metadata = {"name": "s", "namespace": CONTROL}
+        data = {"password": "czNjcjN0LXZhbHVlLTRjMmUyNzEwMGY="}
+        world.lookout.put({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+        async with world.live("/apps/argocd/a") as other:
+            assert "s3cr3t-value-4c2e27100f" not in str(await patch(other))
+
+
+async def test_pages_learn_at_once_that_the_cluster_is_out_of_sight(world: World) -> None:
+    seen = SimpleNamespace(at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
+    world.lookout.as_of = seen  # type: ignore[attr-defined]
+    async with world.live("/apps", since=world.hub.mark) as window:
+        assert (beat := await window.event()) is not None and beat.data["isUp"] is True
+        seen.is_up = False
+        beat = await window.event("beat")
+        assert beat is not None and beat.data == {"at": "2026-01-02T03:04:05Z", "isUp": False}
+
+
+@pytest.mark.tier("all")
+async def test_a_hundred_other_pages_are_all_told_and_requests_come_between(world: World) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        windows = [await stack.enter_async_context(world.live(f"/apps?n={number}")) for number in range(90)]
+        for window in windows:
+            await patch(window)
+        world.lookout.put(app("a", "other"))
+        async with world.live("/apps/argocd/b") as another:
+            assert (await patch(another))["state"] == '<b id="state">Synced</b>'
+        for window in windows:
+            assert list(await patch(window)) == ["a-a"]

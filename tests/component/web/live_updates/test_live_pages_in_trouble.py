@@ -1,0 +1,253 @@
+"""Live pages when things come at a bad moment: nobody is left with something old that looks new."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.errors import TransientError
+from argosy.kube.controller.clock import Backoff
+from argosy.web.live_updates import hub as hubs
+from argosy.web.live_updates.hub import Hub
+from argosy.web.middleware import request_limits
+from support.deadlines import HANG_SECONDS, wait_until_async
+from support.event_streams import Opened
+from support.live_pages import RENDERED, World, app, drop, live_world, patch
+from support.loop_clock import turns
+from support.page_site import Client
+
+pytestmark = pytest.mark.anyio
+AT = "/apps/argocd/a"
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with live_world() as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def coming(world: World) -> AsyncIterator[asyncio.Future[Opened]]:
+    """A page that is being opened."""
+    async with contextlib.AsyncExitStack() as stack:
+        opening = asyncio.ensure_future(stack.enter_async_context(world.live(AT)))
+        yield opening
+        await opening
+
+
+def readers(world: World) -> int:
+    return sum(len(group.readers) for group in world.hub._groups.values())
+
+
+async def some_looks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether readers still may was looked at a few times, and what nobody looks at was forgotten as often."""
+    looks, look = [0], world.hub._look_after
+
+    async def counted(key: Any, group: Any) -> None:
+        looks[0] += 1
+        await look(key, group)
+
+    monkeypatch.setattr(world.hub, "_look_after", counted)
+    await wait_until_async(lambda: looks[0] > 3, "some looks")
+
+
+def state(word: str) -> dict[str, str]:
+    return {"state": f'<b id="state">{word}</b>'}
+
+
+async def test_a_change_during_the_first_render_is_told(world: World) -> None:
+    RENDERED.gate = asyncio.Event()
+    async with coming(world) as opening:
+        await wait_until_async(lambda: RENDERED.pages)
+        world.lookout.put(app("a", "newer"))
+        (group,) = world.hub._groups.values()
+        await wait_until_async(lambda: not group.is_dirty.is_set(), "who renders what has changed has begun")
+        await turns()
+        RENDERED.gate.set()
+        window = await opening
+        async with asyncio.timeout(HANG_SECONDS):
+            while "newer" not in str(await patch(window)):
+                pass
+
+
+async def test_who_waits_for_the_first_render_is_not_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "KEPT", 0.0)
+    monkeypatch.setattr(hubs, "LOOK", 0.01)
+    RENDERED.gate = asyncio.Event()
+    async with coming(world) as opening:
+        await wait_until_async(lambda: RENDERED.pages)
+        await some_looks(world, monkeypatch)
+        RENDERED.gate.set()
+        window = await opening
+        await patch(window)
+        world.lookout.put(app("a", "newer"))
+        assert await patch(window) == state("newer")
+
+
+async def test_who_comes_back_while_all_turns_are_taken_is_not_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hubs, "LOOK", 0.01)
+    async with world.live(AT) as window:
+        await patch(window)
+    await wait_until_async(lambda: not readers(world), "nobody looks")
+    for _ in range(hubs.AT_ONCE):
+        await world.hub._turns.acquire()
+    async with coming(world) as opening:
+        await wait_until_async(lambda: readers(world), "one waits for a turn")
+        monkeypatch.setattr(hubs, "KEPT", 0.0)
+        await some_looks(world, monkeypatch)
+        for _ in range(hubs.AT_ONCE):
+            world.hub._turns.release()
+        window = await opening
+        await patch(window)
+        world.lookout.put(app("a", "newer"))
+        assert await patch(window) == state("newer")
+
+
+async def test_a_first_render_that_hangs_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "PATIENCE", 0.1)
+    RENDERED.gate = asyncio.Event()
+    async with world.live(AT) as refused:
+        assert refused.code == 503
+    RENDERED.gate = None
+    monkeypatch.setattr(hubs, "PATIENCE", HANG_SECONDS)
+    async with world.live(AT) as window:
+        assert "Synced" in str(await patch(window))
+
+
+async def test_nothing_is_told_twice_to_who_comes_while_it_changes(world: World) -> None:
+    async with world.live(AT) as first:
+        await patch(first)
+        RENDERED.gate = asyncio.Event()
+        RENDERED.pages.clear()
+        world.lookout.put(app("a", "newer"))
+        await wait_until_async(lambda: RENDERED.pages)
+        async with coming(world) as opening:
+            await wait_until_async(lambda: readers(world) == 2, "the second waits")
+            RENDERED.gate.set()
+            second = await opening
+            assert await patch(first) == state("newer")
+            world.lookout.put(app("a", "newest"))
+            found = [str((await patch(second))["state"])]
+            while "newest" not in found[-1]:
+                found.append(str((await patch(second))["state"]))
+            assert len(found) == len(set(found))
+
+
+async def test_a_page_that_cannot_be_rendered_says_so_and_is_rendered_again_by_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hubs, "AGAIN", Backoff(0.05, 0.2))
+    async with world.live(AT) as window:
+        await patch(window)
+        RENDERED.fault = TransientError("the cluster is away")
+        world.lookout.put(app("a", "newer"))
+        beat = await window.event()
+        assert beat is not None and (beat.kind, beat.data["isUp"]) == ("beat", False)
+        await wait_until_async(lambda: len(RENDERED.pages) > 4)
+        RENDERED.fault = None
+        assert await patch(window) == state("newer")
+        beat = await window.event("beat")
+        assert beat is not None and beat.data["isUp"] is True
+    assert caplog.text.count("could not be rendered") == 1
+
+
+async def test_what_could_not_be_rendered_is_rendered_for_who_comes_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hubs, "AGAIN", Backoff(60.0, 60.0))
+    async with world.live(AT) as first:
+        await patch(first)
+        RENDERED.fault = TransientError("the cluster is away")
+        world.lookout.put(app("a", "newer"))
+        await first.event("beat")
+        RENDERED.fault = None
+        async with world.live(AT) as second:
+            assert "newer" in str(await patch(second))
+            assert await patch(first) == state("newer")
+
+
+async def test_who_looks_at_what_is_deleted_is_told_that_it_is_gone_not_that_they_are_signed_out(world: World) -> None:
+    async with world.live(AT) as window:
+        await patch(window)
+        drop(world.lookout, "a")
+        bye = await window.event("bye")
+        assert bye is not None and bye.data == {"why": "gone"}
+        assert await window.event() is None
+
+
+async def test_a_page_that_became_unreadable_ends_once_and_fills_no_log(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hubs, "LOOK", 0.01)
+    async with world.live(AT) as window:
+        await patch(window)
+        broken = app("a", "broken")
+        broken["spec"]["source"] = "nothing that can be read"
+        world.lookout.put(broken)
+        async with asyncio.timeout(HANG_SECONDS):
+            assert await window.event("bye") is None  # nor anything after
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_session_whose_time_is_over_ends_a_stream_without_a_farewell(world: World) -> None:
+    """The browser comes back, perhaps with a newer token; if not, it is told then."""
+    async with world.live(AT) as window:
+        await patch(window)
+        world.people.past.add("ann")
+        assert await window.event() is None
+
+
+async def test_what_another_server_has_seen_says_nothing_here(world: World) -> None:
+    other = Hub(world.lookout, ())
+    assert other.mark.rpartition("-")[2] == world.hub.mark.rpartition("-")[2]
+    async with world.live(AT, since=other.mark) as window:
+        assert "Synced" in str(await patch(window))
+    async with world.live(AT, since=world.hub.mark) as window:
+        assert (first := await window.event()) is not None and first.kind == "beat"
+    await other.close()
+
+
+async def test_pages_that_nobody_looks_at_are_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "MOST_LEFT", 5)
+    async with contextlib.AsyncExitStack() as stack:
+        held: list[Opened] = [await stack.enter_async_context(world.live(f"/apps?held={n}")) for n in range(10)]
+        for number in range(20):
+            async with world.live(f"/apps?n={number}") as window:
+                await patch(window)
+        await wait_until_async(lambda: len(world.hub._groups) == 15)
+        assert len(world.hub._tasks) == 15
+        assert {"n=19", "n=15", "held=0"} <= {words for _, words, *_ in world.hub._groups}
+        for window in held:
+            await patch(window)
+        world.lookout.put(app("a", "newer"))
+        for window in held:
+            assert list(await patch(window)) == ["a-a"]
+
+
+async def test_nothing_is_rendered_for_who_has_too_many_streams(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_limits, "MOST_STREAMS_EACH", 1)
+    async with world.live(AT) as window:
+        await patch(window)
+        RENDERED.pages.clear()
+        async with world.live("/apps") as refused:
+            assert refused.code == 429
+    assert RENDERED.pages == []
+
+
+async def test_who_asks_for_the_head_of_a_stream_leaves_nothing_open(world: World) -> None:
+    answered = await asyncio.to_thread(Client(world.port).bearer, "ann", "HEAD", f"/live?at={AT}")
+    assert answered.code == 200
+    (group,) = world.hub._groups.values()
+    assert not group.readers
+
+
+@pytest.mark.parametrize("at", ["//[x", "https://[x", "//x]", "//evil.example/apps", "/%ff"])
+async def test_the_stream_of_an_address_that_is_no_page_is_refused(world: World, at: str) -> None:
+    async with world.live(at) as refused:
+        assert refused.code == 404

@@ -1,0 +1,304 @@
+"""Hosts, origins, forms and limits: what is let in, as a table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from argosy.web.auth.caller import Caller
+from argosy.web.middleware import request_limits
+from argosy.web.middleware.csrf_check import Foreign, check_origin
+from argosy.web.middleware.host_check import hostname, is_ours
+from argosy.web.middleware.request_limits import TooMuch, Turnstile
+from argosy.web.middleware.response_headers import POLICY, safe_location
+from argosy.web.request import Asked, csrf_token
+from argosy.web.responses import Json, Redirect, Text
+from argosy.web.route import Public, Route, SignedIn, Tree
+from support.page_site import Client, KnownPeople, a_site, anything, on_a_socket
+
+pytestmark = pytest.mark.anyio
+HOSTS = ("localhost", "127.0.0.1", "[::1]", "argosy.example.com")
+GIVEN = [
+    ("localhost", True), ("localhost:8484", True), ("LOCALHOST:1", True), ("localhost.", True), ("127.0.0.1:80", True),
+    ("[::1]", True), ("[::1]:8484", True), ("argosy.example.com", True),
+    ("", False), ("evil.example.com", False), ("127.0.0.1.evil.com", False), ("localhost@evil.com", False),
+    ("localhost:80:80", False), ("localhost:x", False), ("[::1", False), ("evil.com:8484", False), ("10.0.0.1", False),
+    ("localhost evil.com", False), ("localhost/evil", False), ("argosy.example.com.evil.org", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "expected"), GIVEN)
+def test_a_name_is_ours_or_not(host: str, expected: bool) -> None:
+    assert is_ours([host], HOSTS) is expected
+
+
+def test_two_hosts_or_none_are_nobodys() -> None:
+    assert not is_ours(["localhost", "localhost"], HOSTS)
+    assert not is_ours([], HOSTS)
+
+
+def test_addresses_count_beyond_this_machine_only() -> None:
+    assert is_ours(["10.1.2.3:443"], HOSTS, is_loopback=False)
+    assert is_ours(["[fd00::1]:443"], HOSTS, is_loopback=False)
+    assert not is_ours(["evil.com"], HOSTS, is_loopback=False)
+    assert hostname("[fd00::1]:443") == "[fd00::1]"
+
+
+WHERE = [
+    ("/apps?x=1", "/apps?x=1"), ("//evil.com", "/"), ("https://evil.com", "/"), ("/\\evil.com", "/"), ("", "/"),
+    ("javascript:alert(1)", "/"), ("/a\r\nSet-Cookie: x", "/"), ("/a b", "/"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "expected"), WHERE)
+def test_a_redirect_stays_here(where: str, expected: str) -> None:
+    assert safe_location(Redirect(where)) == expected
+
+
+def test_a_redirect_elsewhere_is_said_to_be_one() -> None:
+    assert safe_location(Redirect("https://issuer/auth", is_outside=True)) == "https://issuer/auth"
+    assert safe_location(Redirect("javascript:x", is_outside=True)) == "/"
+
+
+async def told(asked: Asked) -> Json:
+    return Json({"who": asked.caller.name})
+
+
+async def plain(asked: Asked) -> Text:
+    return Text("x" * 5000)
+
+
+ROUTES = (
+    Route("GET", "/api/v1/things", SignedIn(), told),
+    Route("POST", "/api/v1/things", SignedIn(), told),
+    Route("DELETE", "/api/v1/things/{name}", SignedIn(), told),
+    Route("POST", "/api/v1/session", Public("login"), told),
+    Route("POST", "/api/webhook", Public("hosts of Git call it"), told, media=("*",), most=5 << 20),
+    Route("POST", "/things", SignedIn(), told),
+    Route("POST", "/login", Public("login"), told),
+    Route("GET", "/text", Public("a test"), plain),
+)
+PEOPLE = KnownPeople({"ann": anything})
+SITE = a_site([], PEOPLE)
+TOKEN = csrf_token(SITE, Caller("ann", (), "cookie", "id-of-ann"))
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+MEDIA = [JSON, FORM, "text/plain", "multipart/form-data; boundary=x", ""]
+ORIGINS = ["own", "", "https://evil.example.com", "null", "http://sub.localhost", "https://localhost"]
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def client(anyio_backend: str) -> AsyncIterator[Client]:
+    async with on_a_socket(SITE, ROUTES) as (client, _):
+        yield client
+
+
+async def code(client: Client, method: str, path: str, body: str = "", **headers: str) -> int:
+    named = {name.replace("_", "-"): value for name, value in headers.items() if value}
+    if named.get("Origin") == "own":
+        named["Origin"] = f"http://127.0.0.1:{client.port}"
+    return (await asyncio.to_thread(client.ask, method, path, body, named)).code
+
+
+@pytest.mark.parametrize("path", ["/api/v1/things", "/api/v1/things/a"])
+async def test_a_cookie_changes_something_only_from_our_page_and_as_json(client: Client, path: str) -> None:
+    method = "DELETE" if path.endswith("/a") else "POST"
+    for media in MEDIA:
+        for origin in ORIGINS:
+            got = await code(client, method, path, "{}", Cookie="argosy=ann", Content_Type=media, Origin=origin)
+            assert (got == 200) is (media == JSON and origin == "own"), (media, origin, got)
+    assert await code(
+        client, method, path, "{}", Cookie="argosy=ann", Content_Type=JSON, Sec_Fetch_Site="same-origin"
+    ) == 200  # fmt: skip
+    for site in ("cross-site", "same-site", "none"):
+        got = await code(client, method, path, "{}", Cookie="argosy=ann", Content_Type=JSON, Sec_Fetch_Site=site)
+        assert got == 403
+
+
+def test_who_speaks_tls_for_us_passes_our_name_on() -> None:
+    route = Route("POST", "/api/v1/things", SignedIn(), told)
+    site = a_site([], PEOPLE, hosts=HOSTS)
+    caller = Caller("ann", (), "cookie", "x")
+    for host, origin, is_own in (
+        ("argosy.example.com", "https://argosy.example.com", True),
+        ("argosy.example.com", "https://argosy.example.com:8443", False),
+        ("argosy.example.com", "https://evil.example.com", False),
+        ("localhost", "https://localhost", False),
+    ):
+        headers = {"host": host, "origin": origin, "content-type": JSON}
+        if is_own:
+            check_origin(site, route, headers, caller)
+        else:
+            with pytest.raises(Foreign):
+                check_origin(site, route, headers, caller)
+
+
+async def test_a_token_needs_no_origin_and_bears_no_foreign_one(client: Client) -> None:
+    for origin in ORIGINS:
+        token = {"Authorization": "Bearer ann", "Content_Type": JSON}
+        got = await code(client, "POST", "/api/v1/things", "{}", **token, Origin=origin)
+        assert (got == 200) is (origin in ("own", "")), origin
+    assert await code(client, "DELETE", "/api/v1/things/a", Authorization="Bearer ann") == 200
+    odd = {"Authorization": "Bearer ann", "Content_Type": "text/plain"}
+    assert await code(client, "POST", "/api/v1/things", "{}", **odd) == 415
+
+
+async def test_a_form_needs_the_token_of_its_session_and_our_page(client: Client) -> None:
+    other = csrf_token(SITE, Caller("ann", (), "cookie", "another session"))
+    for token in (TOKEN, other, "", "x", TOKEN[:-1]):
+        for origin in ORIGINS:
+            body = urlencode({"csrf": token})
+            got = await code(client, "POST", "/things", body, Cookie="argosy=ann", Content_Type=FORM, Origin=origin)
+            assert (got == 200) is (token == TOKEN and origin == "own"), (token, origin, got)
+
+
+async def test_nobody_logs_a_browser_in_from_elsewhere(client: Client) -> None:
+    for path, media in (("/api/v1/session", JSON), ("/login", FORM)):
+        for origin in ORIGINS[2:]:
+            assert await code(client, "POST", path, "{}", Content_Type=media, Origin=origin) == 403
+        assert await code(client, "POST", path, "{}", Content_Type=media, Origin="own") == 200
+    assert await code(client, "POST", "/api/v1/session", "{}", Content_Type=JSON) == 200  # argocd login
+    assert await code(client, "POST", "/api/v1/session", "{}", Content_Type=JSON, Sec_Fetch_Site="cross-site") == 403
+    assert await code(client, "POST", "/login", "", Content_Type=FORM) == 403
+
+
+async def test_a_webhook_may_send_what_its_host_sends(client: Client) -> None:
+    for media in MEDIA:
+        assert await code(client, "POST", "/api/webhook", "x", Content_Type=media) == 200
+    assert await code(client, "POST", "/api/webhook", Content_Length=str(6 << 20)) == 413
+
+
+async def test_a_question_with_a_cookie_is_not_answered_to_another_sites_page(client: Client) -> None:
+    for site, expected in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200), ("", 200)):
+        assert await code(client, "GET", "/api/v1/things", Cookie="argosy=ann", Sec_Fetch_Site=site) == expected
+    assert await code(client, "GET", "/api/v1/things", Cookie="argosy=ann", Origin="https://evil") == 403
+
+
+@pytest.mark.parametrize("word", ["X-HTTP-Method-Override", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL"])
+async def test_no_header_makes_a_question_a_change(client: Client, word: str) -> None:
+    got = await asyncio.to_thread(client.ask, "GET", "/text", None, {word: "DELETE", "X-Forwarded-Host": "evil"})
+    assert got.code == 200
+
+
+async def test_another_host_is_told_nothing(client: Client) -> None:
+    got = await asyncio.to_thread(client.ask, "GET", "/text", None, {"Host": "evil.example.com"})
+    assert (got.code, b"xxxx" in got.body) == (421, False)
+
+
+async def test_limits_of_a_head_are_told(client: Client) -> None:
+    assert await code(client, "GET", "/text?" + "x" * 9000) == 414
+    many = {f"X-{number}": "1" for number in range(120)}
+    assert (await asyncio.to_thread(client.ask, "GET", "/text", None, many)).code == 431
+    assert (await asyncio.to_thread(client.ask, "GET", "/text", None, {"X-Long": "x" * 40000})).code == 431
+
+
+async def test_answers_are_packed_for_who_takes_it(client: Client) -> None:
+    import gzip
+
+    got = await asyncio.to_thread(client.ask, "GET", "/text", None, {"Accept-Encoding": "gzip, br"})
+    assert got.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(got.body) == b"x" * 5000
+    plain = await asyncio.to_thread(client.ask, "GET", "/text", None, {"Accept-Encoding": "gzip;q=0"})
+    assert "content-encoding" not in plain.headers
+
+
+GOLDEN = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "content-security-policy": POLICY,
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [("GET", "/text", 200), ("GET", "/nowhere", 404), ("GET", "/api/nowhere", 404), ("PUT", "/text", 405),
+     ("OPTIONS", "/text", 405), ("GET", "/api/v1/things", 401), ("POST", "/login", 415), ("GET", "/%ff", 404),
+     ("GET", "/things?%ff=%ff", 405), ("GET", "/text?a=%ff", 400), ("GET", "/api/v1/things?a=%ff", 400),
+     ("GET", "/../etc/passwd", 404), ("GET", "/%2e%2e/etc", 404), ("TRACE", "/text", 405)],
+)  # fmt: skip
+async def test_every_answer_has_the_same_headers(client: Client, method: str, path: str, expected: int) -> None:
+    got = await asyncio.to_thread(client.ask, method, path)
+    assert got.code == expected
+    assert {name: got.headers.get(name) for name in GOLDEN} == GOLDEN
+    assert "server" not in got.headers
+    assert not [name for name in got.headers if name.startswith("access-control")]
+
+
+def test_so_many_may_be_inside_and_no_more() -> None:
+    gate = Turnstile()
+    import contextlib
+
+    with contextlib.ExitStack() as stack:
+        for _ in range(request_limits.MOST_CHANGES):
+            stack.enter_context(gate.inside(is_change=True))
+        with pytest.raises(TooMuch), gate.inside(is_change=True):
+            pass
+        for _ in range(request_limits.MOST_IN_FLIGHT - request_limits.MOST_CHANGES):
+            stack.enter_context(gate.inside(is_change=False))
+        with pytest.raises(TooMuch), gate.inside(is_change=False):
+            pass
+        for _ in range(request_limits.MOST_STREAMS_EACH):
+            stack.enter_context(gate.streaming("ann"))
+        with pytest.raises(TooMuch):
+            gate.check_stream("ann")
+        gate.check_stream("bob")
+    assert (gate.all, gate.changes, gate.streams) == (0, 0, 0)
+
+
+async def nothing(asked: Asked) -> Json:
+    return Json()
+
+
+def test_a_slash_in_a_name_is_part_of_the_name() -> None:
+    tree = Tree([Route("GET", "/api/repositories/{repo}/refs", SignedIn(), nothing)])
+    found = tree.find("GET", "/api/repositories/https%3A%2F%2Fx%2Fy/refs")
+    assert found
+    assert found.values == {"repo": "https://x/y"}
+    assert tree.find("GET", "/api/repositories/https://x/y/refs") is None
+    assert tree.find("GET", "/api/repositories//refs") is None
+
+
+def test_a_word_goes_before_a_name() -> None:
+    expected = {"/a/b": "/a/b", "/a/z": "/a/{x}", "/a/b/c": "/a/{x}/c", "/f/x/y": "/f/{rest*}"}
+    tree = Tree([Route("GET", path, SignedIn(), nothing) for path in expected.values()])
+    found = {path: tree.find("GET", path) for path in expected}
+    assert {path: each.route.path for path, each in found.items() if each and each.route} == expected
+
+
+def test_a_word_for_one_method_leaves_the_others_to_names() -> None:
+    tree = Tree([Route("GET", "/e/{x}/plan", SignedIn(), nothing), Route("POST", "/e/{x}/{deed}", SignedIn(), nothing)])
+    found = tree.find("POST", "/e/dev/plan")
+    assert found
+    assert found.values == {"x": "dev", "deed": "plan"}
+    other = tree.find("PUT", "/e/dev/plan")
+    assert other
+    assert (other.route, other.allowed) == (None, ("GET", "HEAD", "POST"))
+
+
+@pytest.mark.parametrize("needs", [None, "admin", 1])
+def test_a_route_that_does_not_say_what_it_needs_cannot_be_made(needs: Any) -> None:
+    with pytest.raises(TypeError):
+        Route("GET", "/x", needs, nothing)
+
+
+def test_a_question_that_changes_something_cannot_be_made() -> None:
+    with pytest.raises(TypeError):
+        Route("GET", "/x", SignedIn(), nothing, is_change=True)
+
+
+def test_one_path_has_one_answer() -> None:
+    with pytest.raises(TypeError):
+        Tree([Route("GET", "/x/{a}", SignedIn(), nothing), Route("GET", "/x/{b}", SignedIn(), nothing)])

@@ -1,0 +1,137 @@
+"""The OpenAPI document says what is served, all of it, and no secret is part of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from argosy.web.api.examples import EXAMPLES
+from argosy.web.api.metrics import Syncs
+from argosy.web.api.openapi import document
+from argosy.web.route_table import TABLE
+from support.page_site import CONTROL, KnownPeople, a_site, anything, on_a_socket
+
+# The two answers that exist to hand out a token; and what only is sent.
+HANDED_OUT = {("SessionResponse", "token"), ("TokenResponse", "token"), ("SessionRequest", "password"),
+              ("PasswordRequest", "currentPassword"), ("PasswordRequest", "newPassword"),
+              ("/api/v1/projects/{project}/roles/{role}/token", "token")}  # fmt: skip
+# Public halves of keys.
+HANDED_OUT |= {("/api/v1/gpgkeys", "keyData"), ("/api/v1/gpgkeys/{keyID}", "keyData")}
+SECRET_WORDS = ("password", "token", "privatekey", "secret", "bearer", "keydata", "hash", "credential")
+DOCUMENT = document(TABLE, "argosy", "1.2.3")
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+def test_every_route_of_the_api_is_in_it() -> None:
+    written = {(method.upper(), path) for method, path, _ in operations()}
+    assert written == {(route.method, route.path.replace("*}", "}")) for route in TABLE if route.is_api}
+
+
+def test_no_two_operations_have_one_name() -> None:
+    names = [operation["operationId"] for _, _, operation in operations()]
+    assert len(names) == len(set(names))
+
+
+def test_every_operation_tells_its_errors_and_its_path() -> None:
+    for _, path, operation in operations():
+        assert {"200", "400", "401", "403"} <= set(operation["responses"])
+        named = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
+        assert named == {part[1:-1] for part in path.split("/") if part.startswith("{")}
+
+
+def test_every_reference_leads_somewhere() -> None:
+    def references(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                yield value["$ref"].rpartition("/")[2]
+            for each in value.values():
+                yield from references(each)
+        elif isinstance(value, list):
+            for each in value:
+                yield from references(each)
+
+    assert set(references(DOCUMENT)) <= set(DOCUMENT["components"]["schemas"])
+
+
+def test_no_shape_has_room_for_a_secret() -> None:
+    def properties(name: str, value: Any) -> Iterator[tuple[str, str]]:
+        if isinstance(value, dict):
+            for inner, each in (value.get("properties") or {}).items():
+                yield name, inner
+                yield from properties(name, each)
+            for each in value.values():
+                yield from properties(name, each)
+
+    shapes = dict(DOCUMENT["components"]["schemas"])
+    for _, path, operation in operations():
+        shapes[path] = operation["responses"]["200"]
+    found = {pair for name, shape in shapes.items() for pair in properties(name, shape)}
+    assert {pair for pair in found if any(word in pair[1].lower() for word in SECRET_WORDS)} <= HANDED_OUT
+
+
+def application(name: str, project: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": CONTROL, "resourceVersion": "1", "uid": name}
+    source = {"repoURL": "https://ann:hunter2hunter2@x/y", "path": "p"}
+    spec = {"project": project, "source": source, "destination": {"namespace": "n", "server": "https://c"}}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.anyio
+async def test_what_is_counted_is_told_to_who_may_see_it() -> None:
+    people = KnownPeople({"ann": anything, "cid": lambda resource, action, thing: thing.startswith("mine")})
+    site = a_site([application("a", "default"), application("m", "mine")], people)
+    async with on_a_socket(site, TABLE) as (client, _):
+        alone = (await asyncio.to_thread(client.bearer, "cid", "GET", "/metrics")).body.decode()
+        whole = (await asyncio.to_thread(client.bearer, "ann", "GET", "/metrics")).body.decode()
+        strange = await asyncio.to_thread(client.ask, "GET", "/metrics")
+    assert ('name="m"' in alone, 'name="a"' in alone, 'name="a"' in whole) == (True, False, True)
+    said = 'argocd_app_info{namespace="argocd",name="m",project="mine",autosync_enabled="false",repo="https://x/y"'
+    assert said in alone
+    assert "argocd_cluster_connection_status" in whole and "argocd_cluster_connection_status" not in alone
+    assert 'argosy_http_requests_total{method="GET",route="/metrics",code="200"} 1' in whole
+    assert strange.code == 401
+
+
+def test_operations_that_end_are_counted_and_conditions_told() -> None:
+    syncs, app = Syncs(), application("a", "default")
+    app["status"] = {"operationState": {"phase": "Failed", "finishedAt": "2026-01-01T00:00:00Z", "operation": {}}}
+    assert syncs.counted([app]) == []  # the past
+    app["status"]["operationState"] |= {"phase": "Succeeded", "finishedAt": "2026-01-01T00:00:09Z"}
+    for _ in range(2):
+        (sample,) = syncs.counted([app])
+    labels = sample.labels
+    assert (labels["phase"], labels["dry_run"], labels["dest_server"]) == ("Succeeded", "false", "https://c")
+    assert sample.value == 1
+
+
+@pytest.mark.anyio
+async def test_it_is_served_where_argo_cd_has_it_and_as_a_page() -> None:
+    async with on_a_socket(a_site(), TABLE) as (client, _):
+        for path in ("/swagger.json", "/api/openapi.json"):
+            assert (await asyncio.to_thread(client.bearer, "ann", "GET", path)).json()["openapi"] == "3.1.0"
+        page = await asyncio.to_thread(client.bearer, "ann", "GET", "/api/docs")
+    assert (page.code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    text = page.body.decode()
+    assert "/api/v1/applications" in text
+    assert "syncOptions.items" in text and "resources[].kind" in text and "ApplyOutOfSyncOnly=true" in text
+
+
+def test_whatever_takes_a_body_shows_one_that_fits() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    for method, path, operation in operations():
+        sent = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        if sent is None or operation["summary"].startswith(("Not built", "Refused")):
+            continue
+        schema = {**sent["schema"], "components": DOCUMENT["components"]}
+        assert "example" in sent or not sent["schema"], f"{method} {path}: add one to api/examples.py"
+        jsonschema.validate(sent.get("example"), schema)
+    unknown = set(EXAMPLES) - {f"{method.upper()} {path}" for method, path, _ in operations()}
+    assert not unknown

@@ -1,0 +1,63 @@
+"""Only what is asked for is answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.web.api.field_selection import MOST, read_fields
+
+LIST = {
+    "metadata": {"resourceVersion": "7"},
+    "items": [
+        {"metadata": {"name": "a", "labels": {"x": "y"}}, "status": {"sync": {"status": "Synced"}, "resources": [1]}},
+        {"metadata": {"name": "b"}, "spec": {"project": "default"}},
+    ],
+}
+
+
+def of(text: str) -> object:
+    fields = read_fields(text)
+    assert fields is not None
+    return fields.of(LIST)
+
+
+def test_only_the_paths_that_are_named_are_left_item_by_item():
+    assert of("items.metadata.name,items.status.sync") == {
+        "items": [
+            {"metadata": {"name": "a"}, "status": {"sync": {"status": "Synced"}}},
+            {"metadata": {"name": "b"}},
+        ]
+    }
+
+
+def test_a_minus_before_the_first_path_leaves_all_of_them_out():
+    assert of("-items.status,items.metadata.labels,metadata") == {
+        "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "spec": {"project": "default"}}]
+    }
+
+
+@pytest.mark.parametrize("text", ["items.metadata,items.metadata.name", "items.metadata.name,items.metadata"])
+def test_a_path_within_another_takes_nothing_away_from_it(text):
+    assert of(text)["items"][0] == {"metadata": LIST["items"][0]["metadata"]}
+
+
+@pytest.mark.parametrize("text", ["", ",", "-", " , -"])
+def test_no_path_at_all_asks_for_everything(text):
+    assert read_fields(text) is None
+
+
+def test_a_path_through_what_is_no_object_gives_what_is_there():
+    assert of("metadata.resourceVersion.deeper") == {"metadata": {"resourceVersion": "7"}}
+
+
+@pytest.mark.parametrize("text", [",".join(f"a{each}" for each in range(MOST + 1)), ".".join("a" * 99)])
+def test_more_paths_than_anybody_needs_are_refused(text):
+    with pytest.raises(UserError, match="ask for fewer"):
+        read_fields(text)
+
+
+def test_the_document_itself_stays_as_it_is():
+    before = str(LIST)
+    of("-items.metadata.labels")
+    assert str(LIST) == before

@@ -1,0 +1,77 @@
+"""Codes that open the page once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from argosy.desk.accounts.codes import KEY, Codes
+from argosy.web.auth.caller import BadLogin
+from support.identities import Room
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_code_opens_a_session_of_admin_once(room: Room) -> None:
+    code = room.codes.mint()
+    caller = await room.who(await room.identities.enter(code), "argosy-1")
+    assert caller is not None
+    assert (caller.name, caller.how) == ("admin", "cookie")
+    with pytest.raises(BadLogin):
+        await room.identities.enter(code)
+    with pytest.raises(BadLogin):
+        await room.server().enter(code)
+
+
+async def test_a_code_is_over_after_a_minute_and_none_is_for_later(room: Room) -> None:
+    code = room.codes.mint()
+    room.clock.leap(61)
+    with pytest.raises(BadLogin):
+        await room.identities.enter(code)
+    early = Codes(room.folder, lambda: room.clock.now().timestamp() + 3600).mint()
+    with pytest.raises(BadLogin):
+        await room.identities.enter(early)
+
+
+async def test_no_code_opens_for_who_may_not_log_in(room: Room) -> None:
+    await room.settings(admin__enabled="false")
+    for code in (room.codes.mint(), room.codes.mint("eve")):
+        with pytest.raises(BadLogin):
+            await room.identities.enter(code)
+
+
+def test_a_code_of_another_folder_or_another_text_does_not_count(tmp_path: Path) -> None:
+    mine, other = Codes(tmp_path / "a"), Codes(tmp_path / "b")
+    code = mine.mint()
+    assert other.redeem(code) is None
+    assert mine.redeem(code.replace("admin", "bdmin")) is None
+    assert mine.redeem(code[:-1]) is None
+    assert mine.redeem("") is None
+    assert mine.redeem("x" * 10_000) is None
+    assert mine.redeem(code) == "admin"
+
+
+def test_the_key_is_the_owners_alone_and_one_for_all_who_begin_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    codes: list[str] = []
+    threads = [threading.Thread(target=lambda: codes.append(Codes(folder).mint())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [Codes(folder).redeem(code) for code in codes] == ["admin"] * 8
+    assert (folder / KEY).stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_many_at_once_redeem_a_code_once(tmp_path: Path) -> None:
+    code = Codes(tmp_path).mint()
+    found: list[str | None] = []
+    threads = [threading.Thread(target=lambda: found.append(Codes(tmp_path).redeem(code))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found.count("admin") == 1

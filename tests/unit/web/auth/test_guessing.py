@@ -1,0 +1,159 @@
+"""Passwords cannot be guessed: few guesses count, whoever asks, how often, from where, and after which restart."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from argosy.desk.accounts.passwords import Hashing
+from argosy.kube.controller.clock import Timer
+from argosy.kube.objects.names import ResourceKey
+from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.login_rate_limit import MOST_OF_ONE, NAME
+from support.identities import CHEAP, NAMESPACE, Glance, Room
+from support.paths import ROOT
+
+pytestmark = pytest.mark.anyio
+PASSWORD = "correct horse"
+SOURCE = ROOT / "src" / "argosy"
+
+
+async def tried(identities: Identities, name: str, password: str = "wrong", peer: str = "") -> bool:
+    try:
+        await identities.login(name, password, peer=peer)
+    except BadLogin:
+        return False
+    return True
+
+
+async def test_five_wrong_guesses_shut_an_account_for_five_minutes_also_for_the_right_one(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    hashing = room.identities.book.hashing
+    before = hashing.compared
+    for _ in range(9):
+        assert not await tried(room.identities, "ann")
+    assert hashing.compared - before == 5
+    assert not await tried(room.identities, "ann", PASSWORD)
+    room.clock.leap(290)
+    assert not await tried(room.identities, "ann", PASSWORD)
+    room.clock.leap(12)
+    assert await tried(room.identities, "ann", PASSWORD)
+
+
+async def test_the_right_password_is_not_counted_and_does_not_pardon_others_guesses(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    for _ in range(8):
+        assert await tried(room.identities, "ann", PASSWORD)
+    for _ in range(4):
+        assert not await tried(room.identities, "ann")
+    assert await tried(room.identities, "ann", PASSWORD)
+    assert not await tried(room.identities, "ann")
+    assert not await tried(room.identities, "ann", PASSWORD)
+
+
+async def test_one_address_cannot_shut_an_account_for_another(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    hashing, before = room.identities.book.hashing, room.identities.book.hashing.compared
+    for _ in range(20):
+        assert not await tried(room.identities, "ann", peer="203.0.113.9")
+    assert hashing.compared - before == MOST_OF_ONE
+    assert not await tried(room.identities, "ann", PASSWORD, "203.0.113.9")
+    assert await tried(room.identities, "ann", PASSWORD, "198.51.100.1")
+
+
+async def test_where_an_account_signed_in_before_strangers_cannot_shut_it_out(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    home = "198.51.100.1"
+    assert await tried(room.identities, "ann", PASSWORD, home)
+    for number in range(40):
+        assert not await tried(room.identities, "ann", peer=f"203.0.113.{number}")
+    assert not await tried(room.identities, "ann", PASSWORD, "203.0.113.200")
+    again = room.server()  # it is remembered over a restart
+    await again.standing.look_again(room.cluster)
+    assert await tried(again, "ann", PASSWORD, home)
+    hashing, before = room.identities.book.hashing, room.identities.book.hashing.compared
+    for _ in range(9):
+        await tried(room.identities, "ann", peer=home)  # but also there it is five
+    assert hashing.compared - before == 5
+    room.clock.leap(31 * 86400)
+    for number in range(40):
+        await tried(room.identities, "ann", peer=f"203.0.113.{number}")
+    assert not await tried(room.identities, "ann", PASSWORD, home)  # for a month
+
+
+async def test_places_that_count_no_more_are_forgotten(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    for number in range(20):
+        await tried(room.identities, "ann", peer=f"203.0.113.{number}")
+        room.clock.leap(301)
+    found = await room.cluster.get(ResourceKey("", "ConfigMap", NAMESPACE, NAME))
+    assert found is not None and len(found["data"]) == 2
+
+
+async def test_an_account_may_be_called_like_a_count(room: Room) -> None:
+    for name in ("strangers", "_unknown"):
+        await room.account(name, PASSWORD)
+    for number in range(9):
+        await tried(room.identities, f"nobody-{number}")
+    assert await tried(room.identities, "strangers", PASSWORD)
+    assert await tried(room.identities, "_unknown", PASSWORD)
+
+
+async def test_names_that_nobody_has_share_one_count_and_push_nobody_out(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    for _ in range(5):
+        await tried(room.identities, "ann")
+    for number in range(50):
+        await tried(room.identities, f"nobody-{number}")
+    assert not await tried(room.identities, "ann", PASSWORD)
+    found = room.identities.attempts
+    assert await found.reserve("") is None
+    assert await tried(room.identities, "admin", await room.identities.book.initial_password())
+
+
+async def test_two_hundred_at_once_on_two_servers_are_five(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    hashing = Hashing(CHEAP)
+    servers = []
+    for _ in range(2):
+        glance = Glance(room.cluster)
+        servers.append(room.server(glance, hashing))
+        await glance.look()
+    await asyncio.gather(*(tried(servers[number % 2], "ann") for number in range(200)))
+    assert 1 <= hashing.compared <= 5
+
+
+async def test_who_is_unknown_costs_as_much_to_refuse_as_who_is_not(room: Room) -> None:
+    """Time is not measured here: both make one comparison of a hash of the same cost, and wait for the same moment."""
+    await room.account("ann", PASSWORD)
+    waits: list[float] = []
+    identities = room.server(room.glance)
+    identities._padding = 60.0
+    later = room.clock.call_later
+
+    def at_once(seconds: float, callback: Callable[[], None]) -> Timer:
+        waits.append(seconds)
+        return later(0.0, callback)
+
+    room.clock.call_later = at_once  # type: ignore[method-assign,assignment]
+    for name in ("ann", "nobody", *["nobody"] * 9):
+        await tried(identities, name)
+    assert len(waits) == 11
+    assert all(0 < seconds <= 60.0 for seconds in waits)
+
+
+def test_nothing_here_uses_chance_that_can_be_foretold() -> None:
+    places = [SOURCE / "server" / "identity", SOURCE / "desk" / "accounts", SOURCE / "policy"]
+    files = [file for place in places for file in place.rglob("*.py")]
+    files += [SOURCE / "server" / "api" / "session.py", SOURCE / "server" / "pages" / "login.py"]
+    for file in filter(Path.exists, files):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {"random", "uuid"} & set(names), file
+    assert len(files) > 10

@@ -1,0 +1,113 @@
+"""A line for everything that changes something; answers that take too long; streams that break."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.errors import PolicyError, TransientError
+from argosy.web.middleware import request_limits
+from argosy.web.middleware.asgi import Entry
+from argosy.web.object_lookup import application
+from argosy.web.request import Asked
+from argosy.web.responses import Json, Stream
+from argosy.web.route import May, Public, Route, SignedIn
+from support.page_site import CONTROL, KnownPeople, a_site, anything, nothing
+from support.tenants import ask
+
+pytestmark = pytest.mark.anyio
+APP = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Application",
+    "metadata": {"name": "a", "namespace": CONTROL, "uid": "a", "resourceVersion": "1"},
+    "spec": {"project": "team", "source": {"repoURL": "https://x", "path": "p"}, "destination": {"namespace": "n"}},
+}
+
+
+async def done(asked: Asked) -> Json:
+    return Json(await asked.document())
+
+
+def failing(error: Exception) -> Any:
+    async def fail(asked: Asked) -> Json:
+        raise error
+
+    return fail
+
+
+async def slow(asked: Asked) -> Json:
+    await asyncio.sleep(30)
+    return Json()
+
+
+async def breaking(asked: Asked) -> Stream:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"one\n"
+        raise TransientError("the cluster is away")
+
+    return Stream(chunks(), "text/plain")
+
+
+ROUTES = (
+    Route("POST", "/api/v1/applications/{name}/sync", May("applications", "sync", application), done),
+    Route("DELETE", "/api/v1/held", SignedIn(), failing(PolicyError("held by ann; release it first"))),
+    Route("GET", "/api/v1/slow", Public("a test"), slow),
+    Route("GET", "/api/v1/breaking", SignedIn(), breaking),
+)
+
+
+@pytest.fixture
+def entry() -> Entry:
+    return Entry(a_site([APP], KnownPeople({"ann": anything, "bob": nothing})), ROUTES)
+
+
+def bearer(who: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {who}", "Content-Type": "application/json"}
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [json.loads(record.getMessage()) for record in caplog.records if record.name == "argosy.audit"]
+
+
+async def test_a_change_is_a_line_with_who_what_and_what_came_of_it(
+    entry: Entry, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "argosy.audit")
+    path = "/api/v1/applications/a/sync"
+    await ask(entry, "POST", path, bearer("ann"), b'{"revision":"s3cr3t-branch"}')
+    await ask(entry, "POST", path, bearer("bob"), b"{}")
+    await ask(entry, "POST", path, {"Content-Type": "application/json"}, b"{}")
+    await ask(entry, "DELETE", "/api/v1/held", bearer("ann"))
+    await ask(entry, "GET", "/api/v1/nowhere", bearer("ann"))
+    found = [(line["who"], line["what"], line["object"], line["result"], line["code"]) for line in lines(caplog)]
+    assert found == [
+        ("ann", f"POST {path}", "team/a", "done", 200),
+        ("bob", f"POST {path}", "", "refused", 403),
+        ("nobody", f"POST {path}", "", "refused", 401),
+        ("ann", "DELETE /api/v1/held", "", "refused", 403),
+    ]
+    assert "s3cr3t-branch" not in caplog.text
+
+
+async def test_no_name_breaks_out_of_its_line(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "argosy.audit")
+    await ask(entry, "POST", '/api/v1/applications/a%0A{"who":"ann"}/sync', bearer("ann"), b"{}")
+    assert [line["who"] for line in lines(caplog)] == ["ann"]
+    assert all("\n" not in record.getMessage() for record in caplog.records if record.name == "argosy.audit")
+
+
+async def test_an_answer_that_takes_too_long_is_given_up(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_limits, "SECONDS", 0.05)
+    got = await ask(entry, "GET", "/api/v1/slow")
+    assert (got.code, got.json()["code"]) == (503, 14)
+
+
+async def test_a_stream_that_breaks_ends_and_is_logged(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
+    got = await ask(entry, "GET", "/api/v1/breaking", bearer("ann"), reads_stream=True)
+    assert (got.code, got.body) == (200, b"one\n")
+    assert "a stream ended: the cluster is away" in caplog.text

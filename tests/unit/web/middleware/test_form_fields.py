@@ -1,0 +1,111 @@
+"""Fields of a form that a page shows again are shown as the page escaped them, also if they are values of Secrets."""
+
+from __future__ import annotations
+
+import base64
+from html.parser import HTMLParser
+from urllib.parse import urlencode
+
+import pytest
+from markupsafe import escape
+
+from argosy.web.middleware.asgi import Entry
+from argosy.web.middleware.echoed_input import conceal_fields
+from argosy.web.pages import settings_health
+from argosy.web.request import Asked, Query
+from argosy.web.responses import Page
+from argosy.web.route import Route, SignedIn
+from support.page_site import CONTROL, a_site
+from support.tenants import ask
+
+HOSTILE = {
+    "a quote": '"><script>alert(1)</script>',
+    "a tag": "<script>alert(1)</script>",
+    "an ampersand": "&quot;&gt;&lt;b&gt; & more",
+    "an apostrophe": "' onfocus='alert(1)' autofocus='",
+    "the end of an area": "</textarea><script>alert(1)</script>",
+    "several lines": "one <b>\n\"two\" 'three' & four\n",
+    "other letters": 'größer "€" \U0001f600 als je',
+    "a backslash": '\\"\\u003cscript>\\g<0> \\1',
+}
+
+
+class Tags(HTMLParser):
+    """Tags of a page with their attributes, and the text of its text areas."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.fields: dict[str, str] = {}
+        self._area = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        values = {name: value or "" for name, value in attrs}
+        if tag == "input":
+            self.fields[values.get("name", "")] = values.get("value", "")
+        self._area = values["name"] if tag == "textarea" else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._area = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._area:
+            self.fields[self._area] = self.fields.get(self._area, "") + data
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_page_is_the_same_after_its_fields_were_concealed_and_restored(text: str) -> None:
+    shown = escape(text)
+    page = f'<p>{shown}</p><input name="q" value="{shown}"><textarea name="script">{shown}</textarea><b></b>'.encode()
+    concealed, fields = conceal_fields(page, Query([("q", text), ("script", text)]))
+    assert concealed.count(str(shown).encode()) == 1, "only the paragraph still has it"
+    assert fields.restore(concealed) == page
+
+
+def test_fields_that_are_alike_are_each_restored_in_their_own_spelling() -> None:
+    page = b'<input name="a" value="it&#39;s &lt;here&gt;"><input name="b" value="it&#x27;s &#60;here&#62;">' * 20
+    text = "it's <here>"
+    concealed, fields = conceal_fields(page, Query([("a", text), ("b", text)]))
+    assert b"here" not in concealed
+    assert fields.restore(concealed) == page
+
+
+def test_a_page_without_a_form_is_left_as_it_is() -> None:
+    page = b'<input name="q" value="some text">'
+    for form in (None, Query([]), Query([("other", "some text")])):
+        concealed, fields = conceal_fields(page, form)
+        assert concealed == page == fields.restore(page)
+
+
+def secret(value: str) -> dict[str, object]:
+    data = {"v": base64.b64encode(value.encode()).decode()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": CONTROL}, "data": data}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_secret", [False, True], ids=["no secret", "a secret"])
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+async def test_a_form_that_is_sent_with_an_error_comes_back_with_its_fields_escaped(text: str, is_secret: bool) -> None:
+    async def answer(asked: Asked) -> Page:
+        form = await asked.form()
+        if "url" in form:
+            values = {"title": "x", "section": "settings", "crumbs": [], "rows": [], "fault": "x", "commands": []}
+            return Page("settings_repositories.html", {**values, "typed": form.text("url")}, code=400)
+        values = settings_health.values(asked, fault="invalid")
+        return Page("settings_health.html", {**values, "script": form.text("script")}, code=400)
+
+    entry = Entry(
+        a_site([secret(text.strip())] if is_secret else []), [Route("POST", "/settings/x", SignedIn(), answer, "x")]
+    )
+    headers = {"Authorization": "Bearer ann", "Content-Type": "application/x-www-form-urlencoded"}
+    for name in ("url", "script"):
+        pages = []
+        for sent in (text, "an ordinary text"):
+            got = await ask(entry, "POST", "/settings/x", headers, urlencode({name: sent}).encode())
+            assert got.code == 400, got.body
+            pages.append(Tags(got.body.decode()))
+            assert pages[-1].fields[name] == sent
+        assert pages[0].tags == pages[1].tags

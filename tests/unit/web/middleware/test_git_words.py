@@ -1,0 +1,510 @@
+"""Words in an Application's manifests in Git are public for that Application, and nobody can test guesses with them."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import html
+import json
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from argosy.gitops.application import read_application
+from argosy.gitops.application.step_results import Checkout, Input, Rendered
+from argosy.gitops.reconciler.render_cache import Asked, Renders
+from argosy.gitops.render import BuildSettings
+from argosy.web.middleware import git_words
+from argosy.web.middleware.application_masks import ApplicationMasks, build_masks
+from argosy.web.middleware.redaction import mask_of
+from argosy.web.middleware.secret_masking import masked_json
+from support.file_trees import TextTree
+from support.page_site import CONTROL, StillLookout, a_site
+
+pytestmark = pytest.mark.anyio
+HERE = "https://kubernetes.default.svc"
+FIRST, SECOND = "1" * 40, "2" * 40
+VALUE = "blue-lagoon"
+RANDOM = "Zx81kQpLm03vBn7RtYw-41"
+CONFIG_MAP = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata: {{stage: {VALUE}}}\n"
+TOLD = f"cannot reach {VALUE}"
+
+
+class Here:
+    """Runs renders in this process."""
+
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        return function(*args)
+
+
+async def nothing_remote(url: str, ref: str) -> Checkout:
+    raise AssertionError(f"{url} was fetched")
+
+
+def app(name: str = "shop", **spec: Any) -> dict[str, Any]:
+    source = {"repoURL": "https://git.example.com/r", "path": "app", "targetRevision": "main"}
+    return {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": name, "namespace": CONTROL},
+        "spec": {"project": "ml", "source": source, "destination": {"server": HERE, "namespace": "web"}, **spec},
+        "status": {"sync": {"status": "Synced", "revision": FIRST}, "history": [{"id": 1, "revision": FIRST}]},
+    }  # fmt: skip
+
+
+def project(*namespaces: str, **spec: Any) -> dict[str, Any]:
+    places = [{"server": HERE, "namespace": namespace} for namespace in namespaces]
+    metadata = {"name": "ml", "namespace": CONTROL}
+    spec = {"sourceRepos": ["*"], "destinations": places, **spec}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec}
+
+
+def secret(namespace: str, value: str = VALUE, **labels: str) -> dict[str, Any]:
+    metadata = {"name": f"own-{len(value)}", "namespace": namespace, "labels": labels}
+    data = {"stage": base64.b64encode(value.encode()).decode()}
+    if labels:
+        data["project"] = base64.b64encode(b"ml").decode()
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+
+
+class Place:
+    """Applications, and what the server has rendered of them."""
+
+    def __init__(self, *manifests: dict[str, Any]) -> None:
+        self.lookout = StillLookout(manifests)
+        self.renders = self.lookout.renders = Renders(Here())  # type: ignore[misc]
+        site = a_site()
+        object.__setattr__(site, "lookout", self.lookout)
+        self.masks: ApplicationMasks = build_masks(site, mask_of(self.lookout, CONTROL))
+
+    async def render(
+        self, application: dict[str, Any], files: dict[str, str], revision: str = FIRST, *, is_raw: bool = False
+    ) -> None:
+        found = read_application(application)
+        named = files if is_raw else {f"app/{name}": text for name, text in files.items()}
+        asked = Asked(found, found.sources[0], Checkout(TextTree(named), revision), BuildSettings())
+        await self.renders.render(asked, 0, nothing_remote)
+
+    def told(self, name: str = "shop", text: str = TOLD) -> str:
+        return self.masks.by_name(name).hide_text(text)
+
+
+async def test_a_word_in_a_manifest_in_git_is_shown_though_a_secret_has_it() -> None:
+    place = Place(project("web"), app(), secret("web"))
+    assert place.told() == "cannot reach ++++++++", "nothing of it is in memory yet"
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert place.told() == TOLD
+    assert VALUE in json.dumps(place.masks.application({**app(), "status": {"message": TOLD} | app()["status"]}))
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, env: [{value: STAGE}]}]}\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {stage: STAGE}}\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {address: 'https://STAGE.example.com'}\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {'file.ini': \"[a]\\nstage = STAGE\\n\"}\n",
+    ],
+)
+async def test_environment_variables_labels_and_parts_of_texts_are_words_in_git(manifest: str) -> None:
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"x.yaml": manifest.replace("STAGE", VALUE)})
+    assert place.told() == TOLD
+
+
+IN_SECRETS = {
+    "data": f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{stage: {VALUE}}}\n",
+    "its name": f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s, labels: {{stage: {VALUE}}}}}\n",
+    "a Secret in a text": (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  s.yaml: |\n"
+        f"    kind: Secret\n    stringData: {{stage: {VALUE}}}\n"
+    ),
+    "a Secret in JSON": (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n"
+        f"  s.json: '{{\"kind\": \"Secret\", \"apiVersion\": \"v1\", \"stringData\": {{\"stage\": \"{VALUE}\"}}}}'\n"
+    ),
+    "a password in an address": (
+        f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{url: 'https://u:{VALUE}@db.example.com'}}\n"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", IN_SECRETS)
+async def test_what_stands_only_in_secret_manifests_or_passwords_stays_hidden(case: str) -> None:
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"s.yaml": IN_SECRETS[case], "other.yaml": CONFIG_MAP.replace(VALUE, "other")})
+    assert place.told() == "cannot reach ++++++++"
+
+
+async def test_a_word_in_git_of_one_application_unmasks_nothing_of_another() -> None:
+    place = Place(project("web"), app(), app("other"), secret("web"))
+    await place.render(app("other"), {"settings.yaml": CONFIG_MAP})
+    assert place.told("other") == TOLD
+    assert place.told("shop") == "cannot reach ++++++++"
+
+
+# -- guesses in Git --------------------------------------------------------------------------------------------------
+
+CANNOT_READ = {
+    "a project that permits no Pods": project("web", namespaceResourceWhitelist=[{"group": "", "kind": "ConfigMap"}]),
+    "a project that forbids whatever runs Pods": project(
+        "web", namespaceResourceBlacklist=[{"group": group, "kind": "*"} for group in ("", "apps", "batch")]
+    ),
+    "a project without its repository": project("web", sourceRepos=["https://git.example.com/other"]),
+    "a project that was narrowed": project("jobs"),
+    "a project whose syncs act as an account": project(
+        "web", destinationServiceAccounts=[{"server": HERE, "namespace": "web", "defaultServiceAccount": "robot"}]
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CANNOT_READ)
+async def test_guesses_in_git_unmask_no_secret_that_its_writers_cannot_read(case: str) -> None:
+    delivered = app()
+    delivered["status"]["resources"] = [{"kind": "ConfigMap", "namespace": "web", "name": "c", "status": "Synced"}]
+    place = Place(CANNOT_READ[case], delivered, secret("web"))
+    await place.render(delivered, {"settings.yaml": CONFIG_MAP})
+    assert place.told() == "cannot reach ++++++++"
+
+
+async def test_guesses_in_git_unmask_no_secret_without_a_project_to_permit_them() -> None:
+    place = Place(app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert place.told() == "cannot reach ++++++++"
+
+
+async def test_guesses_in_git_unmask_no_credential_of_the_project() -> None:
+    repository = secret(CONTROL, RANDOM, **{"argocd.argoproj.io/secret-type": "repository"})
+    place = Place(project("web"), app(), repository)
+    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, RANDOM)})
+    assert place.told(text=f"cannot reach {RANDOM}") == "cannot reach ++++++++"
+
+
+async def test_guesses_in_git_at_a_short_credential_of_the_project_change_nothing() -> None:
+    place = Place(project("web"), app(), secret(CONTROL, **{"argocd.argoproj.io/secret-type": "repository"}))
+    assert place.told() == TOLD, "it is not masked where tenants write"
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert place.told() == TOLD
+
+
+async def test_a_value_that_another_secret_has_too_stays_hidden_if_that_one_cannot_be_read() -> None:
+    delivered = app()
+    delivered["status"]["resources"] = [{"kind": "ConfigMap", "namespace": "old", "name": "c", "status": "Synced"}]
+    place = Place(project("web"), delivered, secret("web"), secret("old"))
+    await place.render(delivered, {"settings.yaml": CONFIG_MAP})
+    assert place.told() == "cannot reach ++++++++"
+
+
+async def test_a_preview_of_another_branch_unmasks_nothing() -> None:
+    """Who may see an Application may ask for its diff at any revision, so at a branch with guesses."""
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP}, SECOND)
+    assert place.told() == "cannot reach ++++++++"
+
+
+async def test_a_preview_with_other_options_unmasks_nothing() -> None:
+    place = Place(project("web"), app(), secret("web"))
+    other = app()
+    other["spec"]["source"]["path"] = "other"
+    await place.render(other, {"other/settings.yaml": CONFIG_MAP}, is_raw=True)
+    assert place.told() == "cannot reach ++++++++"
+
+
+async def test_a_preview_hides_no_word_that_was_shown_before() -> None:
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert place.told() == TOLD
+    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, "staging")}, SECOND)
+    assert place.told() == TOLD
+
+
+def compared(revision: str, **spec: Any) -> dict[str, Any]:
+    made = app(**spec)
+    made["status"]["sync"] = {"status": "OutOfSync", "revision": revision}
+    return made
+
+
+async def test_a_commit_that_waits_for_a_sync_unmasks_nothing_until_it_is_delivered() -> None:
+    place = Place(project("web"), compared(SECOND), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP}, SECOND)
+    assert place.told() == "cannot reach ++++++++"
+    synced = compared(SECOND)
+    synced["status"]["history"].append({"id": 2, "revision": SECOND})
+    place.lookout.put(synced)
+    assert place.told() == TOLD
+
+
+@pytest.mark.parametrize(("automated", "is_shown"), [({}, True), ({"prune": True}, True), ({"enabled": False}, False)])
+async def test_a_commit_that_is_delivered_without_consent_counts_at_once(automated: Any, is_shown: bool) -> None:
+    waiting = compared(SECOND, syncPolicy={"automated": automated})
+    place = Place(project("web"), waiting, secret("web"))
+    await place.render(waiting, {"settings.yaml": CONFIG_MAP}, SECOND)
+    assert (place.told() == TOLD) is is_shown
+
+
+async def test_a_new_commit_that_waits_hides_no_word_of_the_delivered_one() -> None:
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert place.told() == TOLD
+    place.lookout.put(compared(SECOND))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, "staging")}, SECOND)
+    assert place.told() == TOLD
+
+
+# -- values that are rendered, and do not stand in Git ---------------------------------------------------------------
+
+def rendered(tool: str, text: str, *files: str) -> Any:
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": text}}
+    return Rendered([manifest], cast(Any, None), {Input("", path): "1" for path in files}, tool)
+
+
+@pytest.mark.parametrize(
+    ("tool", "files", "guessable", "random"),
+    [
+        ("Directory", ("app/c.yaml",), True, True),
+        ("Kustomize", ("app/kustomization.yaml",), True, True),
+        ("Kustomize", ("app/kustomization.yaml", "app/charts/x/Chart.yaml"), True, False),
+        ("Helm", ("app/Chart.yaml",), True, False),
+        ("Plugin", ("app/c.yaml",), False, False),
+    ],
+)
+def test_words_count_as_far_as_the_tool_takes_them_from_git(
+    tool: str, files: tuple[str, ...], guessable: bool, random: bool
+) -> None:
+    """A chart may generate passwords, and a plug-in may put them in from elsewhere."""
+    text = git_words.GitText((rendered(tool, f"{VALUE} {RANDOM}", *files),), "")
+    assert (VALUE in text, RANDOM in text) == (guessable, random)
+
+
+@pytest.mark.parametrize("password", ["GlIPOF5vWThLbE5nyO18", "U71A24PkuLnOpEsrLPHG"])
+def test_a_random_password_of_a_chart_counts_as_random_also_if_a_part_of_it_is_base64_of_a_text(password: str) -> None:
+    assert password not in git_words.GitText((rendered("Helm", password, "chart/Chart.yaml"),), "")
+
+
+@pytest.mark.parametrize("place", ["$values", "https://git.example.com/bases@main"])
+def test_a_source_that_reads_files_of_another_repository_has_no_words(place: str) -> None:
+    """The writers of value files or of a remote base may be others than those of the source."""
+    part = rendered("Helm", VALUE, "chart/Chart.yaml")
+    assert VALUE in git_words.GitText((part,), "")
+    values = {**part.inputs, Input(place, "prod.yaml"): "2"}
+    assert VALUE not in git_words.GitText((replace(part, inputs=values),), "")
+
+
+@pytest.mark.parametrize("word", ["hunter22x", "admin:hunter22x", "of hunter22x and"])
+def test_values_of_the_spec_are_no_words_in_git(word: str) -> None:
+    spec = {"source": {"helm": {"parameters": [{"name": "password", "value": "hunter22x"}]}}}
+    inline = git_words.SEPARATOR.join(git_words._inline_texts(spec))
+    text = git_words.GitText((rendered("Directory", f"admin:hunter22x, one of hunter22x and {VALUE}"),), inline)
+    assert word not in text and VALUE in text
+    assert word in git_words.GitText((rendered("Directory", f"admin:hunter22x, one of hunter22x and {VALUE}"),), "")
+
+
+def test_no_word_is_made_of_two_texts() -> None:
+    text = git_words.GitText((rendered("Directory", "blue"), rendered("Directory", "-lagoon")), "")
+    assert "blue-lagoon" not in text and "blue" in text
+
+
+def test_words_behind_the_limit_stay_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_words, "MAX_CHARACTERS", 100)
+    text = git_words.GitText((rendered("Directory", "x" * 200), rendered("Directory", VALUE)), "")
+    assert VALUE not in text
+
+
+async def test_the_fields_of_a_secret_stay_hidden_whatever_stands_in_git() -> None:
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    live = {**secret("web"), "stringData": {"more": VALUE}}
+    shown = place.masks.by_name("shop").hide_json(masked_json({"live": live, "told": TOLD}))
+    assert json.loads(shown)["told"] == TOLD
+    assert VALUE.encode() not in shown.replace(TOLD.encode(), b"")
+    assert base64.b64encode(VALUE.encode()) not in shown
+    encoded = base64.b64encode(VALUE.encode()).decode()
+    assert place.told(text=f"data of the Secret: {encoded}") == "data of the Secret: ++++++++"
+
+
+async def test_words_are_joined_once_and_only_when_a_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined: list[int] = []
+    join = git_words._join_texts
+    monkeypatch.setattr(git_words, "_join_texts", lambda rendered: joined.append(1) or join(rendered))
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    place.told(text="nothing of it")
+    assert joined == []
+    for _ in range(5):
+        assert place.told() == TOLD
+    assert joined == [1]
+
+
+async def test_the_number_of_applications_whose_words_are_remembered_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(git_words, "MAX_APPLICATIONS", 3)
+    names = [f"shop-{number}" for number in range(9)]
+    place = Place(project("web"), *map(app, names), secret("web"))
+    words = git_words.GitWords(place.renders, BuildSettings)
+    for name in names:
+        await place.render(app(name), {"settings.yaml": CONFIG_MAP})
+        found = words.find(app(name))
+        assert found is not None and VALUE in found
+    assert len(words._entries) == 3
+
+
+# -- limits: no tenant can stall the server, or fill its memory ------------------------------------------------------
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Words that were looked for in a whole text."""
+    words: list[str] = []
+
+    class Scanned(str):
+        def __contains__(self, word: object) -> bool:
+            words.append(str(word))
+            return super().__contains__(word)  # type: ignore[operator]
+
+    join = git_words._join_texts
+    monkeypatch.setattr(git_words, "_join_texts", lambda rendered: (Scanned(join(rendered)[0]), join(rendered)[1]))
+    return words
+
+
+async def test_a_word_is_looked_for_once_however_often_it_is_told(scans: list[str]) -> None:
+    place = Place(project("web"), app(), secret("web"), secret("web", "not-in-git-at-all"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    for _ in range(20):
+        assert place.told() == TOLD
+        assert place.told(text="with not-in-git-at-all") == "with ++++++++"
+    assert sorted(scans) == [VALUE, "not-in-git-at-all"]
+
+
+def test_words_beyond_the_limit_of_lookups_stay_hidden(scans: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_words, "MAX_LOOKUPS", 5)
+    text = git_words.GitText((rendered("Directory", f"{VALUE} word-9"),), "")
+    assert VALUE in text
+    for number in range(9):
+        assert f"word-{number}" not in text
+    assert VALUE in text and "word-9" not in text
+    assert len(scans) == 5
+    assert "x" * (git_words.MAX_WORD_CHARACTERS + 1) not in text and len(scans) == 5
+
+
+def test_values_of_the_spec_are_split_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    splits: list[int] = []
+
+    class Pattern:
+        def findall(self, text: str) -> list[str]:
+            splits.append(len(text))
+            return text.split()
+
+        finditer = findall
+
+    monkeypatch.setattr(git_words, "INLINE_VALUE", Pattern())
+    text = git_words.GitText((rendered("Directory", f"{VALUE} grey-lagoon red-lagoon"),), "hunter22x other")
+    assert all(word in text for word in (VALUE, "grey-lagoon", "red-lagoon"))
+    assert splits == [15]
+
+
+def test_no_word_is_shown_if_the_spec_has_too_many_values(scans: list[str]) -> None:
+    inline = "x " * (git_words.MAX_INLINE_CHARACTERS // 2)
+    assert VALUE in git_words.GitText((rendered("Directory", VALUE),), inline)
+    assert VALUE not in git_words.GitText((rendered("Directory", VALUE),), inline + "y")
+    assert len(scans) == 1
+
+
+def test_all_texts_together_have_one_limit_of_memory() -> None:
+    budget = git_words.TextBudget(25_000)
+    texts = [git_words.GitText((rendered("Directory", f"{VALUE} {'x' * 9_000}"),), "", budget) for _ in range(5)]
+    for text in texts:
+        assert VALUE in text
+        assert budget.used_bytes <= 25_000
+    assert [text.is_dropped for text in texts] == [True, True, True, False, False]
+    assert [VALUE in text for text in texts] == [False, False, False, True, True]
+    texts[-1].release()
+    assert 9_000 < budget.used_bytes < 10_000
+
+
+def test_remembered_words_and_values_of_the_spec_count_as_memory_too() -> None:
+    budget = git_words.TextBudget(30_000)
+    text = git_words.GitText((rendered("Directory", VALUE),), "hunter22x " * 1_000, budget)
+    assert VALUE in text and budget.used_bytes > 10_000
+    for number in range(30):
+        assert f"{number:01000}" not in text
+        assert budget.used_bytes <= 30_000
+    assert text.is_dropped and budget.used_bytes == 0
+    assert "hunter22x" not in vars(text)["_inline"] and not vars(text)["_inline_values"]
+
+
+def test_a_text_that_is_dropped_during_a_lookup_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = git_words.GitText((rendered("Directory", f"{VALUE} hunter22x"),), "hunter22x")
+    look_up = git_words.GitText._is_inline
+
+    def drop_first(self: git_words.GitText, word: str) -> bool:
+        self.drop()
+        return look_up(self, word)
+
+    monkeypatch.setattr(git_words.GitText, "_is_inline", drop_first)
+    assert "hunter22x" not in text
+
+
+def test_renders_are_released_once_they_are_joined() -> None:
+    made = rendered("Directory", VALUE)
+    reference = weakref.ref(made)
+    text = git_words.GitText((made,), "")
+    assert text.is_of((made,), "") and VALUE in text and text.is_of((made,), "")
+    del made
+    gc.collect()
+    assert reference() is None and VALUE in text
+
+
+async def test_a_text_that_was_dropped_is_built_again_when_the_application_changes() -> None:
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    words = git_words.GitWords(place.renders, BuildSettings)
+    first = words.find(app())
+    assert first is not None and VALUE in first
+    first.drop()
+    second = words.find(app())
+    assert second is not None and second is not first and VALUE in second
+
+
+async def test_nothing_is_kept_of_an_application_that_is_gone() -> None:
+    place = Place(project("web"), app(), secret("web"))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP})
+    assert place.told() == TOLD
+    place.masks.application(app())
+    git = place.masks.scope(CONTROL, "shop").git
+    assert git is not None and VALUE in git
+    key = read_application(app()).key
+    place.lookout.drop(key)
+    assert VALUE not in git
+    assert len(place.masks._scopes) == 0 and len(place.masks._manifests) == 0
+    assert not any(place.renders.peek(key, 1))
+
+
+# -- encoded values --------------------------------------------------------------------------------------------------
+
+
+ENCODED = {
+    "base64": base64.b64encode(b"hunter22x").decode(),
+    "base64 with a newline": base64.b64encode(b"hunter22x\n").decode(),
+    "hexadecimal": b"hunter22x".hex(),
+    "percent": "hunter%2022%2Fx",
+}
+
+
+@pytest.mark.parametrize("case", ENCODED)
+async def test_an_encoded_value_is_never_a_word_in_git(case: str) -> None:
+    """A chart may encode a value of the spec: `{{ .Values.password | b64enc }}`."""
+    value = "hunter 22/x" if case == "percent" else "hunter22x"
+    place = Place(project("web"), app(), secret("web", value))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, f"'{ENCODED[case]}'")})
+    assert place.told(text=f"of {ENCODED[case]} and") == "of ++++++++ and"
+
+
+@pytest.mark.parametrize("value", ["aHVudGVyMjJ4", "deadbeef01", "hunter22", 'say "lagoon"', "tom&jerry-1"])
+async def test_a_word_that_only_looks_encoded_or_is_escaped_is_shown(value: str) -> None:
+    place = Place(project("web"), app(), secret("web", value))
+    await place.render(app(), {"settings.yaml": CONFIG_MAP.replace(VALUE, f"'{value}'")})
+    for text in (value, json.dumps(value), html.escape(value)):
+        assert place.told(text=f"of {text} and") == f"of {text} and"

@@ -1,0 +1,27 @@
+"""Where a request comes from: X-Forwarded-For counts only where a proxy of ours has written it."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.web.middleware.client_address import peer_of
+
+
+@pytest.mark.parametrize(
+    ("direct", "forwarded", "proxies", "found"),
+    [
+        ("203.0.113.9", "", "", "203.0.113.9"),
+        ("203.0.113.9", "198.51.100.1", "", "203.0.113.9"),
+        ("203.0.113.9", "198.51.100.1", "10.0.0.0/8", "203.0.113.9"),
+        ("10.1.2.3", "198.51.100.1", "10.0.0.0/8", "198.51.100.1"),
+        ("10.1.2.3", "1.1.1.1, 198.51.100.1", "10.0.0.0/8", "198.51.100.1"),
+        ("10.1.2.3", "198.51.100.1, 10.9.9.9", "192.168.0.1, 10.0.0.0/8", "198.51.100.1"),
+        ("10.1.2.3", "198.51.100.1, nonsense", "10.0.0.0/8", "10.1.2.3"),
+        ("10.1.2.3", "", "10.0.0.0/8", "10.1.2.3"),
+        ("fd00::1", "2001:db8::7", "fd00::/8", "2001:db8::7"),
+        ("10.1.2.3", "198.51.100.1", "nonsense", "10.1.2.3"),
+        ("", "198.51.100.1", "10.0.0.0/8", ""),
+    ],
+)
+def test_only_proxies_of_ours_are_believed(direct: str, forwarded: str, proxies: str, found: str) -> None:
+    assert peer_of(direct, forwarded, proxies) == found

@@ -1,0 +1,179 @@
+"""How many are inside at once: who sends slowly, or waits for long, holds no place of others."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import read_application
+from argosy.web.middleware import request_limits
+from argosy.web.middleware.asgi import Entry
+from argosy.web.middleware.error_responses import told_of
+from argosy.web.request import Asked
+from argosy.web.responses import Json
+from argosy.web.route import Found, May, Public, Route, SignedIn
+from support.deadlines import wait_until_async
+from support.loop_clock import LoopClock
+from support.page_site import KnownPeople, a_site, anything
+from support.tenants import ask
+
+pytestmark = pytest.mark.anyio
+JSON = {"Content-Type": "application/json"}
+
+
+async def told(asked: Asked) -> Json:
+    return Json(await asked.document())
+
+
+ROUTES = (
+    Route("POST", "/api/v1/session", Public("a test"), told),
+    Route("POST", "/api/v1/work", SignedIn(), told),
+)
+
+
+@pytest.fixture
+def entry() -> Entry:
+    return Entry(a_site([], KnownPeople({"ann": anything})), ROUTES)
+
+
+async def slowly(entry: Entry, peer: str) -> int:
+    """Announces more than it sends."""
+    sent: list[dict[str, Any]] = []
+    parts = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+
+    async def receive() -> Any:
+        for part in parts:
+            return part
+        return await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    path = "/api/v1/session"
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"1000")]
+    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
+             "headers": headers, "client": (peer, 1), "http_version": "1.1", "scheme": "http"}  # fmt: skip
+    await entry(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+async def test_hundreds_of_strangers_who_send_slowly_stop_no_change(
+    entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = LoopClock()
+    monkeypatch.setattr(request_limits, "STRANGERS_SECONDS", 9000.0)
+    monkeypatch.setattr(request_limits, "SECONDS", 90_000.0)
+    slow = [asyncio.create_task(slowly(entry, f"10.0.0.{number % 7}")) for number in range(500)]
+    await wait_until_async(lambda: sum(task.done() for task in slow) == 350, "some hold all places, the others went")
+    got = await ask(entry, "POST", "/api/v1/work", {"Authorization": "Bearer ann", **JSON}, b"{}")
+    assert got.code == 200
+    clock.leap(9001)
+    codes = await asyncio.gather(*slow)
+    assert {code: codes.count(code) for code in set(codes)} == {408: request_limits.MOST_STRANGERS, 429: 350}
+    assert (await ask(entry, "POST", "/api/v1/session", JSON, b"{}")).code == 200  # it was over soon
+
+
+async def test_one_address_leaves_places_to_other_strangers(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = LoopClock()
+    monkeypatch.setattr(request_limits, "STRANGERS_SECONDS", 9000.0)
+    monkeypatch.setattr(request_limits, "SECONDS", 90_000.0)
+    slow = [asyncio.create_task(slowly(entry, "10.0.0.1")) for _ in range(400)]
+    left = 400 - request_limits.MOST_OF_A_PEER
+    await wait_until_async(lambda: sum(task.done() for task in slow) == left, "some hold its places, the others went")
+    assert (await ask(entry, "POST", "/api/v1/session", JSON, b"{}")).code == 200
+    clock.leap(9001)
+    assert (await asyncio.gather(*slow)).count(408) == request_limits.MOST_OF_A_PEER
+
+
+def test_who_waits_for_an_engine_holds_few_places() -> None:
+    turnstile = request_limits.Turnstile()
+    with ExitStack() as held:
+        for _ in range(request_limits.MOST_WAITING_EACH):
+            held.enter_context(turnstile.waiting("ann"))
+        with pytest.raises(request_limits.TooMuch), turnstile.waiting("ann"):
+            pass
+        with turnstile.waiting("bob"):
+            pass
+    with turnstile.waiting("ann"):
+        pass
+
+
+def test_an_account_may_write_only_so_often_into_a_project_and_again_later() -> None:
+    now = [0.0]
+    rate = request_limits.WriteRate(most=3, clock=lambda: now[0])
+    for _ in range(3):
+        rate.check("ann", "ml")
+    now[0] = 60.0
+    told = "ann wrote 3 times into project 'ml' within 5 minutes; try again in 240 s"
+    with pytest.raises(request_limits.TooMuch, match=told) as refused:
+        rate.check("ann", "ml")
+    assert told_of(refused.value).headers == (("retry-after", "240"),)
+    rate.check("ann", "other")
+    rate.check("bob", "ml")
+    now[0] = request_limits.WRITES_WINDOW_SECONDS
+    rate.check("ann", "ml")
+
+
+@pytest.mark.parametrize(
+    ("action", "codes"), [("update", [200, 200, 429]), ("sync", [200, 200, 429]), ("get", [200, 200, 200])]
+)
+async def test_who_writes_text_into_applications_is_slowed_down_and_who_reads_is_not(
+    action: str, codes: list[int]
+) -> None:
+    async def found(asked: Asked) -> Found:
+        return Found(None, "ml/web")
+
+    route = Route("POST", "/api/v1/applications/web", May("applications", action, found), told)
+    entry = Entry(a_site([], KnownPeople({"ann": anything})), [route])
+    entry.write_rate = request_limits.WriteRate(most=2)
+    headers = {**JSON, "Authorization": "Bearer ann"}
+    got = [await ask(entry, "POST", "/api/v1/applications/web", headers, b"{}") for _ in range(3)]
+    assert [each.code for each in got] == codes
+
+
+@pytest.mark.parametrize(
+    ("query", "codes"),
+    [
+        ("", [200, 200, 200]),
+        ("?revision=main", [200, 200, 200]),
+        (f"?revision={'1' * 40}", [200, 200, 200]),
+        (f"?revision={'2' * 40}", [200, 200, 200]),
+        ("?revision=%20", [200, 200, 200]),
+        ("?revision=guesses", [200, 200, 429]),
+        ("?revision=main&revision=guesses", [200, 200, 429]),
+        ("?revisions=main&revisions=guesses", [200, 200, 429]),
+    ],
+)
+async def test_who_previews_other_revisions_of_an_application_is_slowed_down(query: str, codes: list[int]) -> None:
+    """Whoever can push a branch could write guesses there, and look at what is masked."""
+    source = {"repoURL": "https://git.example.com/r", "path": "app", "targetRevision": "main"}
+    status = {"sync": {"revision": "1" * 40}, "history": [{"id": 1, "revision": "2" * 40}]}
+    manifest = {"metadata": {"name": "web", "namespace": "argocd"}, "spec": {"source": source}, "status": status}
+
+    async def found(asked: Asked) -> Found:
+        return Found(read_application(manifest), "ml/web")
+
+    names = ("revision", "revisions")
+    routes = [Route("GET", "/api/v1/applications/web", May("applications", "get", found), told, query=names)]
+    routes.append(Route("GET", "/api/v1/other", SignedIn(), told, query=names))
+    entry = Entry(a_site([], KnownPeople({"ann": anything})), routes)
+    entry.write_rate = request_limits.WriteRate(most=2)
+    headers = {"Authorization": "Bearer ann"}
+    got = [await ask(entry, "GET", f"/api/v1/applications/web{query}", headers) for _ in range(3)]
+    assert [answer.code for answer in got] == codes
+    assert (await ask(entry, "GET", f"/api/v1/other{query}", headers)).code == 200
+
+
+async def test_who_reads_commits_that_were_never_compared_is_slowed_down() -> None:
+    async def found(asked: Asked) -> Found:
+        return Found(None, "ml/web")
+
+    route = Route("GET", "/api/v1/applications/web/{revision}", May("applications", "get", found), told)
+    entry = Entry(a_site([], KnownPeople({"ann": anything})), [route])
+    entry.write_rate = request_limits.WriteRate(most=2)
+    headers = {"Authorization": "Bearer ann"}
+    got = [await ask(entry, "GET", f"/api/v1/applications/web/{number}234567", headers) for number in range(3)]
+    assert [answer.code for answer in got] == [200, 200, 429]

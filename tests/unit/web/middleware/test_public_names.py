@@ -1,0 +1,235 @@
+"""Names and addresses are public where they belong, and nobody can test guesses by naming objects after them."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
+from argosy.web.middleware.application_masks import ApplicationMasks
+from argosy.web.middleware.redaction import mask_of
+from support.page_site import CONTROL, StillLookout
+
+HERE = "https://kubernetes.default.svc"
+VALUE = "blue-lagoon"
+TOLD, HIDDEN = f"cannot reach {VALUE}", "cannot reach ++++++++"
+NO_PODS = {"namespaceResourceWhitelist": [{"group": "rbac.authorization.k8s.io", "kind": "Role"}]}
+
+
+def app(name: str = "shop", namespace: str = "web", url: str = "https://git.example.com/r") -> dict[str, Any]:
+    source = {"repoURL": url, "path": "app", "targetRevision": "main"}
+    spec = {"project": "ml", "source": source, "destination": {"server": HERE, "namespace": namespace}}
+    metadata = {"name": name, "namespace": CONTROL}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
+
+
+def project(name: str = "ml", namespace: str = CONTROL, **spec: Any) -> dict[str, Any]:
+    spec = {"sourceRepos": ["*"], "destinations": [{"server": HERE, "namespace": "web"}], **spec}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec}
+
+
+def secret(namespace: str = "web", value: str = VALUE, **more: str) -> dict[str, Any]:
+    labels = {"argocd.argoproj.io/secret-type": "repository"} if more else {}
+    values = {"password": value, **more}
+    data = {name: base64.b64encode(text.encode()).decode() for name, text in values.items()}
+    metadata = {"name": "own", "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+
+
+def role(namespace: str, name: str = VALUE) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata}
+
+
+def pod(namespace: str) -> dict[str, Any]:
+    spec = {"containers": [{"name": VALUE}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": namespace}, "spec": spec}
+
+
+def cluster_wide(kind: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": VALUE}}
+
+
+def told(*manifests: dict[str, Any], text: str = TOLD) -> str:
+    lookout = StillLookout(manifests)
+    return ApplicationMasks(mask_of(lookout, CONTROL), lookout.cache, CONTROL).by_name("shop").hide_text(text)
+
+
+GUESSES = {
+    "a Role in another namespace": role("other"),
+    "a Role in a namespace of that name": role(VALUE, "r"),
+    "a container in another namespace": pod("other"),
+    "a Namespace": cluster_wide("Namespace"),
+    "another Application": app(VALUE, "other"),
+    "an AppProject in another namespace": project(VALUE, "other"),
+}
+
+
+@pytest.mark.parametrize("case", GUESSES)
+def test_a_name_elsewhere_unmasks_nothing(case: str) -> None:
+    assert told(project(), app(), secret(), GUESSES[case]) == HIDDEN
+
+
+def test_an_address_of_another_application_unmasks_nothing() -> None:
+    address = "https://git.example.com/blue-lagoon"
+    manifests = project(), app(), secret(value=address)
+    text = f"cannot reach {address}"
+    assert told(*manifests, app("other", "other", f"{address}/guess"), text=text) == HIDDEN
+    assert told(project(), app(url=f"{address}/own"), secret(value=address), text=text) == text
+
+
+@pytest.mark.parametrize("own", [role("web"), pod("web")])
+def test_a_name_in_a_namespace_whose_secrets_its_writers_can_read_is_public(own: dict[str, Any]) -> None:
+    assert told(project(), app(), secret(), own) == TOLD
+
+
+@pytest.mark.parametrize("own", [role("web"), pod("web")])
+@pytest.mark.parametrize("others", [(project(**NO_PODS), secret()), (secret(),)])
+def test_a_name_unmasks_no_secret_that_its_writers_cannot_read(own: dict[str, Any], others: Any) -> None:
+    assert told(app(), own, *others) == HIDDEN
+
+
+def test_a_name_unmasks_no_credential_of_the_project() -> None:
+    token = "ghp-zx81kqplm03vbn7rtyw"
+    declared = secret(CONTROL, token, project="ml")
+    assert told(app(), project(), role("web", token), declared, text=TOLD.replace(VALUE, token)) == HIDDEN
+    short = secret(CONTROL, project="ml")
+    assert told(app(), project(), role("web"), short) == told(app(), project(), short) == TOLD
+
+
+def test_a_name_unmasks_no_value_that_another_secret_has_too_if_that_one_cannot_be_read() -> None:
+    shop = app()
+    shop["status"] = {"resources": [{"kind": "Role", "namespace": "old", "name": "r", "status": "Synced"}]}
+    assert told(project(), shop, role("web"), secret(), secret("old")) == HIDDEN
+
+
+@pytest.mark.parametrize("safe", [cluster_wide("StorageClass"), project(VALUE)])
+def test_names_that_administrators_give_are_public_everywhere(safe: dict[str, Any]) -> None:
+    assert told(project(), app(), secret(), safe) == TOLD
+
+
+def delivered(kind: str, label: str = "") -> dict[str, Any]:
+    made = cluster_wide(kind)
+    tracking = {"labels": {label: "shop"}} if label else {"annotations": {TRACKING_ID: f"shop:/{kind}:/{VALUE}"}}
+    return {**made, "metadata": {**made["metadata"], **tracking}}
+
+
+def settings(label: str) -> dict[str, Any]:
+    metadata = {"name": "argocd-cm", "namespace": CONTROL}
+    data = {"application.instanceLabelKey": label}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+@pytest.mark.parametrize(
+    "guess",
+    [
+        delivered("ClusterRole"), delivered("ClusterRole", INSTANCE_LABEL),
+        delivered("ClusterRole", "corp.example/app"), cluster_wide("CustomResourceDefinition"),
+        {"apiVersion": "example.com/v1", "kind": VALUE, "metadata": {"name": "x"}},
+        {"apiVersion": "example.com/v1", "kind": VALUE, "metadata": {"name": "x", "namespace": "other"}},
+    ],
+)  # fmt: skip
+def test_a_cluster_wide_name_that_tenants_choose_unmasks_nothing(guess: dict[str, Any]) -> None:
+    assert told(project(), app(), secret(), settings("corp.example/app"), guess) == HIDDEN
+
+
+def test_names_of_an_applications_own_objects_are_public_in_it() -> None:
+    shop = app()
+    shop["status"] = {"resources": [{"kind": "Role", "namespace": "web", "name": VALUE, "status": "Synced"}]}
+    assert told(project(**NO_PODS), shop, secret()) == TOLD
+
+
+def watched(*manifests: dict[str, Any]) -> tuple[StillLookout, ApplicationMasks]:
+    lookout = StillLookout((project(), app(), secret(), *manifests))
+    return lookout, ApplicationMasks(mask_of(lookout, CONTROL), lookout.cache, CONTROL)
+
+
+LABEL = "corp.example/app"
+GUESS = delivered("ClusterRole", LABEL)
+
+
+def test_a_cluster_wide_name_of_a_tenant_unmasks_nothing_if_the_settings_arrive_last() -> None:
+    lookout, masks = watched()
+    lookout.put(GUESS)
+    lookout.put(settings(LABEL))
+    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+
+
+def test_a_cluster_wide_name_of_a_tenant_unmasks_nothing_after_the_label_key_changed() -> None:
+    lookout, masks = watched(settings(LABEL))
+    lookout.put(settings("corp.example/other"))
+    lookout.put(GUESS)  # it keeps the old label until its next sync
+    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+    lookout.put(delivered("ClusterRole", "corp.example/other"))
+    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+
+
+def test_a_cluster_wide_name_is_public_no_longer_once_an_application_delivers_it() -> None:
+    lookout, masks = watched()
+    lookout.put(cluster_wide("ClusterRole"))
+    assert masks.by_name("shop").hide_text(TOLD) == TOLD
+    lookout.put(delivered("ClusterRole"))
+    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+    lookout.put(cluster_wide("StorageClass"))
+    assert masks.by_name("shop").hide_text(TOLD) == TOLD, "an administrator named another object so"
+
+
+def test_lists_are_masked_again_when_a_cluster_wide_name_is_public_no_longer() -> None:
+    shop = app()
+    shop["status"] = {"conditions": [{"type": "SyncError", "message": TOLD}]}
+    lookout, masks = watched(GUESS)
+    lookout.put(shop)
+    shown = masks.application(shop)["status"]["conditions"][0]["message"]
+    assert shown == TOLD
+    lookout.put(settings(LABEL))
+    assert masks.application(shop)["status"]["conditions"][0]["message"] == HIDDEN
+
+
+def test_streams_are_masked_again_when_a_cluster_wide_name_is_public_no_longer() -> None:
+    lookout, masks = watched(GUESS)
+    assert masks.by_name("shop").hide_again(TOLD.encode()) == TOLD.encode()
+    lookout.put(settings(LABEL))
+    assert masks.by_name("shop").hide_again(TOLD.encode()) == HIDDEN.encode()
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"), ("networking.k8s.io/v1", "NetworkPolicy"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"), ("apps/v1", "Deployment"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("namespace", ["", "other"])
+def test_kinds_of_kubernetes_are_public_everywhere(version: str, kind: str, namespace: str) -> None:
+    seen = {"apiVersion": version, "kind": kind, "metadata": {"name": "x", "namespace": namespace}}
+    assert told(project(), app(), secret(value=kind), seen, text=f"no such {kind}") == f"no such {kind}"
+
+
+@pytest.mark.parametrize("group", ["networking.k8s.io", "guess.k8s.io", "rbac.authorization.k8s.io", "example.com"])
+@pytest.mark.parametrize("namespace", ["", "other"])
+def test_kinds_of_definitions_unmask_nothing_whatever_their_group(group: str, namespace: str) -> None:
+    metadata = {"name": "x", "namespace": namespace}
+    guess = {"apiVersion": f"{group}/v1", "kind": VALUE, "metadata": metadata}
+    assert told(project(), app(), secret(), guess) == HIDDEN
+
+
+def tracked(label: str, instance: str = "shop") -> dict[str, Any]:
+    metadata = {"name": "s", "namespace": "old", "labels": {label: instance}}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        ([tracked(INSTANCE_LABEL)], HIDDEN), ([tracked(LABEL), settings(LABEL)], HIDDEN),
+        ([tracked(LABEL)], TOLD), ([tracked(LABEL, "other"), settings(LABEL)], TOLD),
+    ],
+    ids=["usual label", "label of the settings", "any other label", "of another Application"],
+)  # fmt: skip
+def test_a_namespace_that_the_project_no_longer_permits_stays_masked_while_objects_live_there(
+    objects: list[dict[str, Any]], expected: str
+) -> None:
+    assert told(project(), app(namespace="old"), secret("old"), *objects) == expected

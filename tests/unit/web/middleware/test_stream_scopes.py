@@ -1,0 +1,129 @@
+"""What a stream says is masked with the Secrets of the time when it says it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from argosy.web.auth.caller import NOBODY
+from argosy.web.middleware.application_masks import masks_of
+from argosy.web.middleware.asgi import Entry
+from argosy.web.request import Asked, Query
+from argosy.web.responses import Stream
+from argosy.web.route import Found, May, Route
+from support import scope_manifests
+from support.page_site import KnownPeople, StillLookout, a_site, anything
+from support.scope_manifests import project
+from support.tenants import ask
+
+pytestmark = pytest.mark.anyio
+VALUE = "of-jobs-0f5d4c"
+
+
+def app(*namespaces: str) -> dict[str, Any]:
+    rows = [{"kind": "ConfigMap", "namespace": each, "name": "c", "status": "OutOfSync"} for each in namespaces]
+    return scope_manifests.application(namespace=namespaces[0], status={"resources": rows})
+
+
+def secret(value: str = VALUE, version: int = 1) -> dict[str, Any]:
+    return scope_manifests.secret("jobs", value, version)
+
+
+def tracked() -> dict[str, Any]:
+    """A live object of the Application in the namespace that its project forbids."""
+    annotations = {"argocd.argoproj.io/tracking-id": "shop:/ConfigMap:jobs/c"}
+    metadata = {"name": "c", "namespace": "jobs", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+BOTH = project("web", "jobs")
+CHANGES: dict[str, tuple[list[dict[str, Any]], dict[str, Any], tuple[bool, bool]]] = {
+    # what there is, what changes while the stream is open, and whether the value is shown before and after it
+    "a Secret is created": ([BOTH, app("web", "jobs")], secret(), (True, False)),
+    "a Secret gets another value": ([BOTH, app("jobs"), secret("another-value", 1)], secret(VALUE, 2), (True, False)),
+    "a Secret loses the value": ([BOTH, app("jobs"), secret(VALUE, 1)], secret("another-value", 2), (False, True)),
+    "the Application gets an object there": ([BOTH, app("web"), secret()], app("web", "jobs"), (True, False)),
+    "the Application moves there": ([BOTH, app("web"), secret()], app("jobs"), (True, False)),
+    "the project permits more": ([project("web"), app("jobs"), secret()], BOTH, (True, False)),
+    "the project is narrowed": ([BOTH, app("jobs"), secret()], project("web"), (False, True)),
+    "a narrowed project has live objects": ([BOTH, app("jobs"), secret(), tracked()], project("web"), (False, False)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_an_open_stream_follows_the_secrets_that_it_may_quote(change: str) -> None:
+    manifests, changed, expected = CHANGES[change]
+    site = a_site(manifests, KnownPeople({"ann": anything}))
+    lookout: Any = site.lookout
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield f"data: first {VALUE}\n\n".encode()
+        lookout.put(changed)
+        yield f"data: then {VALUE}\n\n".encode()
+
+    async def answer(asked: Asked) -> Stream:
+        return Stream(chunks=chunks())
+
+    async def subject(asked: Asked) -> Found:
+        return Found(None, "ml/shop")
+
+    entry = Entry(site, [Route("GET", "/api/v1/x", May("applications", "get", subject), answer)])
+    got = await ask(entry, "GET", "/api/v1/x", {"Authorization": "Bearer ann"}, reads_stream=True)
+    first, _, then = got.body.partition(b"then")
+    assert (VALUE.encode() in first, VALUE.encode() in then) == expected
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_lines_of_a_log_that_goes_on_follow_the_secrets_that_they_may_quote(change: str) -> None:
+    """They are masked before they are filtered, so not only on their way out."""
+    manifests, changed, expected = CHANGES[change]
+    site = a_site(manifests)
+    lookout: Any = site.lookout
+    asked = Asked("GET", "/apps/x", {}, Query([]), {}, NOBODY, site, thing="ml/shop")
+    hide = masks_of(asked).hide_for(asked)
+    before = VALUE in hide(f"first {VALUE}")
+    lookout.put(changed)
+    assert (before, VALUE in hide(f"then {VALUE}")) == expected
+
+
+# -- namespaces of requests, and of objects of no Application --------------------------------------------------------
+
+
+def mask_for(path: str, query: list[tuple[str, str]], manifests: list[dict[str, Any]]) -> Callable[[str], str]:
+    asked = Asked("GET", path, {}, Query(query), {}, NOBODY, a_site(manifests), thing="ml/shop")
+    return masks_of(asked).for_request(asked).hide_text
+
+
+@pytest.mark.parametrize("path", ["/api/v1/applications/shop/logs", "/api/v1/applications/shop/resource"])
+def test_logs_and_objects_are_masked_with_the_secrets_of_the_namespace_that_is_asked_for(path: str) -> None:
+    """An object below a cluster-wide owner may be in a namespace that the Application's status does not name."""
+    manifests = [project("web"), app("web"), secret()]
+    assert VALUE not in mask_for(path, [("namespace", "jobs")], manifests)(VALUE)
+    assert VALUE in mask_for(path, [], manifests)(VALUE), "it is not asked for"
+    assert VALUE in mask_for(path, [("namespace", "web")], manifests)(VALUE)
+    other = "/api/v1/applications/shop/events"
+    assert VALUE in mask_for(other, [("namespace", "jobs")], manifests)(VALUE), "a word of the caller alone"
+
+
+@pytest.mark.parametrize("mark", ["annotation", "label", "none"])
+def test_a_project_that_was_narrowed_unmasks_nothing_where_live_objects_are(mark: str) -> None:
+    live = tracked()
+    if mark != "annotation":
+        del live["metadata"]["annotations"]
+    if mark == "label":
+        live["metadata"]["labels"] = {"app.kubernetes.io/instance": "shop"}
+    lookout = StillLookout([project("web"), app("jobs"), secret(), live])
+    site = a_site()
+    object.__setattr__(site, "lookout", lookout)
+    asked = Asked("GET", "/apps/x", {}, Query([]), {}, NOBODY, site, thing="ml/shop")
+    assert (VALUE in masks_of(asked).by_name("shop").hide_text(VALUE)) is (mark == "none")
+
+
+def test_an_object_of_no_application_is_masked_with_the_secrets_of_its_namespace() -> None:
+    asked = Asked("GET", "/activity", {}, Query([]), {}, NOBODY, a_site([secret()]))
+    masks = masks_of(asked)
+    assert VALUE not in masks.by_namespace("jobs").hide_text(VALUE)
+    assert VALUE in masks.by_namespace("web").hide_text(VALUE)
+    assert VALUE in masks.by_namespace("").hide_text(VALUE)
