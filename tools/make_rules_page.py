@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from argosy.advise.rules import CATALOGUE, FAMILIES
+from argosy.gitops.analysis.rules import CATALOGUE, FAMILIES
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "rules.md"
 HEAD = """\

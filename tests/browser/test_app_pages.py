@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.beside import SETTLING
+from argosy.gitops.coexistence.argocd_detection import SETTLING
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 from support.full_site import World, world

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from argosy.advise.rules import CATALOGUE
 from argosy.cli.explain_rule import page
+from argosy.gitops.analysis.rules import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.advise.aligning.patterns import DOCUMENTED
 from argosy.app.demo.stages import ROOT, STATES
+from argosy.gitops.analysis.alignment.field_writers import DOCUMENTED
 
 HERE = Path(__file__).parents[2]
 SEEDS = HERE.parent / "shared" / "seeds"

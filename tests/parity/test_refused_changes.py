@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from argosy.advise.schemas import Schemas
 from argosy.errors import ClusterError
+from argosy.gitops.analysis.schema_validation import Schemas
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from support.engine import embedded

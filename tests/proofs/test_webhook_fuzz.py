@@ -20,9 +20,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from argosy.annotations import REFRESH
-from argosy.desk.applications import refreshes
-from argosy.desk.applications.refreshes import Refreshes
 from argosy.gitops.application import APPLICATION
+from argosy.gitops.application_client import refresh_requests
+from argosy.gitops.application_client.refresh_requests import Refreshes
 from argosy.gitops.source import webhooks
 from argosy.kube.client import Cluster
 from argosy.kube.objects import key_of
@@ -149,7 +149,7 @@ def die_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refresh(cluster: Cluster, key: ResourceKey) -> None:
         raise KeyError(key.name)
 
-    monkeypatch.setattr(refreshes, "_refresh", refresh)
+    monkeypatch.setattr(refresh_requests, "_refresh", refresh)
 
 
 @pytest.mark.parametrize(

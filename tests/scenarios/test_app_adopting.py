@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from argosy.cli import app_adopting, asking
-from argosy.desk.applications import adopting
 from argosy.gitops.application import Application
+from argosy.gitops.application_client import adoption
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from support.app_commands import HANG, Scene, scene
@@ -128,8 +128,8 @@ async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_as
         answers.append(adopting_is_busy(app))
         return answers[-1]
 
-    adopting_is_busy = adopting.is_busy
-    monkeypatch.setattr(adopting, "is_busy", is_busy)
+    adopting_is_busy = adoption.is_busy
+    monkeypatch.setattr(adoption, "is_busy", is_busy)
     waiting = asyncio.create_task(place.scene.argosy("app", "adopt", "models", "-y", "--timeout", HANG))
     await wait_until_async(lambda: True in answers, "it has seen the operation")
     await place.begin("Succeeded")

@@ -58,7 +58,9 @@ def deployment(label: str = "predictor", image: str = "predictor:1") -> Manifest
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argosy.desk.applications.counting.SECONDS", HANG_SECONDS)  # else a busy machine leaves it out
+    monkeypatch.setattr(
+        "argosy.gitops.application_client.difference_counts.SECONDS", HANG_SECONDS
+    )  # else a busy machine leaves it out
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
         yield found

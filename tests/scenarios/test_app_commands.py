@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.applications import following
+from argosy.gitops.application_client import watch
 from argosy.kube.client import Cluster
+from argosy.kube.controller.wait import until
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
-from argosy.setup.waiting import until
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map
@@ -28,7 +28,9 @@ WIDE = [
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argosy.desk.applications.counting.SECONDS", HANG_SECONDS)  # else a busy machine leaves it out
+    monkeypatch.setattr(
+        "argosy.gitops.application_client.difference_counts.SECONDS", HANG_SECONDS
+    )  # else a busy machine leaves it out
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")})
         yield found
@@ -119,7 +121,7 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monke
     await desk.deliver()
     await desk.until(out_of_sync)
     with monkeypatch.context() as patch:
-        patch.setattr(following, "until", until_a_hook_is_waited_for)
+        patch.setattr(watch, "until", until_a_hook_is_waited_for)
         said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 4, (said.out, said.err)
     assert f"not over after {HANG} s\nwhy: waiting for completion of hook" in said.err

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from argosy.desk.beside import SETTLING, Beside, find_engines
+from argosy.gitops.coexistence.argocd_detection import SETTLING, Beside, find_engines
 from argosy.gitops.policy.delivery_engine import Deliverer
 from argosy.kube.client import Cluster, User
 from argosy.sandbox.apiserver.control_plane import Plane

@@ -12,15 +12,15 @@ import pytest
 
 from argosy.app.opening import opened
 from argosy.app.site import opened_site
-from argosy.desk.applications.acting import Choice
-from argosy.desk.applications.adopting import Way, plan_moves
-from argosy.desk.applications.checking import check_project
-from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.happenings import events_of
-from argosy.desk.applications.objects import delete_object, objects_to_change, patch_object, read_objects
-from argosy.desk.applications.reader import Unseen, fares, open_reader
 from argosy.errors import PolicyError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.adoption import Way, plan_moves
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.events import events_of
+from argosy.gitops.application_client.objects import delete_object, objects_to_change, patch_object, read_objects
+from argosy.gitops.application_client.reader import Unseen, fares, open_reader
+from argosy.gitops.application_client.resource_actions import Choice
+from argosy.gitops.application_client.validation import check_project
 from argosy.gitops.policy.delivery_engine import Controller, Engines
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.auth.caller import Caller

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.applications.reader import Reader
+from argosy.gitops.application_client.reader import Reader
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.app_commands import HANG, Scene, scene

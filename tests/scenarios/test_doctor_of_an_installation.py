@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.applications.desk import clock
+from argosy.gitops.application_client.client import clock
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from support.app_commands import Said, Scene, scene

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.control import LEASE
+from argosy.gitops.application_client.control_namespace import LEASE
 from argosy.kube.controller.sharding.leases import fresh_lease
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from argosy.desk import lookout as lookouts
-from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.differing import differing
-from argosy.desk.applications.reader import Reader
-from argosy.desk.lookout import Lookout, open_lookout
 from argosy.errors import TransientError
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.differences import differing
+from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.cluster_view import cluster_view as lookouts
+from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
 from argosy.gitops.reconciler.read_your_writes import Doorway
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings

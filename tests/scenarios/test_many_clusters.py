@@ -17,8 +17,8 @@ import pytest
 from argosy.app.opening import opened
 from argosy.app.outpost import AGAIN
 from argosy.app.vitals import Vitals
-from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.clusters import find, state_of
+from argosy.gitops.application_client.client import Desk
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.controller.log_context import fields

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.app.addons import running
-from argosy.desk.applications.differing import differing
+from argosy.gitops.application_client.differences import differing
 from argosy.gitops.diff import CompareRules, compare
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey

@@ -13,9 +13,9 @@ import pytest
 
 from argosy.addons.notebooks import make as make_notebooks
 from argosy.app.addons import running
-from argosy.desk.applications.desk import Desk
 from argosy.desk.tracing import Tracer
 from argosy.errors import TransientError
+from argosy.gitops.application_client.client import Desk
 from argosy.http_client.plain_request import ask
 from argosy.kube.objects import read_manifests
 from argosy.sandbox.simulators import make as make_simulators

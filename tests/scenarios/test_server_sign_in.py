@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from argosy.desk.applications.desk import Desk
+from argosy.gitops.application_client.client import Desk
 from argosy.kube.objects import dump
 from argosy.web.route_table import TABLE
 from argosy.web.site import ServeOptions, Site

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.applications import refreshes
+from argosy.gitops.application_client import refresh_requests
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.api.webhook import BURST, Webhooks
 from support.deadlines import HANG_SECONDS, wait_until_async
@@ -85,7 +85,7 @@ async def test_the_same_delivery_once_more_does_nothing(world: World) -> None:
     headers, body = delivery("GitHub")
     await post(world.entry, body, headers, next(SENDERS))
     assert await refreshed(world) == {"on-main", "by-ssh"}
-    world.site.part(Webhooks).refreshes = refreshes.Refreshes()
+    world.site.part(Webhooks).refreshes = refresh_requests.Refreshes()
     for name in ("on-main", "by-ssh"):
         key = ResourceKey("argoproj.io", "Application", "argocd", name)
         await world.cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}})
@@ -127,7 +127,7 @@ async def refresh_in_a_while() -> None:
         async def patch(self, key: ResourceKey, patch: Any) -> None:
             written.append(key.name)
 
-    few = refreshes.Refreshes(seconds=9000.0)
+    few = refresh_requests.Refreshes(seconds=9000.0)
     key = ResourceKey("argoproj.io", "Application", "argocd", "on-main")
     for _ in range(50):
         few.ask(Counting(), [key])  # type: ignore[arg-type]

@@ -14,8 +14,8 @@ from typing import Any
 
 from argosy.app.site import opened_site
 from argosy.desk.accounts.codes import Codes
-from argosy.desk.applications.desk import Desk
-from argosy.desk.lookout import open_lookout
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.cluster_view.cluster_view import open_lookout
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.objects import Manifest

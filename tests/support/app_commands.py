@@ -18,7 +18,7 @@ from unittest import mock
 
 from argosy import cli
 from argosy.app.engine import Engine, EngineOptions
-from argosy.desk.applications import renderer
+from argosy.gitops.application_client import render_process
 from argosy.isolation.process_pool import Crew
 from argosy.kube.objects import dump
 from argosy.kube.schema.bundled_crds import definition
@@ -80,7 +80,7 @@ class Scene(Room):
 
     def _run(self, words: list[str], program: str) -> Said:
         out, err = io.StringIO(), io.StringIO()
-        lent = mock.patch.object(renderer, "Crew", Lent.take)
+        lent = mock.patch.object(render_process, "Crew", Lent.take)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), lent:
             try:
                 code = cli.main(words, program=program)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from argosy.app.listening import bind, listening
-from argosy.desk.applications.desk import Desk
-from argosy.desk.lookout import open_lookout
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.cluster_view.cluster_view import open_lookout
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.web.live_updates.hub import Hub

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.advise.cause import Cause, CauseKind
-from argosy.advise.live_view import Differs, LiveApp, LiveRow, LiveView
-from argosy.advise.rules import CATALOGUE
+from argosy.gitops.analysis.cause import Cause, CauseKind
+from argosy.gitops.analysis.live_view import Differs, LiveApp, LiveRow, LiveView
+from argosy.gitops.analysis.rules import CATALOGUE
 from argosy.gitops.application import read_application
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey

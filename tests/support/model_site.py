@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from argosy.app.listening import bind, listening
-from argosy.desk.applications.desk import Desk
-from argosy.desk.lookout import open_lookout
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.cluster_view.cluster_view import open_lookout
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.objects import Manifest, key_of

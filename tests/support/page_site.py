@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, cast
 
 from argosy.app.listening import bind, listening
 from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
-from argosy.desk.applications.desk import Desk
-from argosy.desk.lookout import AsOf
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.cluster_view.cluster_view import AsOf
 from argosy.gitops.policy.rbac import Subjects
 from argosy.gitops.reconciler.render_cache import Renders
 from argosy.gitops.reconciler.settings import Rules

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from argosy.desk.applications.desk import Desk
-from argosy.desk.lookout import Lookout, open_lookout
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from argosy.desk.applications.desk import Desk
-from argosy.desk.lookout import open_lookout
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.cluster_view.cluster_view import open_lookout
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster

@@ -21,8 +21,8 @@ from argosy.app.folder import state_home
 from argosy.app.probing import EVERYWHERE, LOOPBACK, Signs, is_address, nothing, probed
 from argosy.app.target import Target, TargetOptions, find_target
 from argosy.app.vitals import STUCK, Vitals
-from argosy.desk.control import control_namespace
 from argosy.errors import ClusterError, UserError
+from argosy.gitops.application_client.control_namespace import control_namespace
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import in_cluster
 from argosy.kube.client.http import connect

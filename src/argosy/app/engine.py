@@ -23,11 +23,11 @@ from argosy.app.outpost import Outpost
 from argosy.app.sharing import Sharing, wait_for_no_leader, wait_for_no_members
 from argosy.app.telling import QuotableSecrets, masked
 from argosy.app.vitals import Vitals
-from argosy.desk.beside import Beside
-from argosy.desk.control import LEASE
 from argosy.errors import ArgosyError, ClusterError, TransientError, UserError
+from argosy.gitops.application_client.control_namespace import LEASE
 from argosy.gitops.applicationset.condition import ApplicationSetReporter
 from argosy.gitops.clusters.cluster_secret import connection_of, values_of
+from argosy.gitops.coexistence.argocd_detection import Beside
 from argosy.gitops.live import CacheReader, Keeping, indexes
 from argosy.gitops.live.tracking import owner
 from argosy.gitops.policy.delivery_engine import Engines

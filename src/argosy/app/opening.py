@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from argosy.app.choosing import find_run
 from argosy.app.folder import DataFolder
 from argosy.app.target import TargetOptions, find_target, open_target
-from argosy.desk.applications.desk import Desk, Opening
-from argosy.desk.control import control_namespace
 from argosy.errors import UserError
+from argosy.gitops.application_client.client import Desk, Opening
+from argosy.gitops.application_client.control_namespace import control_namespace
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
 

@@ -11,8 +11,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.desk.control import LEASE
 from argosy.errors import ClusterError, Forbidden, UserError
+from argosy.gitops.application_client.control_namespace import LEASE
 from argosy.gitops.reconciler.application_controller import APPLICATION, ApplicationController
 from argosy.gitops.reconciler.ownership.claim import Claims
 from argosy.gitops.reconciler.ownership.takeover import Takeover

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from argosy.app.opening import opened
 from argosy.desk.accounts.codes import Codes
-from argosy.desk.applications.desk import Desk
-from argosy.desk.control import control_namespace
-from argosy.desk.lookout import open_lookout
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.control_namespace import control_namespace
+from argosy.gitops.cluster_view.cluster_view import open_lookout
 from argosy.gitops.source.repositories import Repositories
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Cluster

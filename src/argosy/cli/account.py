@@ -15,7 +15,7 @@ from argosy.errors import UserError
 if TYPE_CHECKING:
     from argosy.desk.accounts.changing import AccountBook
     from argosy.desk.accounts.reading import Account, TokenMark
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\

@@ -10,7 +10,7 @@ from argosy.cli.app_flags import at_desk, described, talk
 from argosy.cli.target_flags import add_target_flags
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\

@@ -18,9 +18,9 @@ from argosy.cli.target_flags import add_target_flags
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
     from argosy.desk.moving.collecting import Scope
     from argosy.desk.moving.planning import Change
+    from argosy.gitops.application_client.client import Desk
 
 SEE = "See also: docs/guides/moving.md, docs/reference/cli.md"
 API = "cli.argosy.dev/v1"
@@ -131,9 +131,9 @@ def run_import(chosen: argparse.Namespace) -> int:
     content = sys.stdin.buffer.read() if chosen.source == STDIO else Path(chosen.source).read_bytes()
 
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.desk import now
         from argosy.desk.moving.importing import plan_import, read_stream
         from argosy.desk.moving.planning import Wish
+        from argosy.gitops.application_client.client import now
         from argosy.gitops.status.hold import Hold
 
         hold = Hold("imported", await desk.who(), now(), "") if chosen.hold else None

@@ -90,7 +90,7 @@ def run(chosen: argparse.Namespace) -> int:
 def _files(chosen: argparse.Namespace) -> Files | None:
     """Who names no working tree and stands in none gets proposals and proof."""
     from argosy.desk.aligning.files import Files
-    from argosy.desk.rendering.places import enclosing
+    from argosy.gitops.workspace.paths import enclosing
 
     if not chosen.repo and enclosing(os.path.realpath(os.curdir)) is None:
         if chosen.write or chosen.patch or chosen.branch:
@@ -104,7 +104,7 @@ async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:
     from argosy.app.opening import open_desk
     from argosy.desk.aligning.aligning import align
     from argosy.desk.aligning.proposing import Wishes
-    from argosy.desk.applications.reader import open_reader
+    from argosy.gitops.application_client.reader import open_reader
 
     async with open_desk(target_options(chosen), chosen.app_namespace) as desk:
         everyone = await desk.all()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from argosy.cli.screen import Screen, plain
 
 if TYPE_CHECKING:
-    from argosy.advise.aligning.proposal import Proposal
-    from argosy.advise.aligning.report import Standing, Tally
     from argosy.desk.aligning.aligning import Aligned, Alignment
+    from argosy.gitops.analysis.alignment.proposal import Proposal
+    from argosy.gitops.analysis.alignment.report import Standing, Tally
 
 HEADINGS = ("APP", "BEFORE", "AFTER", "AFTER A SYNC")
 REPORT = ("", "SYNCED", "HEALTHY", "ERRORS", "")

@@ -13,8 +13,8 @@ from argosy.cli.durations import seconds
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.adopting import Move
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.adoption import Move
+    from argosy.gitops.application_client.client import Desk
 
 API = "cli.argosy.dev/v1"
 DONE = {"adopt": "adopted", "hand-back": "handed back"}
@@ -48,9 +48,9 @@ def run_move(chosen: argparse.Namespace) -> int:
         raise UserError(f"no Application is named; argosy app {chosen.part} NAME, or choose several with -l LABELS")
 
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.adopting import Way, plan_moves, until_free
-        from argosy.desk.beside import find_engines
-        from argosy.setup.waiting import TooLate
+        from argosy.gitops.application_client.adoption import Way, plan_moves, until_free
+        from argosy.gitops.coexistence.argocd_detection import find_engines
+        from argosy.kube.controller.wait import TooLate
 
         apps = await desk.chosen(chosen.names, chosen.selector)
         if chosen.timeout and not chosen.dry_run:
@@ -75,7 +75,7 @@ async def _carried_out(desk: Desk, chosen: argparse.Namespace, planned: Sequence
     todo = [] if is_refused or chosen.dry_run else [each for each in planned if each.is_needed]
     if todo:
         _confirm(chosen, len(todo), planned)
-        from argosy.desk.applications.adopting import move
+        from argosy.gitops.application_client.adoption import move
 
         for each in todo:
             await move(desk, each)
@@ -101,7 +101,7 @@ def _confirm(chosen: argparse.Namespace, count: int, planned: Sequence[Move]) ->
 
 
 def _lines(part: str, planned: Sequence[Move]) -> list[str]:
-    from argosy.desk.applications.adopting import objects
+    from argosy.gitops.application_client.adoption import objects
 
     lines: list[str] = []
     for each in planned:

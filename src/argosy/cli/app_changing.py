@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli import Mistyped
 from argosy.cli.app_flags import Commands, add_truth, at_desk, is_compat, talk, verb
-from argosy.desk.rendering.options import FLAGS
+from argosy.gitops.workspace.source_flags import FLAGS
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
 
 
 NO_CHANGE = frozenset({
@@ -137,9 +137,9 @@ def given_flags(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def run_create(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.checking import check_project
-        from argosy.desk.applications.writing import create
         from argosy.errors import UserError
+        from argosy.gitops.application_client.validation import check_project
+        from argosy.gitops.application_client.writes import create
 
         manifest = _manifest(chosen, desk)
         name = manifest["metadata"].get("name")
@@ -157,8 +157,8 @@ def run_create(chosen: argparse.Namespace) -> int:
 
 
 def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
-    from argosy.desk.applications.specs import HERE, changed, new_application
-    from argosy.desk.applications.writing import content_of, read_file
+    from argosy.gitops.application_client.spec_flags import HERE, changed, new_application
+    from argosy.gitops.application_client.writes import content_of, read_file
 
     name, given = chosen.name or chosen.other_name, given_flags(chosen)
     if not chosen.file:
@@ -174,9 +174,9 @@ def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
 
 def run_set(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.checking import check_project
-        from argosy.desk.applications.specs import changed
-        from argosy.desk.applications.writing import change
+        from argosy.gitops.application_client.spec_flags import changed
+        from argosy.gitops.application_client.validation import check_project
+        from argosy.gitops.application_client.writes import change
 
         app, given = await desk.find(chosen.name), given_flags(chosen)
         if is_compat(chosen) and not has_flags(given):
@@ -193,8 +193,8 @@ def run_set(chosen: argparse.Namespace) -> int:
 
 def run_unset(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.specs import without
-        from argosy.desk.applications.writing import change
+        from argosy.gitops.application_client.spec_flags import without
+        from argosy.gitops.application_client.writes import change
 
         given = {f"--{name.replace('_', '-')}": value for name, value in vars(chosen).items()}
         app = await desk.find(chosen.name)

@@ -14,13 +14,13 @@ from argosy.cli.screen import Screen, counted, fold
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from argosy.advise.cause import Cause
-    from argosy.desk.applications.acting import Choice
-    from argosy.desk.applications.desk import Desk
-    from argosy.desk.applications.differing import Differing
-    from argosy.desk.applications.reader import Reader
+    from argosy.gitops.analysis.cause import Cause
     from argosy.gitops.application import Application
     from argosy.gitops.application.step_results import Difference
+    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.differences import Differing
+    from argosy.gitops.application_client.reader import Reader
+    from argosy.gitops.application_client.resource_actions import Choice
     from argosy.kube.objects import Manifest
 
 LONGEST_VALUE = 60
@@ -94,7 +94,7 @@ def run_diff(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         app = await desk.find(chosen.name)
         if chosen.refresh or chosen.hard_refresh:
-            from argosy.desk.applications.changing import refresh  # late: few ask for it
+            from argosy.gitops.application_client.small_changes import refresh  # late: few ask for it
 
             app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=60.0, tell=talk)
         app, local = _placed(app, chosen)
@@ -111,14 +111,14 @@ async def print_diff(
     desk: Desk, app: Application, *, refs: Sequence[str] = (), local: Path | None = None, how: str = "table"
 ) -> bool:
     """Whether anything differs."""
-    from argosy.desk.applications.renderer import renderer
+    from argosy.gitops.application_client.render_process import renderer
 
     crew = renderer()
     crew.begin()  # before the other imports, which take as long as its own
-    from argosy.desk.applications.differing import as_data, differing, with_causes, with_places
-    from argosy.desk.applications.explaining import explained, unrendered
-    from argosy.desk.applications.reader import open_reader
     from argosy.errors import RenderError, UnknownRef, UserError
+    from argosy.gitops.application_client.difference_causes import explained, unrendered
+    from argosy.gitops.application_client.differences import as_data, differing, with_causes, with_places
+    from argosy.gitops.application_client.reader import open_reader
 
     async with open_reader(desk, local, crew=crew, app=app) as reader:
         try:
@@ -145,13 +145,13 @@ async def print_diff(
 
 
 def _placed(app: Application, chosen: argparse.Namespace) -> tuple[Application, Path | None]:
-    from argosy.desk.applications.reader import in_folder
+    from argosy.gitops.application_client.reader import in_folder
 
     return in_folder(app, chosen.local, chosen.local_repo_root) if chosen.local else (app, None)
 
 
 def _refs(app: Application, chosen: argparse.Namespace) -> tuple[str, ...]:
-    from argosy.desk.applications.requests import positioned
+    from argosy.gitops.application_client.sync_requests import positioned
 
     if chosen.revisions:
         return positioned(app, chosen.revisions, chosen.source_positions, chosen.source_names)
@@ -168,7 +168,7 @@ def _asking_the_server(app: Application) -> Application:
 
 
 def _diff_lines(found: Differing, how: str) -> list[str]:
-    from argosy.desk.applications.differing import normal, unified
+    from argosy.gitops.application_client.differences import normal, unified
 
     key = found.key
     if how == "normal":  # argo: its heading, and what the program diff prints
@@ -275,7 +275,7 @@ def _tell_sum(app: Application, found: Sequence[Differing]) -> None:
 
 def run_manifests(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.reader import open_reader
+        from argosy.gitops.application_client.reader import open_reader
         from argosy.gitops.diff import masked
 
         app, local = _placed(await desk.find(chosen.name), chosen)
@@ -289,7 +289,7 @@ def run_manifests(chosen: argparse.Namespace) -> int:
 
 
 async def _manifests(reader: Reader, app: Application, chosen: argparse.Namespace) -> list[Manifest]:
-    from argosy.desk.applications.acting import Choice, chosen_objects
+    from argosy.gitops.application_client.resource_actions import Choice, chosen_objects
 
     if chosen.source == "live":
         return await chosen_objects(reader, app, Choice())
@@ -312,7 +312,7 @@ def _print_manifests(found: Sequence[Manifest], how: str, end: str) -> None:
 
 
 def choice_of(chosen: argparse.Namespace) -> Choice:
-    from argosy.desk.applications.acting import Choice
+    from argosy.gitops.application_client.resource_actions import Choice
 
     return Choice(chosen.group, chosen.kind, chosen.namespace, chosen.resource_name)
 
@@ -320,8 +320,8 @@ def choice_of(chosen: argparse.Namespace) -> Choice:
 def run_actions_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.cli.app_screen import aligned
-        from argosy.desk.applications.acting import offers
-        from argosy.desk.applications.reader import open_reader
+        from argosy.gitops.application_client.reader import open_reader
+        from argosy.gitops.application_client.resource_actions import offers
 
         app = await desk.find(chosen.name)
         async with open_reader(desk, app=app) as reader:
@@ -339,8 +339,8 @@ def run_actions_list(chosen: argparse.Namespace) -> int:
 
 def run_action(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.acting import act
-        from argosy.desk.applications.reader import open_reader
+        from argosy.gitops.application_client.reader import open_reader
+        from argosy.gitops.application_client.resource_actions import act
 
         app = await desk.find(chosen.name)
         async with open_reader(desk, app=app) as reader:

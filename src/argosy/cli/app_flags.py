@@ -19,7 +19,7 @@ from argosy.cli.target_flags import add_target_flags, target_options, with_targe
 from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
     from argosy.kube.objects import Manifest
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name

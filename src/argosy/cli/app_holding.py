@@ -21,8 +21,8 @@ from argosy.cli.durations import seconds
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
     from argosy.gitops.application import Application
+    from argosy.gitops.application_client.client import Desk
 
 
 def add_holding(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -64,7 +64,7 @@ def add_holding(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def run_hold(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.changing import hold
+        from argosy.gitops.application_client.small_changes import hold
         from argosy.gitops.status.hold import read_hold
 
         app, changed = await hold(desk, await desk.find(chosen.name), chosen.reason)
@@ -79,7 +79,7 @@ def run_hold(chosen: argparse.Namespace) -> int:
 
 def run_release(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.changing import release
+        from argosy.gitops.application_client.small_changes import release
 
         app, changed = await release(desk, await desk.find(chosen.name))
         print(f"{app.name}: {'released' if changed else 'unchanged: it is not held'}")
@@ -90,9 +90,9 @@ def run_release(chosen: argparse.Namespace) -> int:
 
 def run_refresh(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications import facts
-        from argosy.desk.applications.changing import refresh
-        from argosy.setup.waiting import TooLate
+        from argosy.gitops.application_client import summary
+        from argosy.gitops.application_client.small_changes import refresh
+        from argosy.kube.controller.wait import TooLate
 
         try:
             app = await desk.find(chosen.name)
@@ -102,8 +102,8 @@ def run_refresh(chosen: argparse.Namespace) -> int:
 
             tell(error, doing=f"{typed(chosen)} failed")
             return TIMED_OUT
-        at = ", ".join(map(facts.short, facts.revisions(app)))
-        print(f"{app.name}: {facts.sync_word(app)}, {facts.health_word(app)}{f' at {at}' if at else ''}")
+        at = ", ".join(map(summary.short, summary.revisions(app)))
+        print(f"{app.name}: {summary.sync_word(app)}, {summary.health_word(app)}{f' at {at}' if at else ''}")
         return 0
 
     return at_desk(chosen, work, writes=True)
@@ -111,7 +111,7 @@ def run_refresh(chosen: argparse.Namespace) -> int:
 
 def run_terminate(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.changing import terminate
+        from argosy.gitops.application_client.small_changes import terminate
 
         app = await terminate(desk, await desk.find(chosen.name))
         print(f"Application '{app.name}' operation terminating")
@@ -122,7 +122,7 @@ def run_terminate(chosen: argparse.Namespace) -> int:
 
 def run_confirm(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.changing import confirm_deletion
+        from argosy.gitops.application_client.small_changes import confirm_deletion
 
         app = await confirm_deletion(desk, await desk.find(chosen.name))
         print(f"Application '{app.name}' updated successfully")
@@ -144,9 +144,9 @@ def run_delete(chosen: argparse.Namespace) -> int:
 
 
 async def _delete(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications import facts
-    from argosy.desk.applications.changing import delete
-    from argosy.desk.applications.following import Ending, Waited, follow
+    from argosy.gitops.application_client import summary
+    from argosy.gitops.application_client.small_changes import delete
+    from argosy.gitops.application_client.watch import Ending, Waited, follow
 
     if not _may_delete(app, chosen):
         talk(f"The command to delete '{app.name}' was cancelled")
@@ -157,7 +157,7 @@ async def _delete(desk: Desk, app: Application, chosen: argparse.Namespace) -> i
         return 0
     ended = await follow(desk, app, Waited(is_deleted=True), chosen.timeout, lambda _: None)
     if ended.ending is Ending.TOO_LATE:
-        held_up = facts.why(ended.app) if ended.app else ""
+        held_up = summary.why(ended.app) if ended.app else ""
         say(f"{app.name} is still there after {chosen.timeout:g} s", held_up, f"argosy app get {app.name}")
         return TIMED_OUT
     print(f"application '{app.name}' deleted")

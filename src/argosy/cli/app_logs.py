@@ -11,9 +11,9 @@ from argosy.cli.app_flags import Commands, at_desk, is_compat, talk, verb
 from argosy.errors import ClusterError, UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.acting import Excerpt, Log
-    from argosy.desk.applications.desk import Desk
-    from argosy.desk.applications.reader import Reader
+    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.reader import Reader
+    from argosy.gitops.application_client.resource_actions import Excerpt, Log
 
 
 def add_logs(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -51,8 +51,8 @@ def run_logs(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         import asyncio
 
-        from argosy.desk.applications.acting import logs_of
-        from argosy.desk.applications.reader import open_reader
+        from argosy.gitops.application_client.reader import open_reader
+        from argosy.gitops.application_client.resource_actions import logs_of
 
         app = await desk.find(chosen.name)
         async with open_reader(desk, app=app) as reader:
@@ -69,8 +69,8 @@ def run_logs(chosen: argparse.Namespace) -> int:
 
 
 def _excerpt(chosen: argparse.Namespace) -> Excerpt:
-    from argosy.desk.applications.acting import Excerpt
     from argosy.gitops.application.sync_policy import seconds_of
+    from argosy.gitops.application_client.resource_actions import Excerpt
 
     since = chosen.since_seconds or None
     if chosen.since:
@@ -86,7 +86,7 @@ async def _print_log(
     reader: Reader, log: Log, excerpt: Excerpt, chosen: argparse.Namespace, *, lead: bool
 ) -> ClusterError | None:
     """Why it could not be read: one container that has not begun does not hide what others print."""
-    from argosy.desk.applications.acting import lines
+    from argosy.gitops.application_client.resource_actions import lines
 
     before = f"{log.pod.name}/{log.container}: " if lead else ""
     wanted = chosen.filter if chosen.match_case else chosen.filter.lower()

@@ -9,8 +9,8 @@ from argosy.cli.app_flags import Commands, asked, at_desk, can_ask, form, is_com
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.acting import Choice
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.resource_actions import Choice
     from argosy.kube.objects import Manifest
 
 MERGE = "application/merge-patch+json"
@@ -61,15 +61,15 @@ def _add_choice(parser: argparse.ArgumentParser, *, has_namespace: bool = True) 
 
 
 def _choice(chosen: argparse.Namespace) -> Choice:
-    from argosy.desk.applications.acting import Choice
+    from argosy.gitops.application_client.resource_actions import Choice
 
     return Choice(chosen.group, chosen.kind, getattr(chosen, "namespace", ""), chosen.resource_name)
 
 
 def run_get_resource(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.objects import check_project, read_objects
-        from argosy.desk.applications.reader import open_reader
+        from argosy.gitops.application_client.objects import check_project, read_objects
+        from argosy.gitops.application_client.reader import open_reader
 
         app = await desk.find(chosen.name)
         check_project(app, chosen.project)
@@ -84,7 +84,7 @@ def run_get_resource(chosen: argparse.Namespace) -> int:
 
 
 def _shown(manifest: Manifest, chosen: argparse.Namespace) -> Manifest:
-    from argosy.desk.applications.objects import picked
+    from argosy.gitops.application_client.objects import picked
 
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
     whole = manifest if chosen.show_managed_fields else {**manifest, "metadata": metadata}
@@ -96,7 +96,7 @@ def _shown(manifest: Manifest, chosen: argparse.Namespace) -> Manifest:
 
 def _print_objects(chosen: argparse.Namespace, found: list[Manifest]) -> None:
     from argosy.cli.app_screen import aligned
-    from argosy.desk.applications.objects import flat
+    from argosy.gitops.application_client.objects import flat
 
     how = form(chosen, "wide")
     if how != "wide":
@@ -116,8 +116,8 @@ def _print_objects(chosen: argparse.Namespace, found: list[Manifest]) -> None:
 
 def run_patch_resource(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.objects import check_project, objects_to_change, patch_object
-        from argosy.desk.applications.reader import open_reader
+        from argosy.gitops.application_client.objects import check_project, objects_to_change, patch_object
+        from argosy.gitops.application_client.reader import open_reader
 
         app = await desk.find(chosen.name)
         check_project(app, chosen.project)
@@ -132,8 +132,8 @@ def run_patch_resource(chosen: argparse.Namespace) -> int:
 
 def run_delete_resource(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.objects import check_project, delete_object, objects_to_change
-        from argosy.desk.applications.reader import open_reader
+        from argosy.gitops.application_client.objects import check_project, delete_object, objects_to_change
+        from argosy.gitops.application_client.reader import open_reader
 
         app = await desk.find(chosen.name)
         check_project(app, chosen.project)

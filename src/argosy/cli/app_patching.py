@@ -16,7 +16,7 @@ from argosy.cli.app_flags import Commands, add_truth, at_desk, is_compat, print_
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
 
 USUAL_EDITOR = "vi"
 Make = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -52,8 +52,8 @@ def add_patching(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def run_patch(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.patches import patched
-        from argosy.desk.applications.writing import change
+        from argosy.gitops.application_client.spec_patches import patched
+        from argosy.gitops.application_client.writes import change
 
         app = await desk.find(chosen.name)
         await change(desk, app, lambda wire: patched(wire, chosen.patch, chosen.type))
@@ -68,8 +68,8 @@ def run_patch(chosen: argparse.Namespace) -> int:
 
 def run_edit(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.patches import with_spec
-        from argosy.desk.applications.writing import change
+        from argosy.gitops.application_client.spec_patches import with_spec
+        from argosy.gitops.application_client.writes import change
 
         app = await desk.find(chosen.name)
         before = dict(app.wire).get("spec") or {}
@@ -120,21 +120,21 @@ def _run_editor(file: Path) -> None:
 
 
 def run_add_source(chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.patches import with_source
+    from argosy.gitops.application_client.spec_patches import with_source
 
     given = given_flags(chosen)
     return _changed(chosen, lambda wire: with_source(wire, given))
 
 
 def run_remove_source(chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.patches import without_source
+    from argosy.gitops.application_client.spec_patches import without_source
 
     return _changed(chosen, lambda wire: without_source(wire, chosen.source_position, chosen.source_name))
 
 
 def _changed(chosen: argparse.Namespace, make: Make) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.writing import change
+        from argosy.gitops.application_client.writes import change
 
         app = await desk.find(chosen.name)
         await change(desk, app, make)

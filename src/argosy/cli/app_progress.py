@@ -13,11 +13,11 @@ from datetime import datetime
 from typing import TextIO
 
 from argosy.cli.screen import Screen, plain, shown_width
-from argosy.desk.applications import facts
-from argosy.desk.applications.facts import Row
-from argosy.desk.applications.following import is_taken_up
-from argosy.desk.applications.waited import Waited
 from argosy.gitops.application import Application
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.summary import Row
+from argosy.gitops.application_client.wait_conditions import Waited
+from argosy.gitops.application_client.watch import is_taken_up
 from argosy.kube.objects.names import ResourceKey
 
 Tell = Callable[[str], None]
@@ -36,7 +36,7 @@ class Lines:
         self._seen: dict[ResourceKey, Row] = {}
 
     def see(self, app: Application) -> None:
-        for row in facts.rows(_without_earlier_operation(app)):
+        for row in summary.rows(_without_earlier_operation(app)):
             before = self._seen.get(row.key)
             if before in (row, row._replace(message=before.message) if before and not row.message else row):
                 continue  # an operation that begins has said nothing yet: that is no news
@@ -81,7 +81,7 @@ class Sentences:
 
     def see(self, app: Application) -> None:
         missing = "; ".join(self._waited.missing(app))
-        blocker = facts.health_message(app) if self._waited.health and facts.health_word(app) != "Healthy" else ""
+        blocker = summary.health_message(app) if self._waited.health and summary.health_word(app) != "Healthy" else ""
         text = f"{missing}{f' ({blocker})' if blocker else ''}"
         if missing and (text != self._last or self._clock() - self._told >= HEARTBEAT):
             self._tell(f"{app.name}: waiting: {plain(text)}")
@@ -125,8 +125,8 @@ def wave_lines(app: Application, screen: Screen) -> list[str]:
     """What each wave waits for. Objects without a result are still to come, and are shown as they are now."""
     app = _without_earlier_operation(app)
     results = {each.key: each for each in app.state.results} if app.state else {}
-    running = facts.is_busy(app)
-    shown = sorted(facts.rows(app), key=lambda row: (row.wave, row.key))
+    running = summary.is_busy(app)
+    shown = sorted(summary.rows(app), key=lambda row: (row.wave, row.key))
     lines = []
     for row in shown[:MOST_ROWS]:
         mark = screen.mark(_word(row, is_waiting=running and row.key not in results))

@@ -12,9 +12,9 @@ from argosy.cli.screen import Screen
 from argosy.cli.target_flags import with_target
 
 if TYPE_CHECKING:
-    from argosy.desk.applications import facts
-    from argosy.desk.applications.desk import Desk
     from argosy.gitops.application import Application, Destination
+    from argosy.gitops.application_client import summary
+    from argosy.gitops.application_client.client import Desk
     from argosy.gitops.policy.delivery_engine import Engines
     from argosy.kube.objects.names import ResourceKey
 
@@ -94,16 +94,16 @@ def run_list(chosen: argparse.Namespace) -> int:
         apps = [app for app in await desk.all(chosen.selector, everywhere=everywhere) if _fits(app, chosen)]
         found, delays = {}, {}
         if _shows_why(chosen):
-            from argosy.desk.applications.delays import describe_delays
+            from argosy.gitops.application_client.delays import describe_delays
 
             delays = await describe_delays(desk, apps)
         if _shows_why(chosen) and not chosen.quick:
-            from argosy.desk.applications.counting import found_out
+            from argosy.gitops.application_client.difference_counts import found_out
 
             found = await found_out(desk, apps)
         engines = None
         if form(chosen) == "table":
-            from argosy.desk.beside import seen_engines
+            from argosy.gitops.coexistence.argocd_detection import seen_engines
 
             engines = await seen_engines(desk.cluster, desk.control)
         _print_list(chosen, apps, desk, found, engines, delays)
@@ -154,7 +154,7 @@ def _print_list(
     delays: Mapping[ResourceKey, str],
 ) -> None:
     from argosy.cli import app_screen
-    from argosy.desk.applications.desk import clock
+    from argosy.gitops.application_client.client import clock
 
     how = form(chosen)
     if how in ("json", "yaml"):
@@ -180,7 +180,7 @@ def _print_list(
 
 def run_get(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.changing import refresh
+        from argosy.gitops.application_client.small_changes import refresh
 
         app = await desk.find(chosen.name)
         if chosen.refresh or chosen.hard_refresh:
@@ -218,14 +218,14 @@ async def print_app(
 ) -> None:
     """argo: what its get prints; its sync and wait end with it, too."""
     from argosy.cli import app_screen
-    from argosy.desk.applications import facts
-    from argosy.desk.applications.delays import describe_delay
-    from argosy.desk.applications.desk import clock
-    from argosy.desk.applications.reader import fares, health_words, open_reader
-    from argosy.desk.applications.reasons import reasons
-    from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
-    from argosy.desk.applications.windows import window_text
-    from argosy.desk.beside import seen_engines
+    from argosy.gitops.application_client import summary
+    from argosy.gitops.application_client.client import clock
+    from argosy.gitops.application_client.delays import describe_delay
+    from argosy.gitops.application_client.health_reasons import reasons
+    from argosy.gitops.application_client.reader import fares, health_words, open_reader
+    from argosy.gitops.application_client.stuck_pods import UNSCHEDULED, stuck_pods
+    from argosy.gitops.application_client.sync_windows import window_text
+    from argosy.gitops.coexistence.argocd_detection import seen_engines
 
     engines = await seen_engines(desk.cluster, desk.control)
     async with open_reader(desk) as reader:
@@ -234,13 +234,13 @@ async def print_app(
         delay = describe_delay(app, reader.rules, reader.control_cache.get, engines, clock())
         window = window_text(reader.rules.clusters.placed(app), reader.rules.projects.get(app.project))
         why = reasons((key, each, reader.cache.get(key) or {}) for key, each in found.items())
-        if facts.health_word(app) == "Progressing":
+        if summary.health_word(app) == "Progressing":
             why = [*await stuck_pods(desk, app, frozenset({UNSCHEDULED})), *why]
-    if facts.retrying(app) or (not why and (facts.sync_word(app) == "Unknown" or facts.is_busy(app))):
-        why = [facts.why(app, delay=delay), *why]
+    if summary.retrying(app) or (not why and (summary.sync_word(app) == "Unknown" or summary.is_busy(app))):
+        why = [summary.why(app, delay=delay), *why]
     elif delay:
         why = [delay, *why]
-    why = list(dict.fromkeys((*why[:1], *facts.comparison_errors(app), *why)))
+    why = list(dict.fromkeys((*why[:1], *summary.comparison_errors(app), *why)))
     told = app.annotations, app.namespace
     delivered = "" if engines.is_usual(*told) else engines.told(*told)
     lines = app_screen.block_lines(app, window, list(filter(None, why)), delivered)
@@ -250,15 +250,15 @@ async def print_app(
         from argosy.cli.argocd_block import parameters
 
         lines += parameters(app, *parameters_of)[1:]
-    objects = app_screen.object_lines(facts.rows(app, health))
+    objects = app_screen.object_lines(summary.rows(app, health))
     print(with_target("\n".join([*lines, *(["", *objects] if objects else [])])))
 
 
 def run_resources(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications import facts
-        from argosy.desk.applications.reader import health_words, open_reader
         from argosy.errors import PolicyError
+        from argosy.gitops.application_client import summary
+        from argosy.gitops.application_client.reader import health_words, open_reader
 
         app = await desk.find(chosen.name)
         if chosen.project and chosen.project != app.project:
@@ -274,16 +274,16 @@ def run_resources(chosen: argparse.Namespace) -> int:
             return 0
         async with open_reader(desk, app=app) as reader:
             if chosen.orphaned:
-                rows = [facts.Row(key) for key in await reader.orphans(app)]
+                rows = [summary.Row(key) for key in await reader.orphans(app)]
             else:
-                rows = facts.rows(app, health_words(await reader.health(app)))
+                rows = summary.rows(app, health_words(await reader.health(app)))
         _print_resources(rows, how, "Yes" if chosen.orphaned else "No")
         return 0
 
     return at_desk(chosen, work)
 
 
-def _print_resources(rows: list[facts.Row], how: str, orphaned: str) -> None:
+def _print_resources(rows: list[summary.Row], how: str, orphaned: str) -> None:
     from argosy.cli import app_screen
 
     if how in ("json", "yaml"):
@@ -313,10 +313,10 @@ def run_tree(chosen: argparse.Namespace) -> int:
 
 async def print_tree(desk: Desk, app: Application, how: str = "tree") -> None:
     from argosy.cli import app_tree
-    from argosy.desk.applications.desk import clock
-    from argosy.desk.applications.reader import open_reader
-    from argosy.desk.applications.reasons import reason
-    from argosy.desk.applications.trees import node_data
+    from argosy.gitops.application_client.client import clock
+    from argosy.gitops.application_client.health_reasons import reason
+    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.tree_order import node_data
 
     async with open_reader(desk, app=app) as reader:
         nodes = await reader.tree(app)
@@ -354,8 +354,8 @@ def run_history(chosen: argparse.Namespace) -> int:
 def run_events(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.cli import app_tree
-        from argosy.desk.applications.desk import clock
-        from argosy.desk.applications.happenings import events_of
+        from argosy.gitops.application_client.client import clock
+        from argosy.gitops.application_client.events import events_of
 
         app = await desk.find(chosen.name)
         found = await events_of(desk, app, also_objects=chosen.all)

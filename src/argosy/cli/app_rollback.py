@@ -10,8 +10,8 @@ from argosy.cli.app_flags import Commands, asked, at_desk, can_ask, is_compat, t
 from argosy.cli.app_syncing import FORMS, add_timeout, followed, leaving_it_running
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
     from argosy.gitops.application import Application
+    from argosy.gitops.application_client.client import Desk
     from argosy.gitops.status.history import Deployment
 
 MOST = 24  # lines of a plan
@@ -33,13 +33,13 @@ def add_rollback(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def run_rollback(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.changing import (
+        from argosy.gitops.application_client.small_changes import (
             entry_to_roll_back_to,
             is_deployed_already,
             roll_back,
             syncs_itself,
         )
-        from argosy.desk.applications.sync_checks import check_windows
+        from argosy.gitops.application_client.sync_checks import check_windows
 
         app = await desk.find(chosen.name)
         entry = entry_to_roll_back_to(app, chosen.id, is_compat=is_compat(chosen))
@@ -78,20 +78,20 @@ def _refusal(app: Application, question: str) -> int:
 
 
 def _tell_way(app: Application, entry: Deployment, chosen: argparse.Namespace) -> None:
-    from argosy.desk.applications import facts
+    from argosy.gitops.application_client import summary
 
     if not is_compat(chosen):
-        there, back = (", ".join(map(facts.short, each)) for each in (facts.revisions(app), entry.revisions))
+        there, back = (", ".join(map(summary.short, each)) for each in (summary.revisions(app), entry.revisions))
         talk(f"{app.name}: goes back from {there or 'nothing'} to deployment {entry.id}: {back}, {entry.deployed}")
 
 
 async def _tell_plan(desk: Desk, app: Application, entry: Deployment, *, prunes: bool) -> None:
     """What changes in the cluster. That it cannot be told from here is no reason to stay: the engine may reach more."""
     from argosy.cli.app_content import plan_lines
-    from argosy.desk.applications.differing import differing
-    from argosy.desk.applications.going_back import look_back
-    from argosy.desk.applications.reader import open_reader
     from argosy.errors import ArgosyError
+    from argosy.gitops.application_client.differences import differing
+    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.rollback_plan import look_back
 
     try:
         async with open_reader(desk, app=app) as reader:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.cli.screen import WHY, Screen, cut, plain, shown_width
-from argosy.desk.applications import facts
-from argosy.desk.applications.facts import Row
 from argosy.gitops.application import Application, OperationState
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.summary import Row
 from argosy.gitops.policy.delivery_engine import Engines
 from argosy.gitops.status.history import Deployment
 from argosy.gitops.status.hold import read_hold
@@ -62,14 +62,14 @@ def wide_lines(
                 app.destination.server or app.destination.name,
                 app.destination.namespace,
                 app.project,
-                facts.sync_word(app),
-                facts.health_word(app),
-                facts.policy_word(app),
-                facts.conditions_word(app),
+                summary.sync_word(app),
+                summary.health_word(app),
+                summary.policy_word(app),
+                summary.conditions_word(app),
                 source.repo_url if source else "",
                 (source.path or source.chart) if source else "",
                 source.ref if source else "",
-                *(() if found is None else (facts.why(app, found.get(app.key, ""), delays.get(app.key, "")),)),
+                *(() if found is None else (summary.why(app, found.get(app.key, ""), delays.get(app.key, "")),)),
             )
         )
     if found is None:
@@ -98,16 +98,16 @@ def list_lines(
     for app in apps:
         name = app.name if app.namespace == home else f"{app.namespace}/{app.name}"
         hold = read_hold(app.annotations) is not None
-        why = facts.why(app, (found or {}).get(app.key, ""), delays.get(app.key, ""))
+        why = summary.why(app, (found or {}).get(app.key, ""), delays.get(app.key, ""))
         rows.append(
             (
                 name,
-                screen.mark(facts.sync_word(app)),
-                screen.mark(facts.health_word(app)),
+                screen.mark(summary.sync_word(app)),
+                screen.mark(summary.health_word(app)),
                 cut(plain(why), MAX_WHY_LENGTH),
-                ",".join(map(facts.short, facts.revisions(app))) or "-",
-                f"{facts.policy_word(app)}{' (held)' if hold else ''}",
-                facts.age(facts.created(app), now),
+                ",".join(map(summary.short, summary.revisions(app))) or "-",
+                f"{summary.policy_word(app)}{' (held)' if hold else ''}",
+                summary.age(summary.created(app), now),
                 *(() if engines is None else (engines.deliverer(app.annotations, app.namespace).value,)),
             )
         )
@@ -132,16 +132,16 @@ def _with_causes_below(
 
 
 def summary_line(apps: Sequence[Application]) -> str:
-    synced = sum(1 for app in apps if facts.sync_word(app) == "Synced")
-    needs = [app for app in apps if facts.sync_word(app) != "Synced" or facts.health_word(app) != "Healthy"]
+    synced = sum(1 for app in apps if summary.sync_word(app) == "Synced")
+    needs = [app for app in apps if summary.sync_word(app) != "Synced" or summary.health_word(app) != "Healthy"]
     counted = f"{len(apps)} app{'' if len(apps) == 1 else 's'} · {synced} Synced · {len(apps) - synced} not"
     return f"{counted}          next: {_first_look(needs)}" if needs else counted
 
 
 def _first_look(needs: Sequence[Application]) -> str:
     """What is ill goes first; then what only differs, with the difference; then what was never there."""
-    ill = [app for app in needs if facts.health_word(app) not in ("Healthy", "Missing")]
-    differing = [app for app in needs if facts.is_only_differing(app)]
+    ill = [app for app in needs if summary.health_word(app) not in ("Healthy", "Missing")]
+    differing = [app for app in needs if summary.is_only_differing(app)]
     if differing and not ill:
         return f"argosy app diff {differing[0].name}"
     return f"argosy app get {(ill or needs)[0].name}"
@@ -179,14 +179,14 @@ def block_lines(app: Application, window: str, reasons: Sequence[str] = (), deli
         lines.append(field("Held:", f"since {hold.at or '?'}{who}{f': {hold.reason}' if hold.reason else ''}"))
     lines += [field("Delivered by:", delivered)] if delivered else []
     lines.append(field("Sync Status:", _sync(app)))
-    message = facts.health_message(app)
-    lines.append(field("Health Status:", f"{facts.health_word(app)}{f' ({message})' if message else ''}"))
+    message = summary.health_message(app)
+    lines.append(field("Health Status:", f"{summary.health_word(app)}{f' ({message})' if message else ''}"))
     lines += [field("Why:" if not place else "", plain(reason)) for place, reason in enumerate(reasons[:MOST_REASONS])]
     return lines + condition_lines(app)
 
 
 def _labels(app: Application) -> list[str]:
-    labels = facts.labels(app)
+    labels = summary.labels(app)
     return [field("Labels:", ",".join(f"{name}={value}" for name, value in sorted(labels.items())))] if labels else []
 
 
@@ -209,9 +209,9 @@ def policy_word(app: Application) -> str:
 
 
 def _sync(app: Application) -> str:
-    word, ref = facts.sync_word(app), app.sources[0].ref if app.sources else ""
-    found = facts.revisions(app)
-    at = f" ({facts.short(found[0])})" if found else ""
+    word, ref = summary.sync_word(app), app.sources[0].ref if app.sources else ""
+    found = summary.revisions(app)
+    at = f" ({summary.short(found[0])})" if found else ""
     if len(app.sources) > 1:
         return word
     between = {"Synced": "to", "OutOfSync": "from"}.get(word)
@@ -223,7 +223,7 @@ def condition_lines(app: Application) -> list[str]:
     if not conditions:
         return []
     rows = [
-        (str(each.get("type")), str(each.get("message")), facts.go_time(str(each.get("lastTransitionTime") or "")))
+        (str(each.get("type")), str(each.get("message")), summary.go_time(str(each.get("lastTransitionTime") or "")))
         for each in conditions
     ]
     return ["", *aligned([("CONDITION", "MESSAGE", "LAST TRANSITION"), *rows])]
@@ -235,8 +235,8 @@ def operation_lines(state: OperationState) -> list[str]:
         field("Operation:", "Sync"),
         field("Sync Revision:", state.revision or ", ".join(state.revisions)),
         field("Phase:", state.progress.value),
-        field("Start:", facts.go_time(state.started)),
-        field("Finished:", facts.go_time(state.finished) if state.finished else ""),
+        field("Start:", summary.go_time(state.started)),
+        field("Finished:", summary.go_time(state.finished) if state.finished else ""),
         field("Duration:", _duration(state)),
     ]
     return [*lines, *([field("Message:", state.message)] if state.message else [])]
@@ -269,7 +269,7 @@ def history_lines(entries: Sequence[Deployment]) -> list[str]:
     rows = []
     for entry in entries:
         who = "auto-sync" if entry.is_automated else entry.by or "-"
-        rows.append((str(entry.id), facts.go_time(entry.deployed), _refs(entry), who))
+        rows.append((str(entry.id), summary.go_time(entry.deployed), _refs(entry), who))
     return aligned([("ID", "DATE", "REVISION", "BY"), *rows])
 
 
@@ -278,7 +278,7 @@ def wide_history_lines(entries: Sequence[Deployment]) -> list[str]:
     tables: dict[str, list[tuple[str, str, str]]] = {}
     for entry in entries:
         for source, revision in zip(entry.sources, entry.revisions):
-            row = (str(entry.id), facts.go_time(entry.deployed), _ref(source, revision))
+            row = (str(entry.id), summary.go_time(entry.deployed), _ref(source, revision))
             tables.setdefault(str(source.get("repoURL") or ""), []).append(row)
     lines: list[str] = []
     for url, rows in tables.items():
@@ -292,4 +292,4 @@ def _refs(entry: Deployment) -> str:
 
 def _ref(source: Mapping[str, Any], revision: str) -> str:
     ref = str(source.get("targetRevision") or "HEAD")
-    return f"{ref} ({facts.short(revision)})" if revision else ref
+    return f"{ref} ({summary.short(revision)})" if revision else ref

@@ -25,10 +25,10 @@ from argosy.cli.screen import Screen
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
-    from argosy.desk.applications.following import Ended
-    from argosy.desk.applications.requests import SyncWish
     from argosy.gitops.application import Application
+    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.sync_requests import SyncWish
+    from argosy.gitops.application_client.watch import Ended
     from argosy.kube.objects import Manifest
     from argosy.kube.objects.names import ResourceKey
 
@@ -98,7 +98,7 @@ def run_sync(chosen: argparse.Namespace) -> int:
         raise UserError(f"no Application is named; {told}")
 
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.sync_checks import check_windows
+        from argosy.gitops.application_client.sync_checks import check_windows
 
         apps = await desk.chosen(chosen.names, chosen.selector, chosen.project)
         await check_windows(desk, apps)
@@ -134,7 +134,7 @@ async def _previewed(desk: Desk, apps: list[Application], chosen: argparse.Names
 
 
 async def _sync(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.requests import sync_operation
+    from argosy.gitops.application_client.sync_requests import sync_operation
 
     wish, by = _wish(chosen, app), await desk.who()
     if wish.revision or wish.revisions:
@@ -148,7 +148,7 @@ async def _sync(desk: Desk, app: Application, chosen: argparse.Namespace) -> int
 
 
 def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
-    from argosy.desk.applications.requests import SyncWish
+    from argosy.gitops.application_client.sync_requests import SyncWish
 
     return SyncWish(
         revision=chosen.revision,
@@ -171,15 +171,15 @@ def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
 
 
 async def _resolved(desk: Desk, app: Application, wish: SyncWish) -> None:
-    from argosy.desk.applications.reader import open_reader
-    from argosy.desk.applications.sync_checks import check_refs
+    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.sync_checks import check_refs
 
     async with open_reader(desk) as reader:
         await check_refs(reader, app, wish.revisions or (wish.revision,))
 
 
 def _revisions(chosen: argparse.Namespace, app: Application) -> tuple[str, ...]:
-    from argosy.desk.applications.requests import positioned
+    from argosy.gitops.application_client.sync_requests import positioned
 
     if not chosen.revisions:
         return ()
@@ -187,8 +187,8 @@ def _revisions(chosen: argparse.Namespace, app: Application) -> tuple[str, ...]:
 
 
 async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[ResourceKey]:
-    from argosy.desk.applications.reader import open_reader
-    from argosy.desk.applications.requests import keys_with_labels
+    from argosy.gitops.application_client.reader import open_reader
+    from argosy.gitops.application_client.sync_requests import keys_with_labels
 
     async with open_reader(desk) as reader:
         assembled = await reader.assemble(app)
@@ -198,7 +198,7 @@ async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[Res
 async def followed(desk: Desk, app: Application, chosen: argparse.Namespace, what: str) -> int:
     """Until the operation is over, shown as it goes."""
     from argosy.cli.app_progress import Retries, Waves, picture
-    from argosy.desk.applications.following import follow_operation
+    from argosy.gitops.application_client.watch import follow_operation
 
     how = form(chosen)
     shown = None if how in ("json", "yaml") else picture()
@@ -223,7 +223,7 @@ async def followed(desk: Desk, app: Application, chosen: argparse.Namespace, wha
 
 def _tell_state(app: Application, seconds: float) -> None:
     """How it is now, for somebody at a terminal: a sync that is over may have left models that are still loading."""
-    from argosy.desk.applications.facts import health_word, sync_word
+    from argosy.gitops.application_client.summary import health_word, sync_word
 
     screen = Screen(sys.stderr)
     waits = "" if health_word(app) == "Healthy" else f"; next: argosy app wait {app.name} --health"
@@ -233,7 +233,7 @@ def _tell_state(app: Application, seconds: float) -> None:
 async def _compared(desk: Desk, app: Application, see: Callable[[Application], None]) -> Application | None:
     """Once more, when what the sync did has been looked at: until then objects are told as they were before."""
     from argosy.gitops.application import read_application
-    from argosy.setup.waiting import until
+    from argosy.kube.controller.wait import until
 
     state = app.state
     if state is None or state.progress != "Succeeded" or state.request.sync.dry_run:
@@ -256,8 +256,8 @@ async def _compared(desk: Desk, app: Application, see: Callable[[Application], N
 
 
 async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
-    from argosy.desk.applications.following import Ending, is_taken_up, unheard
-    from argosy.desk.applications.stuck import NOT_STARTING, stuck_pods
+    from argosy.gitops.application_client.stuck_pods import NOT_STARTING, stuck_pods
+    from argosy.gitops.application_client.watch import Ending, is_taken_up, unheard
 
     app = ended.app
     if app is None:
@@ -281,7 +281,7 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
 
 def _to_prune(app: Application) -> int:
     """argo: what a sync of all left to be pruned makes it fail."""
-    from argosy.desk.applications.facts import sync_word
+    from argosy.gitops.application_client.summary import sync_word
 
     state = app.state
     if state is None or state.request.sync.dry_run or state.progress != "Succeeded" or sync_word(app) == "Synced":
@@ -291,8 +291,8 @@ def _to_prune(app: Application) -> int:
 
 async def _looked_at(desk: Desk, app: Application) -> Application:
     """argo: what an operation did is looked at before it is told, except after a dry run."""
-    from argosy.desk.applications.changing import refresh
-    from argosy.setup.waiting import TooLate
+    from argosy.gitops.application_client.small_changes import refresh
+    from argosy.kube.controller.wait import TooLate
 
     if app.state is None or app.state.request.sync.dry_run:
         return app
@@ -321,23 +321,23 @@ async def print_end(desk: Desk, app: Application, chosen: argparse.Namespace, *,
 
 
 def verdict(app: Application, what: str) -> int:
-    from argosy.desk.applications import facts
+    from argosy.gitops.application_client import summary
 
     state = app.state
     if state is None or state.progress == "Succeeded":
         dry = state is not None and state.request.sync.dry_run
-        at = facts.short(state.revision or ", ".join(map(facts.short, state.revisions))) if state else ""
+        at = summary.short(state.revision or ", ".join(map(summary.short, state.revisions))) if state else ""
         ending = " (dry run: nothing was changed)" if dry else ""
         talk(f"{app.name}: {what} to {at or 'its revision'} succeeded{ending}")
         return 0
-    named = facts.failures(app)[:MOST]
+    named = summary.failures(app)[:MOST]
     advice = _advice(app, state.message)
     say(f"{app.name}: {what} {state.progress.value.lower()}", [state.message, *named], advice)
-    return REFUSED if facts.is_refused_by_project(app) else NO
+    return REFUSED if summary.is_refused_by_project(app) else NO
 
 
 def _advice(app: Application, message: str) -> str:
-    from argosy.desk.applications.facts import is_refused_by_project
+    from argosy.gitops.application_client.summary import is_refused_by_project
     from argosy.kube.schema.name_syntax import dns_label
 
     if is_refused_by_project(app):

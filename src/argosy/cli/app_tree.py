@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from argosy.cli.screen import Screen
-from argosy.desk.applications import facts
-from argosy.desk.applications.trees import Branch, branches
 from argosy.gitops.application import Application
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.tree_order import Branch, branches
 from argosy.gitops.live.resource_tree import Node
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
@@ -26,7 +26,7 @@ def tree_lines(
     said: Mapping[ResourceKey, str] | None = None,
 ) -> list[str]:
     """`said`: why each fares so."""
-    statuses = {row.key: row for row in facts.rows(app)}
+    statuses = {row.key: row for row in summary.rows(app)}
     rows = []
     for branch in branches(nodes):
         node, row = branch.node, statuses.get(branch.node.key)
@@ -38,7 +38,7 @@ def tree_lines(
                 f"{_lead(branch)}{node.key.kind}/{node.key.name}",
                 screen.mark(row.status) if row else "",
                 screen.mark(health),
-                facts.age(node.created, now),
+                summary.age(node.created, now),
                 str(row.wave) if row else "",
                 message,
             )
@@ -67,7 +67,7 @@ def event_lines(events: Sequence[Manifest], screen: Screen, now: datetime) -> li
         seen = str(event.get("lastTimestamp") or event.get("eventTime") or "")
         rows.append(
             (
-                facts.age(seen, now),
+                summary.age(seen, now),
                 str(event.get("type") or ""),
                 str(event.get("reason") or ""),
                 f"{about.get('kind')}/{about.get('name')}",

@@ -12,9 +12,9 @@ from argosy.cli.app_syncing import FORMS, add_timeout, print_end, verdict
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
-    from argosy.desk.applications.following import Ended, Waited
     from argosy.gitops.application import Application
+    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.watch import Ended, Waited
 
 
 def add_waiting(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -49,7 +49,7 @@ def run_wait(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         import asyncio
 
-        from argosy.desk.applications.desk import NoApplication
+        from argosy.gitops.application_client.client import NoApplication
 
         try:
             apps = await desk.chosen(chosen.names, chosen.selector)
@@ -64,7 +64,7 @@ def run_wait(chosen: argparse.Namespace) -> int:
 
 
 def _waited(chosen: argparse.Namespace) -> Waited:
-    from argosy.desk.applications.following import Waited
+    from argosy.gitops.application_client.watch import Waited
 
     words = {"Healthy": chosen.health, "Suspended": chosen.suspended, "Degraded": chosen.degraded}
     health = frozenset(word for word, is_wanted in words.items() if is_wanted)
@@ -81,7 +81,7 @@ def _gives_up(chosen: argparse.Namespace) -> bool:
 
 async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
     from argosy.cli.app_progress import Lines, Sentences
-    from argosy.desk.applications.following import Ending, follow
+    from argosy.gitops.application_client.watch import Ending, follow
 
     waited, how = _waited(chosen), form(chosen)
     shown = Lines(sys.stdout) if how == "wide" else Sentences(waited, talk)
@@ -109,8 +109,8 @@ def _asked_for(ended: Ended, waited: Waited) -> int:
 
 async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Namespace, name: str) -> None:
     """What is missing, and why, down to the objects."""
-    from argosy.desk.applications.following import Ending
-    from argosy.desk.applications.missing import causes
+    from argosy.gitops.application_client.unmet_conditions import causes
+    from argosy.gitops.application_client.watch import Ending
 
     if ended.app is None:
         say(f"{name} is gone", "somebody deleted it", "argosy app list")
@@ -122,17 +122,17 @@ async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Na
 
 
 def _next(ended: Ended, name: str) -> str:
-    from argosy.desk.applications import facts
+    from argosy.gitops.application_client import summary
     from argosy.gitops.status.hold import read_hold
 
     app = ended.app
     assert app is not None
-    if facts.is_busy(app):
+    if summary.is_busy(app):
         return f"argosy app get {name} --show-operation, or end it: argosy app terminate-op {name}"
-    if facts.sync_word(app) == "OutOfSync":
+    if summary.sync_word(app) == "OutOfSync":
         held = read_hold(app.annotations) is not None
         then = f"argosy app release {name}" if held else f"argosy app sync {name}"
         return f"argosy app diff {name}, then: {then}"
-    return f"argosy app tree {name}, or: argosy app logs {name}" if facts.health_word(app) != "Healthy" else (
+    return f"argosy app tree {name}, or: argosy app logs {name}" if summary.health_word(app) != "Healthy" else (
         f"argosy app get {name}"
     )

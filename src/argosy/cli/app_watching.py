@@ -17,15 +17,15 @@ from argosy.cli import app_screen
 from argosy.cli.app_flags import form, is_compat, talk
 from argosy.cli.app_progress import Canvas, picture
 from argosy.cli.screen import Screen, cut
-from argosy.desk.applications.delays import describe_delays, may_be_delayed
-from argosy.desk.applications.desk import APPLICATION, Desk, clock
-from argosy.desk.applications.following import FOR_EVER
 from argosy.errors import Gone, TransientError
 from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.client import APPLICATION, Desk, clock
+from argosy.gitops.application_client.delays import describe_delays, may_be_delayed
+from argosy.gitops.application_client.watch import FOR_EVER
 from argosy.kube.controller.clock import SYSTEM_CLOCK, let_go, sleep
+from argosy.kube.controller.wait import AGAIN, until
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
-from argosy.setup.waiting import AGAIN, until
 
 DELAY_CACHE_SECONDS: Final = 5.0  # for which what Applications wait for counts as known
 TRIES: Final = 10  # in a row, over half a minute

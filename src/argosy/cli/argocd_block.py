@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from argosy.cli.app_screen import aligned, condition_lines, policy_word, tool_lines
-from argosy.desk.applications import facts
-from argosy.desk.applications.desk import clock
-from argosy.desk.applications.facts import Row
-from argosy.desk.applications.trees import Branch, branches
 from argosy.gitops.application import Application, Source
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.summary import Row
+from argosy.gitops.application_client.tree_order import Branch, branches
 from argosy.gitops.live.resource_tree import Node
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects.names import ResourceKey
@@ -46,7 +46,7 @@ def block(app: Application, window: str, *, url: str, windows: Sequence[str] = (
     lines += [field("Assigned Windows:", ",".join(windows))] if windows else []
     lines.append(field("Sync Policy:", policy_word(app)))
     lines.append(field("Sync Status:", _sync(app)))
-    lines.append(field("Health Status:", facts.health_word(app)))
+    lines.append(field("Health Status:", summary.health_word(app)))
     return lines
 
 
@@ -59,7 +59,7 @@ def _source(source: Source) -> list[str]:
 
 def _sync(app: Application) -> str:
     """argo: the first source alone is told of; a commit is added unless it is what was asked for."""
-    word = facts.sync_word(app)
+    word = summary.sync_word(app)
     ref = str(app.sources[0].wire.get("targetRevision") or "") if app.sources else ""
     between = {"Synced": " to ", "OutOfSync": " from "}.get(word)
     text = f"{word}{between}{ref}" if between else word
@@ -70,7 +70,7 @@ def _sync(app: Application) -> str:
 
 def states(app: Application, health: Mapping[ResourceKey, str]) -> list[Row]:
     """argo: first what the last operation did, in its order; then the rest, by name."""
-    found = {row.key: row for row in facts.rows(app, health) if not row.hook}
+    found = {row.key: row for row in summary.rows(app, health) if not row.hook}
     there = {_key(each) for each in mappings(app.status.get("resources"))}
     rows = []
     for result in app.state.results if app.state else ():
@@ -89,7 +89,7 @@ def _key(wire: Mapping[str, Any]) -> ResourceKey:
 
 def tree(app: Application, nodes: Sequence[Node], *, is_detailed: bool) -> list[str]:
     """argo: objects with what came of them."""
-    states_of = {row.key: row for row in facts.rows(app)}
+    states_of = {row.key: row for row in summary.rows(app)}
     rows = []
     for branch in branches(nodes):
         node, row = branch.node, states_of.get(branch.node.key)
@@ -98,7 +98,7 @@ def tree(app: Application, nodes: Sequence[Node], *, is_detailed: bool) -> list[
         cells = [f"{lead(branch)}{node.key.kind}/{node.key.name}", row.status if row else "", health]
         if is_detailed:
             reason = node.health.message if node.health else ""
-            cells += [facts.age(node.created, clock()) or "<unknown>", message, reason]
+            cells += [summary.age(node.created, clock()) or "<unknown>", message, reason]
         else:
             cells.append(message)
         rows.append(cells)
@@ -112,7 +112,7 @@ def resource_tree(nodes: Sequence[Node], orphans: Sequence[ResourceKey], *, is_d
     for branch in branches(nodes):
         node, key = branch.node, branch.node.key
         health = node.health.health.value if node.health and node.health.health else ""
-        more = (facts.age(node.created, clock()) or "<unknown>", health, node.health.message if node.health else "")
+        more = (summary.age(node.created, clock()) or "<unknown>", health, node.health.message if node.health else "")
         rows.append((f"{lead(branch)}{key.group}", key.kind, key.namespace, key.name, "No", *(more[: 3 * is_detailed])))
     rows += [(*key, "Yes", *(("<unknown>", "", "")[: 3 * is_detailed])) for key in orphans]
     return aligned([RESOURCES + (("AGE", "HEALTH", "REASON") if is_detailed else ()), *rows])

@@ -12,8 +12,8 @@ from argosy.cli.cluster import add_verbs as add_clusters
 from argosy.cli.target_flags import add_target_flags, target_options
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
-    from argosy.desk.applications.places import Repository
+    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.known_repositories import Repository
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 REPOSITORIES = ("TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT")
@@ -62,7 +62,7 @@ def _verb(
 
 def run_repositories(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.places import repositories_of
+        from argosy.gitops.application_client.known_repositories import repositories_of
 
         _print_repositories(chosen.output, await repositories_of(desk), is_list=True)
         return 0
@@ -72,7 +72,7 @@ def run_repositories(chosen: argparse.Namespace) -> int:
 
 def run_repository(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.places import repository_at
+        from argosy.gitops.application_client.known_repositories import repository_at
 
         _print_repositories(chosen.output, [await repository_at(desk, chosen.asked)], is_list=False)
         return 0

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli import app_screen, argocd_block
-from argosy.desk.applications import facts
-from argosy.desk.applications.reader import Reader, fares, health_words, open_reader
-from argosy.desk.applications.windows import assigned, window_text
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.reader import Reader, fares, health_words, open_reader
+from argosy.gitops.application_client.sync_windows import assigned, window_text
 from argosy.gitops.reconciler.settings_watch import ARGOCD_CM
 from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
     from argosy.gitops.application import Application
+    from argosy.gitops.application_client.client import Desk
 
 ALLOWED = "Sync Allowed"
 
@@ -60,7 +60,7 @@ async def print_resources(desk: Desk, app: Application, how: str, *, only_orphan
             nodes = [] if only_orphans else await there.tree(app)
             _print(argocd_block.resource_tree(nodes, orphans, is_detailed=how != "tree"))
             return
-    managed = [] if only_orphans else [row.key for row in facts.rows(app) if not row.hook]
+    managed = [] if only_orphans else [row.key for row in summary.rows(app) if not row.hook]
     rows = [(*key, "No") for key in managed] + [(*key, "Yes") for key in orphans]
     _print(app_screen.aligned([argocd_block.RESOURCES, *rows]))
 
@@ -78,7 +78,7 @@ def url_of(reader: Reader, app: Application) -> str:
     """argo: of its page, where the settings say where pages are; there is no server here."""
     settings = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, ARGOCD_CM)) or {}
     url = str((settings.get("data") or {}).get("url") or "").rstrip("/")
-    return f"{url}/applications/{app.name}" if url else facts.NONE
+    return f"{url}/applications/{app.name}" if url else summary.NONE
 
 
 def _print(lines: Sequence[str]) -> None:

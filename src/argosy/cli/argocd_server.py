@@ -82,8 +82,8 @@ def check_server(chosen: argparse.Namespace, server: NamedServer) -> None:
 async def _check(chosen: argparse.Namespace, server: NamedServer) -> None:
     from argosy.app.entering import pages_of
     from argosy.app.target import open_target
-    from argosy.desk.control import control_namespace
-    from argosy.desk.server_addresses import is_same_address, list_server_addresses
+    from argosy.gitops.application_client.control_namespace import control_namespace
+    from argosy.gitops.coexistence.argocd_server_addresses import is_same_address, list_server_addresses
 
     async with open_target(target_options(chosen)) as (cluster, target):
         connection = target.connection

@@ -59,8 +59,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    from argosy.advise.finding import Severity
     from argosy.desk.checking.checking import Manner, check, fix
+    from argosy.gitops.analysis.finding import Severity
 
     paths = [str(path) for path in chosen.paths] or ["."]
     if chosen.fix and chosen.write_baseline:

@@ -13,8 +13,8 @@ from argosy import __version__
 from argosy.cli.screen import plain
 
 if TYPE_CHECKING:
-    from argosy.advise.finding import Finding
     from argosy.desk.checking.checking import Checked
+    from argosy.gitops.analysis.finding import Finding
 
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}

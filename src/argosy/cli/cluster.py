@@ -13,9 +13,9 @@ from argosy.cli.target_flags import add_target_flags
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
     from argosy.desk.connections.declared import Declared
     from argosy.desk.connections.probing import State
+    from argosy.gitops.application_client.client import Desk
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\

@@ -10,8 +10,8 @@ from argosy.cli.target_flags import target_options
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
     from argosy.desk.connections.declared import Declared
+    from argosy.gitops.application_client.client import Desk
     from argosy.kube.client.connection import Connection
 
 MOST = 10  # Applications that are named where a cluster is removed

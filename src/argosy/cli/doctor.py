@@ -17,9 +17,9 @@ from argosy.cli.target_flags import add_target_flags, target_options, with_targe
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
     from argosy.desk.doctor.examining import Examination
     from argosy.desk.doctor.report import Report
+    from argosy.gitops.application_client.client import Desk
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -75,9 +75,9 @@ def run(chosen: argparse.Namespace) -> int:
 
 async def _run(chosen: argparse.Namespace) -> int:
     from argosy.app.opening import open_desk
-    from argosy.desk.applications.reader import open_reader
     from argosy.desk.doctor.examining import Wanted, at_home, examine
     from argosy.desk.doctor.report import Report
+    from argosy.gitops.application_client.reader import open_reader
 
     is_quick = chosen.output == "status"
     is_here = bool(chosen.app_namespace)
@@ -105,7 +105,7 @@ async def _run(chosen: argparse.Namespace) -> int:
 
 
 def _verdict(report: Report, chosen: argparse.Namespace) -> int:
-    from argosy.advise.finding import Severity
+    from argosy.gitops.analysis.finding import Severity
 
     if report.found.is_blind:
         return REFUSED
@@ -116,8 +116,8 @@ def _verdict(report: Report, chosen: argparse.Namespace) -> int:
 
 def _tell_left(report: Report) -> None:
     """What is left after the fixes, in one line."""
-    from argosy.advise.finding import Severity
     from argosy.cli.screen import counted
+    from argosy.gitops.analysis.finding import Severity
 
     found = [(report.count(each), each.value) for each in Severity]
     words = (f"{number} info" if word == "info" else counted(number, word) for number, word in found if number)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from argosy.advise.finding import Severity
 from argosy.cli.screen import CAUSE, Screen, counted, plain, shown_width
+from argosy.gitops.analysis.finding import Severity
 
 if TYPE_CHECKING:
-    from argosy.advise.diagnosis import Line
     from argosy.desk.doctor.report import Report
+    from argosy.gitops.analysis.diagnosis import Line
 
 # Which of the screen's marks a state has
 LIKE: Final = {

@@ -32,7 +32,7 @@ def explain_named(chosen: argparse.Namespace, name: str) -> int:
 
 
 def explain_application(chosen: argparse.Namespace, name: str, hint: str = "") -> int:
-    from argosy.desk.applications.desk import NoApplication
+    from argosy.gitops.application_client.client import NoApplication
 
     try:
         report = asyncio.run(_report(chosen, name))
@@ -53,9 +53,9 @@ def explain_application(chosen: argparse.Namespace, name: str, hint: str = "") -
 
 async def _report(chosen: argparse.Namespace, name: str) -> Report:
     from argosy.app.opening import open_desk
-    from argosy.desk.applications.reader import open_reader
     from argosy.desk.doctor.examining import Wanted, examine
     from argosy.desk.doctor.report import Report
+    from argosy.gitops.application_client.reader import open_reader
 
     async with open_desk(target_options(chosen), chosen.namespace) as desk, open_reader(desk) as reader:
         app = await desk.find(name)

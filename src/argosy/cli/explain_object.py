@@ -15,8 +15,8 @@ from argosy.cli.target_flags import target_options
 from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
-    from argosy.advise.cause import Cause
-    from argosy.desk.applications.explanation import Explanation, Told
+    from argosy.gitops.analysis.cause import Cause
+    from argosy.gitops.application_client.object_explanation import Explanation, Told
 
 LONGEST_VALUE = 200
 
@@ -35,8 +35,8 @@ def explain_object(chosen: argparse.Namespace) -> int:
 
 async def _found(chosen: argparse.Namespace) -> Explanation:
     from argosy.app.opening import open_desk
-    from argosy.desk.applications.explanation import explain, find
-    from argosy.desk.applications.reader import open_reader
+    from argosy.gitops.application_client.object_explanation import explain, find
+    from argosy.gitops.application_client.reader import open_reader
 
     async with open_desk(target_options(chosen)) as desk:
         app, key = await find(desk, chosen.what, chosen.namespace, chosen.app)

@@ -17,7 +17,7 @@ def is_rule(word: str) -> bool:
 
 
 def explain_rule(word: str) -> int:
-    from argosy.advise.rules import CATALOGUE
+    from argosy.gitops.analysis.rules import CATALOGUE
 
     rule = CATALOGUE.get(word.upper())
     if rule is None:
@@ -27,7 +27,7 @@ def explain_rule(word: str) -> int:
 
 
 def page(number: str) -> Iterator[str]:
-    from argosy.advise.rules import CATALOGUE
+    from argosy.gitops.analysis.rules import CATALOGUE
 
     rule = CATALOGUE[number]
     yield f"{rule.id} ({rule.severity}): {rule.title}"

@@ -13,8 +13,8 @@ from argosy.cli.screen import Screen, plain
 from argosy.cli.target_flags import add_target_flags, target_options
 
 if TYPE_CHECKING:
-    from argosy.advise.changes import Change, Touched
     from argosy.desk.previewing.previewing import Preview
+    from argosy.gitops.analysis.object_changes import Change, Touched
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -53,7 +53,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    from argosy.advise.impact import Verdict
+    from argosy.gitops.analysis.change_impact import Verdict
 
     found = _found(chosen)
     with answering(DONE if found.impact.verdict is Verdict.FINE else NO) as code:
@@ -144,7 +144,7 @@ def _change(change: Change, effects: list[str], screen: Screen, *, is_whole: boo
 
 
 def _advice(found: Preview, chosen: argparse.Namespace) -> str:
-    from argosy.advise.effects import EffectKind
+    from argosy.gitops.analysis.change_effects import EffectKind
 
     if any(each.fault for each in found.impact.touched) or found.impact.of(EffectKind.INVALID):
         return "argosy check"

@@ -12,7 +12,7 @@ from argosy.cli.proj_flags import Commands, verb
 from argosy.cli.proj_windows import add_windows
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
     from argosy.kube.objects import Manifest
 
 EXAMPLES = """\
@@ -48,7 +48,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 def run_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.cli.app_screen import aligned
-        from argosy.desk.applications.projects import projects_of
+        from argosy.gitops.application_client.projects import projects_of
 
         found, how = await projects_of(desk), form(chosen, "wide")
         if how in ("json", "yaml"):
@@ -64,7 +64,7 @@ def run_list(chosen: argparse.Namespace) -> int:
 
 def run_get(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.projects import project_named
+        from argosy.gitops.application_client.projects import project_named
 
         found, how = await project_named(desk, chosen.project), form(chosen, "wide")
         if how in ("json", "yaml"):

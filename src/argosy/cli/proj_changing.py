@@ -12,7 +12,7 @@ from argosy.cli.proj_flags import PROJECT, Commands, changed, verb
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
 
 LISTS = (
     ("-d", "--dest", "SERVER,NAMESPACE", "a destination; repeatable"),
@@ -116,7 +116,7 @@ def _add_kinds(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def run_create(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.projects import create_project
+        from argosy.gitops.application_client.projects import create_project
 
         manifest = _manifest(chosen, desk)
         word = await create_project(desk, manifest, replaces=chosen.upsert)
@@ -127,9 +127,9 @@ def run_create(chosen: argparse.Namespace) -> int:
 
 
 def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
-    from argosy.desk.applications.project_specs import typed_spec
-    from argosy.desk.applications.projects import new_project
-    from argosy.desk.applications.writing import content_of
+    from argosy.gitops.application_client.project_specs import typed_spec
+    from argosy.gitops.application_client.projects import new_project
+    from argosy.gitops.application_client.writes import content_of
     from argosy.kube.objects import read_manifests
 
     spec, name, metadata = typed_spec(vars(chosen)), chosen.project, {}
@@ -148,7 +148,7 @@ def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
 
 
 def run_set(chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.project_specs import typed_spec
+    from argosy.gitops.application_client.project_specs import typed_spec
 
     typed = typed_spec(vars(chosen))
     if not typed:
@@ -159,7 +159,7 @@ def run_set(chosen: argparse.Namespace) -> int:
 def run_edit(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.cli.app_patching import edited
-        from argosy.desk.applications.projects import change_project, project_named
+        from argosy.gitops.application_client.projects import change_project, project_named
 
         before = (await project_named(desk, chosen.project)).get("spec") or {}
         with edited(chosen.project, before) as spec:
@@ -174,7 +174,7 @@ def run_edit(chosen: argparse.Namespace) -> int:
 
 def run_delete(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.projects import delete_project
+        from argosy.gitops.application_client.projects import delete_project
 
         for name in chosen.projects:
             if not chosen.yes and not is_compat(chosen):
@@ -193,7 +193,7 @@ def run_delete(chosen: argparse.Namespace) -> int:
 def _change_entry(
     adds: bool, arguments: Any, field: str, what: str, fields: tuple[str, ...], chosen: argparse.Namespace
 ) -> int:
-    from argosy.desk.applications.project_specs import added, removed
+    from argosy.gitops.application_client.project_specs import added, removed
 
     typed = [getattr(chosen, argument.lower().replace("-", "_")) for argument, _ in arguments]
     entry = dict(zip(fields, typed, strict=True)) if fields else typed[0]
@@ -201,14 +201,14 @@ def _change_entry(
 
 
 def _change_destination(adds: bool, chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.project_specs import added, destination, removed
+    from argosy.gitops.application_client.project_specs import added, destination, removed
 
     entry = destination(chosen.server, chosen.namespace, is_name=chosen.is_name)
     return changed(chosen, lambda spec: (added if adds else removed)(spec, "destinations", entry, "destination"))
 
 
 def _change_orphans(adds: bool, chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.project_specs import with_orphan_rule
+    from argosy.gitops.application_client.project_specs import with_orphan_rule
 
     rule = {"group": chosen.group, "kind": chosen.kind, **({"name": chosen.name} if chosen.name else {})}
     return changed(chosen, lambda spec: with_orphan_rule(spec, rule, adds=adds))
@@ -216,7 +216,7 @@ def _change_orphans(adds: bool, chosen: argparse.Namespace) -> int:
 
 def _change_kind(allows: bool, is_cluster: bool, chosen: argparse.Namespace) -> int:
     """argo: what is so already is no mistake."""
-    from argosy.desk.applications.project_specs import entries, place_of
+    from argosy.gitops.application_client.project_specs import entries, place_of
 
     place = place_of(allows=allows, is_cluster=is_cluster, which=chosen.list)
     name = getattr(chosen, "name", "")

@@ -13,7 +13,7 @@ from argosy.cli.app_flags import at_desk, described, talk
 from argosy.cli.target_flags import add_target_flags
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 PROJECT = ("PROJECT", "the project")
@@ -47,7 +47,7 @@ def changed(chosen: argparse.Namespace, make: Callable[[dict[str, Any]], dict[st
     """argo: nothing is printed; what came of it is told on stderr."""
 
     async def work(desk: Desk) -> int:
-        from argosy.desk.applications.projects import change_project
+        from argosy.gitops.application_client.projects import change_project
 
         has_changed = await change_project(desk, chosen.project, make)
         talk(f"project '{chosen.project}' {'updated' if has_changed else 'unchanged'}")

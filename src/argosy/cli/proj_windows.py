@@ -10,7 +10,7 @@ from argosy.cli.app_flags import at_desk, form, print_data, talk
 from argosy.cli.proj_flags import PROJECT, Commands, changed, verb
 
 if TYPE_CHECKING:
-    from argosy.desk.applications.desk import Desk
+    from argosy.gitops.application_client.client import Desk
 
 HEADINGS = (
     "ID", "STATUS", "KIND", "SCHEDULE", "DURATION", "APPLICATIONS", "NAMESPACES", "CLUSTERS", "MANUALSYNC",
@@ -75,7 +75,7 @@ def _add_fields(parser: argparse.ArgumentParser, *, is_needed: bool) -> None:
 def run_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.cli.app_screen import aligned
-        from argosy.desk.applications.projects import project_named
+        from argosy.gitops.application_client.projects import project_named
 
         project, how = await project_named(desk, chosen.project), form(chosen, "wide")
         if how in ("json", "yaml"):
@@ -91,8 +91,8 @@ def run_list(chosen: argparse.Namespace) -> int:
 
 
 def _rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
-    from argosy.desk.applications.desk import clock
     from argosy.gitops.application.project import SyncWindow, read_project
+    from argosy.gitops.application_client.client import clock
     from argosy.gitops.policy.sync_windows import find_window_fault, is_active
 
     def status(window: SyncWindow) -> str:
@@ -112,8 +112,8 @@ def _rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def _faults(project: dict[str, Any]) -> list[str]:
     """What is wrong with each window that cannot be read."""
-    from argosy.desk.applications.desk import clock
     from argosy.gitops.application.project import read_project
+    from argosy.gitops.application_client.client import clock
     from argosy.gitops.policy.sync_windows import find_window_fault
 
     name = project["metadata"]["name"]
@@ -136,8 +136,8 @@ def _enabled(is_on: bool) -> str:
 
 
 def run_add(chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.project_specs import window_fields, with_window
     from argosy.errors import UserError
+    from argosy.gitops.application_client.project_specs import window_fields, with_window
 
     window = window_fields(vars(chosen), FIELDS)
     if not {"applications", "namespaces", "clusters"} & window.keys():
@@ -146,8 +146,8 @@ def run_add(chosen: argparse.Namespace) -> int:
 
 
 def run_update(chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.project_specs import window_fields, with_windows_changed
     from argosy.errors import UserError
+    from argosy.gitops.application_client.project_specs import window_fields, with_windows_changed
 
     fields = window_fields(vars(chosen), FIELDS)
     if not fields:
@@ -156,13 +156,13 @@ def run_update(chosen: argparse.Namespace) -> int:
 
 
 def run_delete(chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.project_specs import with_windows_changed
+    from argosy.gitops.application_client.project_specs import with_windows_changed
 
     return changed(chosen, lambda spec: with_windows_changed(spec, _number(chosen), None))
 
 
 def _switch(field: str, value: bool, chosen: argparse.Namespace) -> int:
-    from argosy.desk.applications.project_specs import with_windows_changed
+    from argosy.gitops.application_client.project_specs import with_windows_changed
 
     return changed(chosen, lambda spec: with_windows_changed(spec, _number(chosen), {field: value}))
 

@@ -13,12 +13,12 @@ from argosy.cli.screen import Screen, fold, plain, shown_width
 if TYPE_CHECKING:
     from argosy.desk.promoting.planning import Plan
     from argosy.desk.promoting.session import Session
+    from argosy.gitops.delivery_file.values import Environment
     from argosy.promote.gates import Verdict
     from argosy.promote.log import Entry
     from argosy.promote.moving import Move
     from argosy.promote.releases import At, Contents, Release
     from argosy.promote.steps import Running
-    from argosy.setup.delivery.values import Environment
 
 API: Final = "cli.argosy.dev/v1"
 GAP: Final = "  "

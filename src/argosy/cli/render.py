@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli import DONE, Unread, code_of, tell
-from argosy.desk.rendering.options import FLAGS
+from argosy.gitops.workspace.source_flags import FLAGS
 
 if TYPE_CHECKING:
-    from argosy.desk.rendering.rendering import Outcome
-    from argosy.desk.rendering.requesting import Request
+    from argosy.gitops.workspace.render import Outcome
+    from argosy.gitops.workspace.render_request import Request
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -65,7 +65,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     gc.set_threshold(200_000)  # imports alone would set it off a dozen times, and find nothing
-    from argosy.desk.rendering.rendering import outcomes
+    from argosy.gitops.workspace.render import outcomes
 
     print_one = _PRINTERS[chosen.output]
     codes: list[int] = []
@@ -87,7 +87,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _request(chosen: argparse.Namespace) -> Request:
-    from argosy.desk.rendering.requesting import Request
+    from argosy.gitops.workspace.render_request import Request
 
     return Request(
         paths=tuple(map(str, chosen.paths)),

@@ -23,8 +23,8 @@ from argosy.addons.notifications.services import Delivery, deliver
 from argosy.addons.notifications.settings import Condition, Settings, asks_of_jobs, names_used, read_settings
 from argosy.addons.notifications.subscriptions import Destination, destinations
 from argosy.addons.notifications.telling import Told, history, noted
-from argosy.desk.applications.desk import Desk
 from argosy.errors import ArgosyError, ClusterError, UserError
+from argosy.gitops.application_client.client import Desk
 from argosy.isolation import Pool
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, read_manifests

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.explanation import explain, find
-from argosy.desk.applications.reader import open_reader
 from argosy.desk.models import ModelDesk
 from argosy.errors import ArgosyError, ClusterError, UserError
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.object_explanation import explain, find
+from argosy.gitops.application_client.reader import open_reader
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest

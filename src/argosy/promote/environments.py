@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from argosy.advise.environments import PRODUCTION, WORDS, rank
 from argosy.errors import UserError
+from argosy.gitops.analysis.environment_names import PRODUCTION, WORDS, rank
 from argosy.gitops.application import Application
-from argosy.setup.delivery.values import Delivery, Environment, Gate, Role, Sync
+from argosy.gitops.delivery_file.values import Delivery, Environment, Gate, Role, Sync
 
 FOLDERS: Final = ("overlays", "environments", "envs", "env", "clusters")
 LABELS: Final = ("environment", "env")

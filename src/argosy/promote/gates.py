@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from argosy.gitops.delivery_file.values import Environment, Gate
 from argosy.promote.environments import ANYBODY, Way
 from argosy.promote.log import Action, Entry, last
 from argosy.promote.releases import Release
-from argosy.setup.delivery.values import Environment, Gate
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 WAIT: Final = "wait, and run it again"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.advise.secrets import masked
+from argosy.gitops.analysis.secret_detection import masked
 from argosy.promote.releases import At, Contents, Field, Kind, Owner, steps_of
 
 _SCHEMES_OF_IMAGES: Final = ("oci://", "docker://")

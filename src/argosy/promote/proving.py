@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from argosy.advise.changes import HASH
+from argosy.gitops.analysis.object_changes import HASH
 from argosy.promote.moving import Move, shown
 from argosy.promote.releases import At, Contents
 

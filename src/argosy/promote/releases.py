@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from argosy.advise.changes import HASH
+from argosy.gitops.analysis.object_changes import HASH
 from argosy.kube.objects import Manifest, key_of_source
 from argosy.kube.objects.names import ResourceKey
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from argosy.gitops.delivery_file.values import Environment, Sync
 from argosy.promote.gates import Standing
 from argosy.promote.releases import Release
-from argosy.setup.delivery.values import Environment, Sync
 
 
 @dataclass(frozen=True)

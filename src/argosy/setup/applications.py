@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, UserError
+from argosy.gitops.application.url_credentials import PLACEHOLDER
 from argosy.kube.client import Cluster, ClusterReader
+from argosy.kube.client.whoami import whoami
+from argosy.kube.controller.wait import Named, until_all
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import APPLICATION, PLAIN_NAMESPACE, SETTINGS, USUAL, NotInstalled
 from argosy.setup.delivery import desired
 from argosy.setup.delivery.differences import replacement
 from argosy.setup.delivery.plan import Verb
-from argosy.setup.login import whoami
 from argosy.setup.openshift import found, url
 from argosy.setup.refreshing import applications, is_status_of_its_sources, table_of
-from argosy.setup.repository.addresses import PLACEHOLDER
-from argosy.setup.waiting import Named, until_all
 from argosy.setup.words import Tell, banner
 
 LOOKING: Final = 10.0  # seconds for Argo CD to look at what was changed

@@ -12,10 +12,10 @@ from typing import Final
 
 from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import Cluster, ClusterReader
+from argosy.kube.controller.wait import Named, until_all
 from argosy.kube.objects import Manifest, annotation
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import APPLICATION
-from argosy.setup.waiting import Named, until_all
 from argosy.setup.words import Table
 
 REFRESH: Final = "argocd.argoproj.io/refresh"

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pytest
 
-from argosy.advise.finding import Finding, Severity
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.finding import Finding, Severity
 from argosy.testing.repository import Repo, told
 from argosy.testing.workshop import Workshop
 

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from argosy.advise.repository import Item
+from argosy.gitops.analysis.repository import Item
 from argosy.kube.objects import Manifest
 
 

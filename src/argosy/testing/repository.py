@@ -11,14 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.advise.finding import Finding, Place, Severity
-from argosy.advise.repository import Fault, Rendering, Repository
 from argosy.desk.checking.building import Builder
 from argosy.desk.checking.files import shown, top_of
 from argosy.desk.checking.surveying import Survey
-from argosy.desk.rendering.checkouts import Checkouts
 from argosy.errors import UserError
+from argosy.gitops.analysis.finding import Finding, Place, Severity
+from argosy.gitops.analysis.repository import Fault, Rendering, Repository
 from argosy.gitops.application import Application, read_source
+from argosy.gitops.workspace.checkouts import Checkouts
 from argosy.kube.objects import Manifest
 from argosy.testing.manifests import Manifests
 

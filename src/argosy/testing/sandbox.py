@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.app.rehearsal.stage import ADDONS, Stage, open_stage
-from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.facts import health_word, is_busy, sync_word
-from argosy.desk.control import USUAL
-from argosy.desk.kubectl.naming import read_names
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.operations import Progress
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.control_namespace import USUAL
+from argosy.gitops.application_client.summary import health_word, is_busy, sync_word
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.wire_format import mappings
 from argosy.kube.client import PatchKind
+from argosy.kube.client.resource_names import read_names
 from argosy.kube.objects import Manifest, key_of, read_manifests
 from argosy.kube.objects.names import ResourceKey
 from argosy.testing.background import Background, Held
@@ -140,7 +140,7 @@ class Sandbox:
     async def _deliver(
         self, manifest: Manifest, homes: Mapping[str, Path], seconds: float
     ) -> tuple[Application, Sequence[str]]:
-        from argosy.desk.applications.missing import causes
+        from argosy.gitops.application_client.unmet_conditions import causes
 
         key = key_of(await self._stage.deliver(manifest, homes))
         now = asyncio.get_running_loop().time

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.reader import Reader, Unseen
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.reader import Reader, Unseen
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.request import Asked
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from argosy.desk.applications.desk import Desk
+from argosy.gitops.application_client.client import Desk
 
 if TYPE_CHECKING:
-    from argosy.desk.lookout import Lookout
+    from argosy.gitops.cluster_view.cluster_view import Lookout
     from argosy.web.auth.authenticator import Identities
     from argosy.web.live_updates.hub import Hub
 

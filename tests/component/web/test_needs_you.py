@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from argosy.advise.finding import Severity
-from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.reader import Reader
 from argosy.desk.doctor.examining import Examination, Wanted
 from argosy.desk.doctor.head import HeadCheck, Mark
 from argosy.errors import ArgosyError, TransientError
+from argosy.gitops.analysis.finding import Severity
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.reader import Reader
 from argosy.kube.client import Listing
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.beside import SETTLING
 from argosy.errors import Conflict
+from argosy.gitops.coexistence.argocd_detection import SETTLING
 from argosy.gitops.policy.delivery_engine import Deliverer
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.applications.delays import describe_delays
-from argosy.desk.applications.desk import Desk
 from argosy.errors import LimitError
 from argosy.fair_share import Budget
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.delays import describe_delays
 from argosy.isolation.process_pool import Crew
 from support.deadlines import wait_until_async
 from support.engine import CONTROL, Room, config_map, engine_room

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.advise.finding import Finding, Severity
-from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.reader import open_reader
 from argosy.desk.doctor.examining import Wanted, examine
+from argosy.gitops.analysis.finding import Finding, Severity
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.reader import open_reader
 from argosy.kube.objects.names import ResourceKey
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 from support.sync_operations import job

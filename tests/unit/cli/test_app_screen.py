@@ -14,9 +14,9 @@ from argosy.cli.app_flags import spelled
 from argosy.cli.app_progress import Lines, Retries, Waves, wave_lines
 from argosy.cli.compat import without_server
 from argosy.cli.screen import Screen
-from argosy.desk.applications.differing import Differing, normal, unified
-from argosy.desk.applications.trees import branches
 from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.differences import Differing, normal, unified
+from argosy.gitops.application_client.tree_order import branches
 from argosy.gitops.live.ownership import Parent
 from argosy.gitops.live.resource_tree import Node
 from argosy.kube.objects.names import ResourceKey

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 
-from argosy.advise.live_view import LiveApp
-from argosy.advise.rules import diagnose
-from argosy.advise.waves import wait_of
 from argosy.cli.explain_application import _lines
 from argosy.cli.screen import Screen
 from argosy.desk.doctor.examining import Examination
 from argosy.desk.doctor.report import Report
+from argosy.gitops.analysis.live_view import LiveApp
+from argosy.gitops.analysis.rules import diagnose
+from argosy.gitops.analysis.wave_gates import wait_of
 from support.installation_facts import ago, app, view
 
 RUNNING = {

@@ -8,9 +8,9 @@ import io
 import pytest
 
 from argosy import cli
-from argosy.advise.cause import Cause, CauseKind
-from argosy.desk.applications.differing import Differing, in_short
+from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application.step_results import Difference
+from argosy.gitops.application_client.differences import Differing, in_short
 from argosy.kube.objects.names import ResourceKey
 
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from argosy.gitops.delivery_file.values import Environment, Gate, Role
 from argosy.promote.environments import Way
 from argosy.promote.gates import WAIT, Facts, Ran, Standing, Verdict, advised, duration, spoken, verdicts
 from argosy.promote.log import Action, By, Entry
 from argosy.promote.releases import Release
-from argosy.setup.delivery.values import Environment, Gate, Role
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 R = Release("r4", "a" * 40)

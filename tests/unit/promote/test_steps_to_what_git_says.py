@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from argosy.gitops.delivery_file.values import Environment, Sync
 from argosy.promote.gates import Standing
 from argosy.promote.releases import Release
 from argosy.promote.steps import Running, step
-from argosy.setup.delivery.values import Environment, Sync
 
 NEW, OLD = Release("r4", "a" * 40), Release("r2", "b" * 40)
 BY_HAND = Environment("staging", "web", "ns", "s", Sync.MANUAL, after="dev")

@@ -6,8 +6,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.gitops.application import read_application
+from argosy.gitops.delivery_file.reader import read_delivery
 from argosy.promote.environments import Way, declared, folder, found
-from argosy.setup.delivery.form import read_delivery
 
 HEAD = "apiVersion: argosy.dev/v1\nkind: Delivery\nrepository: {url: https://example.com/a.git}\nenvironments:\n"
 

@@ -22,8 +22,8 @@ from argosy.app.demo.tools import put_tools
 from argosy.app.engine import EngineOptions, lead_engine
 from argosy.app.folder import DEMO_NAME, DataFolder, state_home
 from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
-from argosy.desk.control import control_namespace
 from argosy.errors import UserError
+from argosy.gitops.application_client.control_namespace import control_namespace
 from argosy.kube.client import Cluster
 from argosy.setup.repository.making import find_git
 

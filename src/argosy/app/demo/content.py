@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from argosy.annotations import SIMULATED
+from argosy.gitops.delivery_file.values import FILE
 from argosy.gitops.source.settings import MIRRORS
 from argosy.gitops.source.settings import PLACE as SETTINGS
 from argosy.kube.objects import Manifest, read_manifests
-from argosy.setup.delivery.values import FILE
 from argosy.setup.repository.bare import Author, BareRepository, Change
 from argosy.setup.repository.files import REPO_URL, File, delivery_files
 

@@ -19,8 +19,8 @@ from argosy.app.demo.content import BEN, DEV, DEV_OVERLAY, RUNTIME_AT, STAGING, 
 from argosy.app.demo.examples import example_of
 from argosy.app.folder import Run
 from argosy.app.target import TargetOptions, open_target
-from argosy.desk.control import control_namespace, has_engine
 from argosy.errors import UserError
+from argosy.gitops.application_client.control_namespace import control_namespace, has_engine
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey

@@ -19,8 +19,8 @@ from argosy.app.addons import load_addons, running
 from argosy.app.engine import Engine, EngineOptions
 from argosy.app.folder import write_text
 from argosy.app.rehearsal.working_trees import WorkingTrees
-from argosy.desk.control import USUAL
 from argosy.errors import Conflict, UserError
+from argosy.gitops.application_client.control_namespace import USUAL
 from argosy.isolation.process_pool import Crew
 from argosy.kube.objects import Manifest, dump, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey

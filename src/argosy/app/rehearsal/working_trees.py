@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.desk.rendering.heads import head_of
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.workspace.git_heads import head_of
 
 LOCAL: Final = "working-tree"  # stands for the revision of files that no commit holds
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from argosy.app.target import TargetOptions, open_target
+from argosy.kube.client.whoami import whoami
+from argosy.kube.controller.wait import TooLate
 from argosy.setup.delivery.apply import Done, apply_plan, taken_over
 from argosy.setup.delivery.plan import Change, Live, Part, Plan, Request, Verb, make_plan
 from argosy.setup.delivery.removal import make_removal, remove
 from argosy.setup.delivery.survey import survey
-from argosy.setup.login import whoami
 from argosy.setup.refreshing import statuses
-from argosy.setup.waiting import TooLate
 
 __all__ = ["Change", "Part", "Plan", "Planned", "Request", "SetupStatus", "TooLate", "Verb"]
 

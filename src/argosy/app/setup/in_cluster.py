@@ -11,17 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from argosy.app.target import TargetOptions, open_target
-from argosy.desk.beside import find_engines, seen_engines
+from argosy.gitops.application.install_labels import USUAL_NAMESPACE
+from argosy.gitops.coexistence.argocd_detection import find_engines, seen_engines
+from argosy.kube.client.whoami import whoami
+from argosy.kube.controller.wait import TooLate
 from argosy.kube.objects import Manifest, dump
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.apply import Done, carry_out
 from argosy.setup.installing.manifests import manifests
-from argosy.setup.installing.options import USUAL_IMAGE, USUAL_NAMESPACE, InstallOptions
+from argosy.setup.installing.options import USUAL_IMAGE, InstallOptions
 from argosy.setup.installing.plan import Plan, Step, make_plan
 from argosy.setup.installing.removal import make_removal
 from argosy.setup.installing.survey import survey, survey_remains
-from argosy.setup.login import whoami
-from argosy.setup.waiting import TooLate
 
 __all__ = ["USUAL_IMAGE", "USUAL_NAMESPACE", "InstallOptions", "Plan", "Planned", "Step", "TooLate", "Verb"]
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from argosy.app.target import TargetOptions, open_target
 from argosy.desk.health.kinds import find_kind, known_kinds
 from argosy.errors import UserError
+from argosy.gitops.health.bundled import USUAL_PROFILE
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.objects.names import GroupKind
 from argosy.setup.argocd import NotInstalled
 from argosy.setup.checks.export import exported
-from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, USUAL_PROFILE, Check, wanted_checks
+from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, Check, wanted_checks
 from argosy.setup.checks.steps import Outcome, Request, apply
 from argosy.setup.checks.verify import Verification, told, verify
 from argosy.setup.words import Ask, Said, Tell

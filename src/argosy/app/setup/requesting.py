@@ -12,13 +12,13 @@ from typing import Final
 
 from argosy.desk.health.kinds import find_kind, known_kinds
 from argosy.errors import UserError
+from argosy.gitops.delivery_file.reader import read_delivery
+from argosy.gitops.delivery_file.values import Delivery, Secret
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.setup.applications import FILES, check_application
 from argosy.setup.checks.merging import USUAL_KINDS, Check, wanted_checks
-from argosy.setup.delivery.form import read_delivery
 from argosy.setup.delivery.plan import Request
-from argosy.setup.delivery.values import Delivery, Secret
 
 MOST_BYTES: Final = 1 << 20
 

@@ -11,9 +11,9 @@ from argosy.desk.accounts.changing import new_id
 from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
 from argosy.desk.accounts.reading import SECRET, SIGNING_KEY, TokenMark, marks_of, secret_data
 from argosy.desk.accounts.tokens import ISSUER, Claims, sign
-from argosy.desk.applications.desk import ATTEMPTS, Desk, clock
-from argosy.desk.applications.projects import project_named
 from argosy.errors import Conflict, UserError
+from argosy.gitops.application_client.client import ATTEMPTS, Desk, clock
+from argosy.gitops.application_client.projects import project_named
 from argosy.gitops.policy.roles import role_subject
 from argosy.kube.objects.names import ResourceKey
 

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.advise.aligning.proposal import Proposal, ProposalKind
-from argosy.advise.aligning.report import Tally, tally
 from argosy.desk.aligning.files import Files
 from argosy.desk.aligning.proposing import Settled, Wishes, settled
 from argosy.desk.aligning.proving import Proof, proven
 from argosy.desk.aligning.trying import Trial, tree_of
-from argosy.desk.applications.reader import Reader
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
+from argosy.gitops.analysis.alignment.report import Tally, tally
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.reader import Reader
 
 AT_ONCE: Final = 4
 Tell = Callable[[int], None]

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from argosy.advise.aligning.altering import edits_of
-from argosy.advise.aligning.proposal import Proposal
 from argosy.desk.aligning.trying import Trial, edited_file
 from argosy.desk.checking.files import File, files_of
-from argosy.desk.rendering.places import enclosing
-from argosy.desk.rendering.requesting import is_of
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.analysis.alignment.manifest_edits import edits_of
+from argosy.gitops.analysis.alignment.proposal import Proposal
 from argosy.gitops.application import Application
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.workspace.paths import enclosing
+from argosy.gitops.workspace.render_request import is_of
 from argosy.kube.objects.yaml_edits import edited
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"

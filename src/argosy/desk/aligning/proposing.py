@@ -10,18 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from argosy.advise.aligning.documented import propose_documented
-from argosy.advise.aligning.proposal import ORDER, Proposal, ProposalKind
-from argosy.advise.aligning.proposals import propose
-from argosy.advise.aligning.sight import AppSight, SeenObject, unanswered
-from argosy.advise.cause import CauseKind
 from argosy.desk.aligning.trying import Trial, changed, kustomizations, look
-from argosy.desk.applications.differing import differing
-from argosy.desk.applications.explaining import default_branch, explained
-from argosy.desk.applications.reader import Reader
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.alignment.documented_rules import propose_documented
+from argosy.gitops.analysis.alignment.observation import AppSight, SeenObject, unanswered
+from argosy.gitops.analysis.alignment.proposal import ORDER, Proposal, ProposalKind
+from argosy.gitops.analysis.alignment.proposals import propose
+from argosy.gitops.analysis.cause import CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Health
+from argosy.gitops.application_client.difference_causes import default_branch, explained
+from argosy.gitops.application_client.differences import differing
+from argosy.gitops.application_client.reader import Reader
 from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.wire_format import mappings

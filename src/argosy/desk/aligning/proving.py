@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.advise.aligning.report import Standing
-from argosy.advise.aligning.sight import contested
 from argosy.desk.aligning.proposing import sight
 from argosy.desk.aligning.rehearsing import Rehearsal, rehearsed
 from argosy.desk.aligning.trying import Trial, look
-from argosy.desk.applications.facts import health_word, sync_word
-from argosy.desk.applications.reader import Reader, Unseen
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.alignment.observation import contested
+from argosy.gitops.analysis.alignment.report import Standing
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Health, SyncStatus
+from argosy.gitops.application_client.reader import Reader, Unseen
+from argosy.gitops.application_client.summary import health_word, sync_word
 from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.wire_format import mappings

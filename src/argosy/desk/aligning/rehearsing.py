@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from argosy.advise.aligning.sight import RECREATE, RESPECT
-from argosy.advise.evidence import refused_fields
 from argosy.annotations import FIELD_MANAGER, SYNC_OPTIONS
-from argosy.desk.applications.reader import Reader
 from argosy.errors import ArgosyError, ClusterError
+from argosy.gitops.analysis.alignment.observation import RECREATE, RESPECT
+from argosy.gitops.analysis.evidence import refused_fields
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
+from argosy.gitops.application_client.reader import Reader
 from argosy.gitops.diff import compare, questions, rules_for
 from argosy.gitops.live import is_self_referenced, settle
 from argosy.gitops.reconciler.app_state import Look, removed_by

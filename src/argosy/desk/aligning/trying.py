@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from argosy.advise.aligning.altering import altered, edits_of
-from argosy.advise.aligning.proposal import Proposal, ProposalKind
-from argosy.advise.aligning.selectors import selector_edits
-from argosy.advise.aligning.sight import RECREATE
 from argosy.annotations import SYNC_OPTIONS
-from argosy.desk.applications.reader import Reader, Unseen
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.analysis.alignment.manifest_edits import altered, edits_of
+from argosy.gitops.analysis.alignment.observation import RECREATE
+from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
+from argosy.gitops.analysis.alignment.selector_labels import selector_edits
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.file_tree import Tree, TreeEntry
 from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.application_client.reader import Reader, Unseen
 from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.reconciler.desired_state import Assembled, Wanted
 from argosy.gitops.reconciler.unknown_state import invalid

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from argosy.desk.promoting.planning import Plan
 from argosy.desk.promoting.session import Session
+from argosy.gitops.delivery_file.values import Environment
 from argosy.kube.objects.timestamps import written
 from argosy.promote.gates import Verdict
 from argosy.promote.log import Entry
 from argosy.promote.moving import name_of, parted, shown, told
 from argosy.promote.releases import Contents, Kind, Release
 from argosy.promote.version_comparison import VersionDifference, compare_versions
-from argosy.setup.delivery.values import Environment
 
 MAX_DIFFERENCES: Final = 5
 

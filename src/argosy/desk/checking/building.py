@@ -10,15 +10,15 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from argosy.advise.finding import Place
-from argosy.advise.repository import Fault, Item, Trouble
 from argosy.desk.checking.files import shown
 from argosy.desk.checking.locating import located
-from argosy.desk.rendering.checkouts import Checkouts
-from argosy.desk.rendering.heads import is_checked_out, is_merged_into
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
+from argosy.gitops.analysis.finding import Place
+from argosy.gitops.analysis.repository import Fault, Item, Trouble
 from argosy.gitops.application import Application, Source
 from argosy.gitops.render import render
+from argosy.gitops.workspace.checkouts import Checkouts
+from argosy.gitops.workspace.git_heads import is_checked_out, is_merged_into
 
 
 @dataclass
@@ -81,8 +81,8 @@ class Builder:
 
 
 def _fault(error: ArgosyError, root: str, place: Place) -> Fault:
-    from argosy.desk.rendering.advising import advised
-    from argosy.desk.rendering.places import enclosing
+    from argosy.gitops.workspace.hints import advised
+    from argosy.gitops.workspace.paths import enclosing
 
     error = advised(error, in_git=enclosing(root) is not None)
     if isinstance(error, UserError):

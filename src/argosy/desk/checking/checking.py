@@ -12,22 +12,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from argosy.advise.excusing import Excused, Suppression, baseline_of, judge, read_baseline
-from argosy.advise.finding import Finding
-from argosy.advise.repository import Planned, Repository
-from argosy.advise.rules import look_at
-from argosy.advise.schemas import Schemas
 from argosy.desk.checking.asking import Hosts, RefsOf
 from argosy.desk.checking.building import Builder
 from argosy.desk.checking.files import holds_notebooks, shown, top_of
 from argosy.desk.checking.mending import Mended, Unmended, mend
 from argosy.desk.checking.previous import told_by_history
 from argosy.desk.checking.surveying import Survey
-from argosy.desk.rendering.checkouts import Checkouts, Talk
 from argosy.errors import UserError
+from argosy.gitops.analysis.finding import Finding
+from argosy.gitops.analysis.repository import Planned, Repository
+from argosy.gitops.analysis.rules import look_at
+from argosy.gitops.analysis.schema_validation import Schemas
+from argosy.gitops.analysis.suppressions import Excused, Suppression, baseline_of, judge, read_baseline
+from argosy.gitops.workspace.checkouts import Checkouts, Talk
 
 if TYPE_CHECKING:
-    from argosy.setup.delivery.values import Delivery
+    from argosy.gitops.delivery_file.values import Delivery
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def fix(paths: Sequence[str], *, baseline: str = "", manner: Manner = PLAIN, tal
 
 def _delivery(path: str) -> tuple[Delivery | None, str]:
     """argosy.yaml beside what is checked, or at the top of its repository."""
-    from argosy.setup.delivery.form import read_delivery
+    from argosy.gitops.delivery_file.reader import read_delivery
 
     real = os.path.realpath(path)
     for folder in dict.fromkeys((real if os.path.isdir(real) else os.path.dirname(real), top_of(real))):

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from argosy.advise.finding import Place
-from argosy.advise.repository import Item
-from argosy.desk.rendering.places import enclosing
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.analysis.finding import Place
+from argosy.gitops.analysis.repository import Item
+from argosy.gitops.workspace.paths import enclosing
 from argosy.kube.objects import Manifest, key_of_source, load_all
 from argosy.kube.objects.field_lines import Lines
 from argosy.kube.objects.names import ResourceKey

@@ -10,10 +10,10 @@ import os
 from collections.abc import Container, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from argosy.advise.repository import Item
 from argosy.desk.checking.files import MOST_BYTES, MOST_FILES, File, below, shown
-from argosy.desk.rendering.places import enclosing
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.repository import Item
+from argosy.gitops.workspace.paths import enclosing
 
 _FIELDS: Final = (b"clusters", b"users")
 _BINARY_PROBE_BYTES: Final = 1024

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from argosy.advise.finding import Finding, Mend, Place
 from argosy.desk.checking.files import is_within
 from argosy.errors import ManifestError
+from argosy.gitops.analysis.finding import Finding, Mend, Place
 from argosy.kube.objects import Manifest, load_all
 from argosy.kube.objects.yaml_edits import Edit, edited
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from argosy.advise.finding import Sight
-from argosy.desk.rendering.checkouts import Talk
-from argosy.desk.rendering.places import enclosing
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.finding import Sight
+from argosy.gitops.workspace.checkouts import Talk
+from argosy.gitops.workspace.paths import enclosing
 
 
 def told_by_history(paths: Sequence[str], base: str, *, talk: Talk) -> Mapping[str, tuple[Sight, ...]]:
@@ -28,7 +28,7 @@ def told_by_history(paths: Sequence[str], base: str, *, talk: Talk) -> Mapping[s
         found = compare(repository, open_sides(repository, base), talk=talk)
         if not found.touched and not found.lost:
             return {}
-        from argosy.advise.rules.history import IMMUTABLE, LOST, immutable, lost_applications
+        from argosy.gitops.analysis.rules.history import IMMUTABLE, LOST, immutable, lost_applications
 
         sights = {IMMUTABLE: immutable(found.touched, schemas_of(found)), LOST: lost_applications(found.lost)}
     except ArgosyError:

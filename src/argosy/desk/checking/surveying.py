@@ -12,18 +12,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from argosy.advise.finding import Place
-from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
 from argosy.desk.checking.building import Builder
 from argosy.desk.checking.files import File, files_of, shown, top_of
 from argosy.desk.checking.kubeconfigs import TrackedFiles, find_kubeconfigs
 from argosy.desk.checking.telling import told_by_others
-from argosy.desk.rendering.bases import root_with_bases
-from argosy.desk.rendering.places import remotes
-from argosy.desk.rendering.requesting import is_of
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.finding import Place
+from argosy.gitops.analysis.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
 from argosy.gitops.application import Application, Source, read_application, read_source
 from argosy.gitops.render.tool_detection import CHART_FILE
+from argosy.gitops.workspace.kustomize_bases import root_with_bases
+from argosy.gitops.workspace.paths import remotes
+from argosy.gitops.workspace.render_request import is_of
 from argosy.kube.objects import Manifest
 
 _APPLICATION: Final = ("argoproj.io", "Application")

@@ -12,10 +12,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from argosy.advise.finding import Place, Severity, Sight
 from argosy.desk.checking.files import MOST_BYTES, File, below, shown
 from argosy.desk.health.sources import Located, Source
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.finding import Place, Severity, Sight
 from argosy.gitops.health.settings import from_manifests
 from argosy.gitops.health.settings_location import holds_settings
 from argosy.kube.objects.field_lines import Lines, find_duplicate_keys

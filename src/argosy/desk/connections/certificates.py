@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.declared import change_map, map_data
 from argosy.errors import UserError
+from argosy.gitops.application_client.client import Desk
 from argosy.gitops.reconciler.settings_watch import AUTHORITIES, KNOWN_HOSTS
 from argosy.languages.globs import matches
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.annotations import REFRESH
-from argosy.desk.applications.desk import Desk, now
 from argosy.desk.connections.declared import (
     SECRET,
     Declared,
@@ -29,6 +28,7 @@ from argosy.desk.connections.probing import BAD, GOOD, State
 from argosy.errors import ArgosyError, Conflict, Forbidden, UserError
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
+from argosy.gitops.application_client.client import Desk, now
 from argosy.gitops.clusters.cluster_secret import check_address, connection_of, programs_of
 from argosy.gitops.reconciler.settings_watch import ARGOSY_CM
 from argosy.kube.client import Cluster, Versioned

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from argosy.annotations import LAST_APPLIED, SECRET_TYPE
-from argosy.desk.applications.desk import ATTEMPTS, Desk
 from argosy.errors import Conflict, UserError
+from argosy.gitops.application_client.client import ATTEMPTS, Desk
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 

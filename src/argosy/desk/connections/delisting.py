@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from argosy.desk.applications.desk import Desk, Opener
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared
 from argosy.desk.connections.enlisting import Claims, claims_of
@@ -27,6 +26,7 @@ from argosy.desk.connections.granting import (
     revoke,
 )
 from argosy.errors import ArgosyError, Conflict, Invalid, UserError
+from argosy.gitops.application_client.client import Desk, Opener
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey

@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from argosy.desk.applications.desk import Desk, Opener
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared, declare_anew
 from argosy.desk.connections.granting import (
@@ -34,6 +33,7 @@ from argosy.desk.connections.granting import (
     take_away,
 )
 from argosy.errors import ArgosyError, ClusterError, TransientError, UserError
+from argosy.gitops.application_client.client import Desk, Opener
 from argosy.gitops.clusters.cluster_secret import check_address
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.declared import change_map, map_data
 from argosy.desk.connections.openpgp import PublicKey, read_keys
 from argosy.errors import UserError
+from argosy.gitops.application_client.client import Desk
 from argosy.gitops.reconciler.settings_watch import GPG_KEYS
 
 TRUST: Final = "unknown"  # argo: of each key that it did not set itself

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.desk.applications.desk import now
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.application.repository_url import parse_url
+from argosy.gitops.application_client.client import now
 from argosy.gitops.source.credentials import Credential, find_credential, read_credentials
 from argosy.gitops.source.git.refs import Refs
 from argosy.gitops.source.git.remote import Remote

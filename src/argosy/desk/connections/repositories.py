@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.declared import (
     Declared,
     Field,
@@ -26,6 +25,7 @@ from argosy.desk.connections.declared import (
 )
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application.repository_url import is_same_repository, parse_url
+from argosy.gitops.application_client.client import Desk
 
 _OCI: Final = re.compile(r"(oci://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?")
 _SHARED: Final = (

@@ -10,16 +10,16 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from argosy.advise.cause import Cause, CauseKind
-from argosy.advise.live_view import Differs, LiveApp, LiveRow
-from argosy.desk.applications.differing import Differing, differing
-from argosy.desk.applications.explaining import default_branch, explained
-from argosy.desk.applications.facts import rows
-from argosy.desk.applications.missing import unwell
-from argosy.desk.applications.reader import Reader
 from argosy.desk.doctor.asking import Asking
 from argosy.errors import ArgosyError, RenderError, UnknownRef
+from argosy.gitops.analysis.cause import Cause, CauseKind
+from argosy.gitops.analysis.live_view import Differs, LiveApp, LiveRow
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.difference_causes import default_branch, explained
+from argosy.gitops.application_client.differences import Differing, differing
+from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.application_client.summary import rows
+from argosy.gitops.application_client.unmet_conditions import unwell
 from argosy.gitops.diff import readable
 from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.reconciler.unknown_state import invalid

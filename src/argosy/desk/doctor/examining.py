@@ -14,16 +14,6 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
-from argosy.advise.finding import Finding
-from argosy.advise.live_view import EVENT, Answer, LiveApp, LiveView, ModelView, RepositorySecret
-from argosy.advise.rules import diagnose
-from argosy.advise.rules.live.judging import NOTEBOOK
-from argosy.advise.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_ready
-from argosy.advise.rules.projects import SHALLOW, find_live_denials
-from argosy.advise.waves import Wait, wait_of
-from argosy.desk.applications.delays import load_budget_uses
-from argosy.desk.applications.desk import Desk, clock
-from argosy.desk.applications.reader import Reader, open_reader
 from argosy.desk.doctor.applications import Seen, first_sight, is_at_rest, look_at, urgency
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.head import HeadCheck, Mark, head_checks
@@ -32,7 +22,17 @@ from argosy.desk.doctor.project_places import ProjectPlaces
 from argosy.desk.doctor.treating import Treatment, treat
 from argosy.desk.models import ModelDesk
 from argosy.errors import ArgosyError, ClusterError, Forbidden, UserError
+from argosy.gitops.analysis.finding import Finding
+from argosy.gitops.analysis.live_view import EVENT, Answer, LiveApp, LiveView, ModelView, RepositorySecret
+from argosy.gitops.analysis.rules import diagnose
+from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK
+from argosy.gitops.analysis.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_ready
+from argosy.gitops.analysis.rules.projects import SHALLOW, find_live_denials
+from argosy.gitops.analysis.wave_gates import Wait, wait_of
 from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.client import Desk, clock
+from argosy.gitops.application_client.delays import load_budget_uses
+from argosy.gitops.application_client.reader import Reader, open_reader
 from argosy.gitops.source.credentials import read_credentials
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey

@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.advise.aligning.altering import altered, edits_of
-from argosy.advise.live_view import LiveApp
-from argosy.advise.rules.live.judging import BROWSER, REFRESH
-from argosy.advise.rules.live.stalling import TOUCH
 from argosy.desk.aligning.files import owner_of
-from argosy.desk.applications.changing import refresh
-from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.facts import health_word
 from argosy.desk.doctor.examining import Examination
 from argosy.desk.doctor.treating import Treatment
+from argosy.gitops.analysis.alignment.manifest_edits import altered, edits_of
+from argosy.gitops.analysis.live_view import LiveApp
+from argosy.gitops.analysis.rules.live.health_checks import BROWSER, REFRESH
+from argosy.gitops.analysis.rules.live.stalled_syncs import TOUCH
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.small_changes import refresh
+from argosy.gitops.application_client.summary import health_word
 from argosy.gitops.health.kind_keys import joined
+from argosy.kube.controller.wait import TooLate, until
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import merge_patch
 from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS
 from argosy.setup.checks.merging import KEY_PREFIX
-from argosy.setup.waiting import TooLate, until
 
 REFRESH_SECONDS: Final = 30.0
 TOUCH_SECONDS: Final = 15.0

@@ -10,10 +10,10 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from argosy.advise.finding import Place, Sight
-from argosy.advise.live_view import SettingsView
 from argosy.desk.doctor.asking import Asking
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.finding import Place, Sight
+from argosy.gitops.analysis.live_view import SettingsView
 from argosy.gitops.application.settings_events import EDITED_KEY, SETTINGS_RESTORED
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest

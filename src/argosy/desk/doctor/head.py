@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from argosy.advise.live_view import SettingsView, moment, span
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.installation import CONTROLLER, STATEFUL_SET
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.live_view import SettingsView, moment, span
 from argosy.gitops.application import Application
 from argosy.gitops.policy.delivery_engine import POD, Deliverer, is_simulated
 from argosy.gitops.status.wire_format import mapping, mappings

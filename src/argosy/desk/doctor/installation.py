@@ -13,19 +13,19 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from argosy.advise.finding import Place, Severity, Sight
-from argosy.advise.live_view import OperatorState, SettingsView
-from argosy.advise.rules.live.judging import NOTEBOOK
-from argosy.advise.rules.live.stalling import spec_written
 from argosy.desk.accounts.identity_provider import PLACEHOLDER, read_provider, referenced_secrets, secret_value
-from argosy.desk.beside import seen_engines
-from argosy.desk.control import LEASE, LEASES, held, members_of
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.hand_edits import find_hand_edits
 from argosy.desk.doctor.own_checks import find_own_checks
 from argosy.desk.health.linting import DISAGREES, lint_settings
 from argosy.desk.health.sources import Source
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.finding import Place, Severity, Sight
+from argosy.gitops.analysis.live_view import OperatorState, SettingsView
+from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK
+from argosy.gitops.analysis.rules.live.stalled_syncs import spec_written
+from argosy.gitops.application_client.control_namespace import LEASE, LEASES, held, members_of
+from argosy.gitops.coexistence.argocd_detection import seen_engines
 from argosy.gitops.health.kind_keys import joined, key_text
 from argosy.gitops.health.settings import from_config_maps
 from argosy.gitops.policy.application_sets import APPLICATION_SET, is_expanded

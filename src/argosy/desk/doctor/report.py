@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from argosy.advise.checklist import Item, checklist
-from argosy.advise.diagnosis import Line, Score, lines, score
-from argosy.advise.finding import Severity
-from argosy.advise.rules.live.workloads import CLAIM, MODEL, is_ready
 from argosy.desk.doctor.examining import Examination
+from argosy.gitops.analysis.checklist import Item, checklist
+from argosy.gitops.analysis.diagnosis import Line, Score, lines, score
+from argosy.gitops.analysis.finding import Severity
+from argosy.gitops.analysis.rules.live.workloads import CLAIM, MODEL, is_ready
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects.names import GroupKind
 

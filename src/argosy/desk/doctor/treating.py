@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.advise.aligning.proposal import Proposal, ProposalKind
-from argosy.advise.diagnosis import Remedy
 from argosy.desk.aligning.proposing import Wishes, settled
 from argosy.desk.aligning.proving import Proof, proven
-from argosy.desk.applications.reader import Reader
+from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
+from argosy.gitops.analysis.diagnosis import Remedy
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.reader import Reader
 from argosy.gitops.reconciler.app_state import Look
 
 # Which kinds of proposals answer which rule

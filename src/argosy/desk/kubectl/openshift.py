@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from argosy.annotations import START_BUILD
-from argosy.desk.kubectl.naming import Named
 from argosy.desk.kubectl.talking import Refused, Talk, field_of, say
 from argosy.desk.kubectl.writing import LOOK, MANAGER
-from argosy.desk.server_addresses import is_same_address
 from argosy.errors import ClusterError
+from argosy.gitops.coexistence.argocd_server_addresses import is_same_address
+from argosy.kube.client.resource_names import Named
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.desk.kubectl.naming import Named
 from argosy.desk.kubectl.talking import Refused, Talk, not_found, say
 from argosy.desk.kubectl.templates import filled, shown
 from argosy.errors import ClusterError, UserError
+from argosy.kube.client.resource_names import Named
 from argosy.kube.objects import Manifest, dump
 from argosy.kube.schema.jsonpath import compiled
 

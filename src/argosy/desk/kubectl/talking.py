@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from argosy.desk.kubectl.naming import Named, read_names
 from argosy.errors import ClusterError, UserError
+from argosy.kube.client.resource_names import Named, read_names
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:

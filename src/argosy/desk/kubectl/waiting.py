@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy.desk.kubectl.building import build_of, pods_of_build, told_of
-from argosy.desk.kubectl.naming import Named
 from argosy.desk.kubectl.talking import Refused, Talk, field_of, say
 from argosy.desk.kubectl.templates import shown
 from argosy.desk.kubectl.writing import LOOK
 from argosy.errors import ClusterError
 from argosy.gitops.application.sync_policy import seconds_of
+from argosy.kube.client.resource_names import Named
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.jsonpath import compiled

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.desk.kubectl.naming import Named, called
 from argosy.desk.kubectl.talking import Refused, Talk, say
 from argosy.errors import ClusterError
 from argosy.kube.client import PatchKind, Propagation
+from argosy.kube.client.resource_names import Named, called
 from argosy.kube.objects import Manifest, key_of, load, read_manifests
 from argosy.kube.objects.names import GroupKind
 

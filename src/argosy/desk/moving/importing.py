@@ -11,11 +11,11 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Final
 
-from argosy.desk.beside import seen_engines
 from argosy.desk.moving.collecting import APPLICATION, APPLICATION_SET, PROJECT, SECRET, collected
 from argosy.desk.moving.planning import Change, Verb, Wish, missing_namespaces, planned
 from argosy.desk.moving.shaping import is_whole, misshapen
 from argosy.errors import ClusterError, Conflict, TransientError, UserError
+from argosy.gitops.coexistence.argocd_detection import seen_engines
 from argosy.gitops.reconciler.app_state import DEFINITION
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.objects import Manifest, read_manifests

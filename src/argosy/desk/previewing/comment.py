@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.advise.changes import Change, Touched
 from argosy.desk.previewing.previewing import Preview
 from argosy.desk.previewing.telling import head_line, rows, unified
+from argosy.gitops.analysis.object_changes import Change, Touched
 
 MARK: Final = "<!-- argosy-preview -->"
 MOST_CHARACTERS: Final = 65_536  # of a comment on GitHub

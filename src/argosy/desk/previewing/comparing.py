@@ -13,19 +13,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from argosy.advise.changes import Touched, changes
-from argosy.advise.environments import environment_of
-from argosy.advise.generated import Lost, lost
-from argosy.advise.repository import Item, Written
-from argosy.advise.rules.history import lost_applications
 from argosy.desk.previewing.drawing import Drawer, Drawn
 from argosy.desk.previewing.finding import APPLICATION, Finder, Found, Index, matched
 from argosy.desk.previewing.reach import around, is_touched
 from argosy.desk.previewing.sides import Repository, Sides
-from argosy.desk.rendering.checkouts import Checkouts, Talk
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.analysis.environment_names import environment_of
+from argosy.gitops.analysis.generated_applications import Lost, lost
+from argosy.gitops.analysis.object_changes import Touched, changes
+from argosy.gitops.analysis.repository import Item, Written
+from argosy.gitops.analysis.rules.history import lost_applications
 from argosy.gitops.application import Source
 from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.workspace.checkouts import Checkouts, Talk
 
 _SHOWN: Final = 3
 
@@ -262,7 +262,7 @@ class _Comparing:
         text = _text(self.sides.head.tree, "argosy.yaml")
         if not text:
             return {}
-        from argosy.setup.delivery.form import read_delivery
+        from argosy.gitops.delivery_file.reader import read_delivery
 
         try:
             delivery = read_delivery(text, "argosy.yaml")

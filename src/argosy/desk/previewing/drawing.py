@@ -11,19 +11,19 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from argosy.advise.finding import Place
-from argosy.advise.repository import Fault, Item, Trouble
 from argosy.desk.checking.files import shown
 from argosy.desk.checking.locating import located
 from argosy.desk.previewing.sides import Repository, Side
-from argosy.desk.rendering.checkouts import Checkouts
-from argosy.desk.rendering.requesting import is_of
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
+from argosy.gitops.analysis.finding import Place
+from argosy.gitops.analysis.repository import Fault, Item, Trouble
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree import Tree, TreeEntry
 from argosy.gitops.application.step_results import Checkout, Rendered
 from argosy.gitops.render import BuildSettings, are_current, build_environment, render
 from argosy.gitops.render.generate_paths import PATHS
+from argosy.gitops.workspace.checkouts import Checkouts
+from argosy.gitops.workspace.render_request import is_of
 
 _SETTINGS = BuildSettings()
 
@@ -178,7 +178,7 @@ def home_of(tree: Tree, file: str, path: str) -> str | None:
 
 
 def _fault(error: ArgosyError, home: str, place: Place) -> Fault:
-    from argosy.desk.rendering.advising import advised
+    from argosy.gitops.workspace.hints import advised
 
     error = advised(error, in_git=True)
     if not isinstance(error, UserError):

@@ -11,24 +11,24 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from argosy.advise.changes import Change, Touched
-from argosy.advise.finding import Place
-from argosy.advise.repository import Fault, Item, Locate, Trouble
-from argosy.desk.applications.desk import Desk, Opening
-from argosy.desk.applications.reader import Reader, open_reader
 from argosy.desk.previewing.comparing import Comparison, compare
 from argosy.desk.previewing.drawing import Drawer, Drawn
 from argosy.desk.previewing.finding import Found
 from argosy.desk.previewing.previewing import Preview, as_preview, told
 from argosy.desk.previewing.sides import Repository, Side, named_apps, open_sides
-from argosy.desk.rendering.checkouts import Checkouts, Talk, cache_folder
 from argosy.errors import ArgosyError
+from argosy.gitops.analysis.finding import Place
+from argosy.gitops.analysis.object_changes import Change, Touched
+from argosy.gitops.analysis.repository import Fault, Item, Locate, Trouble
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout, Pair, Rendered
+from argosy.gitops.application_client.client import Desk, Opening
+from argosy.gitops.application_client.reader import Reader, open_reader
 from argosy.gitops.diff import differences
 from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
+from argosy.gitops.workspace.checkouts import Checkouts, Talk, cache_folder
 from argosy.kube.objects import Manifest, key_of_source
 from argosy.kube.objects.names import ResourceKey
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from argosy.advise.changes import Change, Touched
 from argosy.desk.previewing.previewing import Preview
 from argosy.desk.previewing.telling import field_lines, head_line, rows, unified
+from argosy.gitops.analysis.object_changes import Change, Touched
 
 MOST_LINES: Final = 2_000  # of one difference
 MOST_CHARACTERS: Final = 8 << 20

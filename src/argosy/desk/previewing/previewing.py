@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from argosy.advise.changes import Touched
-from argosy.advise.environments import PRODUCTION
-from argosy.advise.impact import Impact, impact
-from argosy.advise.schemas import Schemas
 from argosy.desk.previewing.comparing import Comparison, compare, environment
 from argosy.desk.previewing.sides import Repository, named_apps, open_sides
-from argosy.desk.rendering.checkouts import Talk
+from argosy.gitops.analysis.change_impact import Impact, impact
+from argosy.gitops.analysis.environment_names import PRODUCTION
+from argosy.gitops.analysis.object_changes import Touched
+from argosy.gitops.analysis.schema_validation import Schemas
+from argosy.gitops.workspace.checkouts import Talk
 
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from argosy.desk.rendering.heads import head_of
-from argosy.desk.rendering.places import enclosing, own_folder, remotes, shared_folder
 from argosy.errors import UserError
 from argosy.gitops.application.file_tree import Tree
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.git.local_repository import Changed, History
 from argosy.gitops.source.git.working_tree import LaidOver
+from argosy.gitops.workspace.git_heads import head_of
+from argosy.gitops.workspace.paths import enclosing, own_folder, remotes, shared_folder
 
 T = TypeVar("T")
 SHORT: Final = 7

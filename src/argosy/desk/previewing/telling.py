@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from argosy.advise.changes import Becomes, Change, Touched
-from argosy.advise.effects import Effect, field_line
 from argosy.desk.previewing.previewing import Preview
+from argosy.gitops.analysis.change_effects import Effect, field_line
+from argosy.gitops.analysis.object_changes import Becomes, Change, Touched
 from argosy.gitops.application.step_results import Difference
 
 LONGEST_VALUE: Final = 120

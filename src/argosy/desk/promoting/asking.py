@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.desk.applications.desk import Desk, Opening
-from argosy.desk.applications.refreshes import ask_quietly
 from argosy.errors import ArgosyError, ClusterError
+from argosy.gitops.application_client.client import Desk, Opening
+from argosy.gitops.application_client.refresh_requests import ask_quietly
 from argosy.gitops.sync.stale_status import find_stale_generations
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest

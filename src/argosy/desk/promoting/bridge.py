@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from argosy.desk.applications.desk import Desk, Opening
+from argosy.gitops.application_client.client import Desk, Opening
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey

@@ -18,9 +18,9 @@ from typing import Final
 
 from argosy import __version__
 from argosy.desk.promoting.surveying import Survey
-from argosy.desk.rendering.checkouts import cache_folder
 from argosy.errors import ArgosyError
 from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.workspace.checkouts import cache_folder
 from argosy.isolation.scratch_folders import scratch_folder
 
 FRESH: Final = 600.0  # seconds that an answer is kept: remote bases may change
@@ -54,7 +54,7 @@ def _is_fresh(kept: Path) -> bool:
 
 def _kept(tree: str, files: Mapping[str, bytes]) -> Path:
     """By the content, and by the rules as they are."""
-    rules = Path(str(files_of("argosy.advise") / "rules"))
+    rules = Path(str(files_of("argosy.gitops.analysis") / "rules"))
     newest = max((each.stat().st_mtime_ns for each in rules.glob("*.py")), default=0)
     digest = hashlib.sha256(f"{__version__} {newest} {tree}".encode())
     for path, content in sorted(files.items()):
@@ -63,8 +63,8 @@ def _kept(tree: str, files: Mapping[str, bytes]) -> Path:
 
 
 def _checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
-    from argosy.advise.finding import Severity
     from argosy.desk.checking.checking import Manner, check
+    from argosy.gitops.analysis.finding import Severity
 
     with scratch_folder("argosy-promote-") as scratch:
         folder = str(scratch / "tree")

@@ -14,12 +14,12 @@ from argosy.desk.promoting.asking import Answers
 from argosy.desk.promoting.planning import Plan
 from argosy.desk.promoting.surveying import Survey
 from argosy.errors import UserError
+from argosy.gitops.delivery_file.values import Environment, Gate
 from argosy.promote.environments import ANYBODY
 from argosy.promote.gates import takes_back
 from argosy.promote.log import MARK, Action, By, Entry, entries, last, message
 from argosy.promote.moving import Move, shown, told
 from argosy.promote.releases import Release
-from argosy.setup.delivery.values import Environment, Gate
 
 
 @dataclass(frozen=True)

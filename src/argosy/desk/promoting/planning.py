@@ -15,6 +15,7 @@ from argosy.desk.promoting.asking import Answers, time_of
 from argosy.desk.promoting.checks import checked
 from argosy.desk.promoting.surveying import EditedTree, Survey, View
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.delivery_file.values import Environment
 from argosy.gitops.status.hold import read_hold
 from argosy.gitops.status.hold import told as hold_told
 from argosy.gitops.status.rollback import rollback_of
@@ -28,7 +29,6 @@ from argosy.promote.proving import unproven
 from argosy.promote.releases import TRAVELS, Release
 from argosy.promote.steps import Running, Step, step
 from argosy.promote.writing import Writer
-from argosy.setup.delivery.values import Environment
 
 
 @dataclass(frozen=True)

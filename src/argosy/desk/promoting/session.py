@@ -12,19 +12,19 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from argosy.desk.applications.desk import Opening
 from argosy.desk.promoting.asking import Answers, ask, refresh
 from argosy.desk.promoting.doing import who
 from argosy.desk.promoting.planning import Asked, Plan, Planner
 from argosy.desk.promoting.repository import Repository
 from argosy.desk.promoting.surveying import NoEnvironments, Survey
 from argosy.desk.promoting.uncommitted import describe_uncommitted_gates, find_delivery_file, only_in_working_tree
-from argosy.desk.rendering.checkouts import Talk
 from argosy.errors import UserError
+from argosy.gitops.application_client.client import Opening
+from argosy.gitops.delivery_file.values import Environment
+from argosy.gitops.workspace.checkouts import Talk
 from argosy.promote import clones
 from argosy.promote.environments import BY_CONVENTION
 from argosy.promote.log import By
-from argosy.setup.delivery.values import Environment
 
 Demo = Callable[[], Path | None]  # the repository of a demo that runs here
 

@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import Final
 
 from argosy.desk.promoting.repository import Repository
-from argosy.desk.rendering.checkouts import Checkouts, Talk
 from argosy.errors import ArgosyError, LimitError, TransientError, UserError
 from argosy.gitops.application import Application, read_application, read_source
 from argosy.gitops.application.file_tree import Tree, TreeEntry
 from argosy.gitops.application.step_results import Checkout, Rendered
+from argosy.gitops.delivery_file.values import FILE, Environment
 from argosy.gitops.render import render
+from argosy.gitops.workspace.checkouts import Checkouts, Talk
 from argosy.kube.objects import load_all
 from argosy.promote.clones import Clone
 from argosy.promote.environments import Way, declared, found, passed_by
@@ -25,7 +26,6 @@ from argosy.promote.log import BRINGS, MARK, Entry, entries, last
 from argosy.promote.moving import Moving, moving
 from argosy.promote.releases import TRAVELS, VERSIONS, Contents, Decoration, Release, contents
 from argosy.promote.writing import Kustomization, kustomization
-from argosy.setup.delivery.values import FILE, Environment
 
 MOST_SHOWN: Final = 20  # releases of the first environment
 MOST_FILES: Final = 5000  # that are looked at for Applications
@@ -111,7 +111,7 @@ class Survey:
         while True:
             path = posixpath.join(folder, FILE)
             if (text := self.read(path)) is not None:
-                from argosy.setup.delivery.form import read_delivery
+                from argosy.gitops.delivery_file.reader import read_delivery
 
                 return declared(read_delivery(text, path), path)
             if not folder:

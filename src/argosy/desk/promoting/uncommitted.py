@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 from argosy.desk.promoting.repository import Place
 from argosy.desk.promoting.surveying import NoEnvironments, Survey
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.delivery_file.values import FILE, Gate, Role
 from argosy.promote.environments import BY_CONVENTION, Way, declared
-from argosy.setup.delivery.values import FILE, Gate, Role
 
 _DO_NOT_COUNT = "uncommitted edits do not count: commit them first"
 
@@ -43,7 +43,7 @@ def describe_uncommitted_gates(survey: Survey) -> list[str]:
         return []  # the command itself tells what is wrong in the commit
     if committed.told_by == BY_CONVENTION:
         return [f"{path} is not committed: its environments and gates do not count until it is"]
-    from argosy.setup.delivery.form import read_delivery
+    from argosy.gitops.delivery_file.reader import read_delivery
 
     try:
         edited = declared(read_delivery((place.top / path).read_bytes(), path), path)

@@ -19,6 +19,7 @@ from argosy.kube.objects.names import GroupKind
 
 RULES: Final = Path(__file__).parent / "rules"
 PROFILES: Final = Path(__file__).parent / "profiles"
+USUAL_PROFILE: Final = "strict"  # of checks that are installed into an Argo CD
 # What the rule in `rules` is called where a kind has several.
 DEFAULT_PROFILES: Final = {
     GroupKind("serving.kserve.io", "InferenceService"): "argocd",

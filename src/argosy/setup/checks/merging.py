@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.gitops.health.bundled import Rule, bundled_rules, profile_rules, profiles, profiles_of
+from argosy.gitops.health.bundled import USUAL_PROFILE, Rule, bundled_rules, profile_rules, profiles, profiles_of
 from argosy.gitops.health.kind_keys import joined, key_text
 from argosy.kube.objects.names import GroupKind
 
 KSERVE: Final = "serving.kserve.io"
 INFERENCE_SERVICE: Final = GroupKind(KSERVE, "InferenceService")
 USUAL_KINDS: Final = (INFERENCE_SERVICE, GroupKind(KSERVE, "ServingRuntime"))
-USUAL_PROFILE: Final = "strict"
 KEY_PREFIX: Final = "resource.customizations.health."
 
 Entry = Mapping[str, Any]  # of spec.resourceHealthChecks: group, kind, check

@@ -13,6 +13,7 @@ from typing import Final
 
 from argosy.gitops.health.kind_keys import key_text
 from argosy.kube.client import Cluster
+from argosy.kube.controller.wait import until
 from argosy.kube.objects import Manifest, annotation
 from argosy.setup.argocd import SETTINGS, USUAL, Installation, NotInstalled, find_argocd
 from argosy.setup.checks.merging import (
@@ -25,7 +26,6 @@ from argosy.setup.checks.merging import (
 )
 from argosy.setup.checks.place import FIELD, Place, flags_to, read_place, write_checks
 from argosy.setup.refreshing import affected, applications_to_show, refresh, settle, table_of
-from argosy.setup.waiting import until
 from argosy.setup.words import Ask, Tell, banner
 
 QUESTION: Final = "Do you want to continue? (y/n)"

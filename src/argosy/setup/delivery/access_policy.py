@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from argosy.gitops.delivery_file.values import Rbac
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import CONFIG_MAP, Installation
-from argosy.setup.delivery.values import Rbac
 
 POLICY: Final = "argocd-rbac-cm"
 ADMINISTRATOR: Final = "role:admin"

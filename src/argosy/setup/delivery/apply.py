@@ -12,6 +12,7 @@ from typing import Final
 from argosy.errors import Conflict, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, sleep
+from argosy.kube.controller.wait import AGAIN, until
 from argosy.kube.objects import Manifest
 from argosy.setup.argocd import Installation
 from argosy.setup.checks.marks import with_marks
@@ -19,7 +20,6 @@ from argosy.setup.checks.merging import Check, missing_from
 from argosy.setup.checks.place import ATTEMPTS, read_place
 from argosy.setup.delivery import access_policy, desired
 from argosy.setup.delivery.plan import Change, Part, Plan, Request, Verb
-from argosy.setup.waiting import AGAIN, until
 
 ORDER: Final = list(Part)
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.gitops.application.cluster_address import parse_cluster_address
+from argosy.gitops.delivery_file.values import Delivery, Environment, Sync
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import APPLICATION, Installation
-from argosy.setup.delivery.values import Delivery, Environment, Sync
 
 NAMESPACE: Final = GroupKind("", "Namespace")
 SECRET: Final = GroupKind("", "Secret")

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from argosy.gitops.application.url_credentials import PLACEHOLDER
+from argosy.gitops.delivery_file.values import Delivery, Environment, Sync
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import Installation
@@ -19,8 +21,6 @@ from argosy.setup.checks.merging import changes as check_changes
 from argosy.setup.checks.place import Place
 from argosy.setup.delivery import access_policy, desired
 from argosy.setup.delivery.differences import sentences, update
-from argosy.setup.delivery.values import Delivery, Environment, Sync
-from argosy.setup.repository.addresses import PLACEHOLDER
 
 HIDDEN: Final = "(hidden)"
 PUBLIC: Final = ("type", "url", "username")  # of a repository's Secret

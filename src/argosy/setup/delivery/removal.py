@@ -11,6 +11,7 @@ from typing import Final
 
 from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
+from argosy.kube.controller.wait import TooLate, until
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import APPLICATION, Installation
@@ -19,7 +20,6 @@ from argosy.setup.checks.place import Place, read_place
 from argosy.setup.delivery import access_policy, desired
 from argosy.setup.delivery.apply import Done, attempts, busy, change_policy, changed_meanwhile
 from argosy.setup.delivery.plan import Change, Live, Part, Plan, Request, Verb
-from argosy.setup.waiting import TooLate, until
 
 # Applications first: what they prune on their way needs Argo CD's permissions.
 ORDER: Final = (Part.APPLICATION, Part.HEALTH, Part.POLICY, Part.REPOSITORY, Part.ROLE_BINDING, Part.NAMESPACE)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from argosy.annotations import RESOURCES_FINALIZER
 from argosy.errors import ClusterError, Conflict, UserError
+from argosy.gitops.application.install_labels import MANAGER
 from argosy.kube.client import Cluster
+from argosy.kube.controller.wait import TooLate, until
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.plan import KEPT, Plan, Step
 from argosy.setup.installing.removal import needs_finalizer
 from argosy.setup.installing.survey import APPLICATION
-from argosy.setup.installing.words import MANAGER
-from argosy.setup.waiting import TooLate, until
 
 Done = Callable[[Step], None]
 

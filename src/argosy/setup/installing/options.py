@@ -8,8 +8,8 @@ from typing import Final
 
 from argosy import __version__
 from argosy.errors import UserError
+from argosy.gitops.application.install_labels import USUAL_NAMESPACE
 
-USUAL_NAMESPACE: Final = "argosy"
 USUAL_IMAGE: Final = f"argosy:{__version__}"
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 # k8s: a DNS subdomain, as the names of Secrets are.

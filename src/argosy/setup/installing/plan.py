@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from argosy.gitops.application.install_labels import CONTROL, is_control, is_ours
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.patch.merge_patch import diff
@@ -17,7 +18,6 @@ from argosy.setup.delivery.differences import sentences
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.manifests import DEFINITION, NAMESPACE, manifests, of_namespace
 from argosy.setup.installing.options import InstallOptions, names_registry
-from argosy.setup.installing.words import CONTROL, is_control, is_ours
 
 SECRET, CONFIG_MAP = GroupKind("", "Secret"), GroupKind("", "ConfigMap")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")

@@ -11,6 +11,7 @@ from typing import Final
 
 from argosy.annotations import ENGINE, SKIP_RECONCILE
 from argosy.gitops.application.finalizers import OF_RESOURCES, is_served
+from argosy.gitops.application.install_labels import has_marked, is_ours
 from argosy.gitops.policy.delivery_engine import ARGOSY
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
@@ -19,7 +20,6 @@ from argosy.setup.installing.manifests import DEFINITION, NAMESPACE
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import CONFIG_MAP, SECRET, Plan, Step, elsewhere, marking
 from argosy.setup.installing.survey import Remains
-from argosy.setup.installing.words import has_marked, is_ours
 
 MOST_NAMED: Final = 5
 EMPTIED: Final = (

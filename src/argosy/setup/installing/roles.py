@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from argosy.gitops.application.install_labels import CONTROLLER, SERVER, labels
 from argosy.kube.objects import Manifest
 from argosy.setup.installing.options import InstallOptions
-from argosy.setup.installing.words import CONTROLLER, SERVER, labels
 
 GROUP: Final = "rbac.authorization.k8s.io"
 LOOKS, ACTS = f"{SERVER}-looks", f"{SERVER}-acts"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.errors import ClusterError
+from argosy.gitops.application.install_labels import MANAGER
 from argosy.gitops.policy.delivery_engine import Engines
 from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP
 from argosy.kube.client import Cluster
@@ -19,7 +20,6 @@ from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.installing.manifests import every_key, manifests
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import Found, is_changed_here
-from argosy.setup.installing.words import MANAGER
 
 APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argoproj.io", "AppProject")
 LEASE: Final = GroupKind("coordination.k8s.io", "Lease")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from argosy.gitops.application.install_labels import CONTROLLER, SERVER, labels, selector
 from argosy.isolation.requirement import REQUIRED, VARIABLE
 from argosy.kube.objects import Manifest
 from argosy.setup.installing.options import InstallOptions
-from argosy.setup.installing.words import CONTROLLER, SERVER, labels, selector
 
 # Also where there is one: it hands over to the next version, and more can come at any time.
 SHARES: Final = ("--shards", "auto")

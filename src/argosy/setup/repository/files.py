@@ -15,8 +15,8 @@ from importlib.resources.abc import Traversable
 from typing import Final
 
 from argosy.errors import UserError
+from argosy.gitops.application.url_credentials import PLACEHOLDER, address_with_secret
 from argosy.kube.schema.name_syntax import dns_label
-from argosy.setup.repository.addresses import PLACEHOLDER, address_with_secret
 
 NAME: Final = "llmops"
 REPO_URL: Final = PLACEHOLDER

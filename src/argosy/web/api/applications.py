@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from argosy.desk.applications.changing import refresh
 from argosy.errors import TransientError
 from argosy.gitops.application import APPLICATION
 from argosy.gitops.application.repository_url import is_same_repository
+from argosy.gitops.application_client.small_changes import refresh
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.controller.wait import TooLate
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.selectors import labels as read_labels
-from argosy.setup.waiting import TooLate
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.applications_health import with_health
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, chosen, part

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.annotations import COMPARE_OPTIONS
-from argosy.desk.applications.acting import Choice
-from argosy.desk.applications.facts import rows
-from argosy.desk.applications.reader import Reader
-from argosy.desk.applications.requests import positioned
 from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.application_client.resource_actions import Choice
+from argosy.gitops.application_client.summary import rows
+from argosy.gitops.application_client.sync_requests import positioned
 from argosy.gitops.live.resource_tree import POD, Node, node_of
 from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.reconciler.permissions import permission

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.desk.applications.reader import Reader, Unseen
 from argosy.errors import ClusterError, TransientError
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Assessment
+from argosy.gitops.application_client.reader import Reader, Unseen
 from argosy.gitops.reconciler.permissions import permission
 from argosy.gitops.status.wire_format import given, mapping, mappings
 from argosy.kube.objects import Manifest

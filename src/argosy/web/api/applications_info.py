@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.desk.applications.belonging import belonging, belongings
-from argosy.desk.applications.desk import clock
-from argosy.desk.applications.happenings import EVENT, events_of
-from argosy.desk.applications.links import Link, links_of
-from argosy.desk.applications.reader import Reader
 from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import SyncWindow
+from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.events import EVENT, events_of
+from argosy.gitops.application_client.links import Link, links_of
+from argosy.gitops.application_client.owned_objects import belonging, belongings
+from argosy.gitops.application_client.reader import Reader
 from argosy.gitops.diff import masked
 from argosy.gitops.policy.sync_windows import WindowError, is_active, is_for, verdict
 from argosy.gitops.status.wire_format import given, mapping

@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Final
 
-from argosy.desk.applications.acting import Choice, Excerpt, Log, lines
-from argosy.desk.applications.belonging import belongings
-from argosy.desk.applications.desk import clock, now
-from argosy.desk.applications.merging import merged
-from argosy.desk.applications.reader import Reader
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.client import clock, now
+from argosy.gitops.application_client.merged_streams import merged
+from argosy.gitops.application_client.owned_objects import belongings
+from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.application_client.resource_actions import Choice, Excerpt, Log, lines
 from argosy.gitops.live.resource_tree import POD
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, key_of

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.desk.applications.acting import Choice, actions_in_force, run_action
-from argosy.desk.applications.belonging import belonging
-from argosy.desk.applications.objects import delete_object, patch_object
-from argosy.desk.applications.reader import Reader
 from argosy.errors import UserError
+from argosy.gitops.application_client.objects import delete_object, patch_object
+from argosy.gitops.application_client.owned_objects import belonging
+from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.application_client.resource_actions import Choice, actions_in_force, run_action
 from argosy.gitops.diff import masked
 from argosy.gitops.health.actions import Action
 from argosy.gitops.status.wire_format import given

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.desk.applications.changing import entry_to_roll_back_to, roll_back, terminate
-from argosy.desk.applications.going_back import check_sources
-from argosy.desk.applications.sync_checks import check_refs, check_window, needs_override
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.rollback_plan import check_sources
+from argosy.gitops.application_client.small_changes import entry_to_roll_back_to, roll_back, terminate
+from argosy.gitops.application_client.sync_checks import check_refs, check_window, needs_override
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.application_name import of_body
 from argosy.web.api.applications import PLACE

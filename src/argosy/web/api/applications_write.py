@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from argosy.desk.applications.changing import BACKGROUND, FOREGROUND, delete
-from argosy.desk.applications.patches import KINDS, patched
-from argosy.desk.applications.sync_checks import needs_override
-from argosy.desk.applications.writing import create, rewritten
 from argosy.errors import UserError
 from argosy.gitops.application import Application, SyncRequest, read_application
+from argosy.gitops.application_client.small_changes import BACKGROUND, FOREGROUND, delete
+from argosy.gitops.application_client.spec_patches import KINDS, patched
+from argosy.gitops.application_client.sync_checks import needs_override
+from argosy.gitops.application_client.writes import create, rewritten
 from argosy.gitops.reconciler.unknown_state import invalid
 from argosy.kube.objects import Manifest
 from argosy.web.api import json_schemas as schema

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.advise.live_view import LiveView
-from argosy.advise.waves import wait_of
-from argosy.desk.applications import facts
-from argosy.desk.applications.changing import hold, release
-from argosy.desk.applications.delays import describe_delay
-from argosy.desk.applications.desk import clock
-from argosy.desk.applications.differing import as_data, differing, with_causes, with_places
-from argosy.desk.applications.explaining import explained, unrendered
-from argosy.desk.applications.explanation import explain, find
-from argosy.desk.applications.facts import Row, rows
-from argosy.desk.applications.missing import unwell
 from argosy.desk.doctor.applications import first_sight
 from argosy.errors import RenderError, UnknownRef, UserError
+from argosy.gitops.analysis.live_view import LiveView
+from argosy.gitops.analysis.wave_gates import wait_of
 from argosy.gitops.application import Application
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.delays import describe_delay
+from argosy.gitops.application_client.difference_causes import explained, unrendered
+from argosy.gitops.application_client.differences import as_data, differing, with_causes, with_places
+from argosy.gitops.application_client.object_explanation import explain, find
+from argosy.gitops.application_client.small_changes import hold, release
+from argosy.gitops.application_client.summary import Row, rows
+from argosy.gitops.application_client.unmet_conditions import unwell
 from argosy.gitops.status.hold import Hold, read_hold
 from argosy.gitops.status.wire_format import given, key_wire
 from argosy.web.api.body_fields import Body
@@ -38,9 +38,9 @@ async def why(asked: Asked) -> Json:
     app: Application = asked.subject
     lookout = asked.site.lookout
     delay = describe_delay(app, lookout.rules, lookout.cache.get, lookout.engines, clock())
-    words = {"sync": facts.sync_word(app), "health": facts.health_word(app)}
+    words = {"sync": summary.sync_word(app), "health": summary.health_word(app)}
     told = {"application": app.name, "namespace": app.namespace, **words}
-    told |= {"why": facts.why(app, delay=delay), "next": next_step(app, is_delayed=bool(delay))}
+    told |= {"why": summary.why(app, delay=delay), "next": next_step(app, is_delayed=bool(delay))}
     ill = words["health"] not in ("Healthy", "Unknown") and app.destination.is_here
     return Json({**told, "causes": await unwell(reader_of(asked), app) if ill else []})
 
@@ -50,7 +50,7 @@ def next_step(app: Application, *, is_delayed: bool = False) -> str:
     name = app.name
     if is_delayed:
         return f"argosy doctor {name}"
-    if facts.is_busy(app):
+    if summary.is_busy(app):
         return f"argosy app wait {name} --operation"
     if not app.status:
         return "argosy controller"
@@ -58,9 +58,9 @@ def next_step(app: Application, *, is_delayed: bool = False) -> str:
         return f"argosy app release {name}"
     if any(str(each.get("type")).endswith("Error") for each in app.status.get("conditions") or ()):
         return f"argosy doctor {name}"
-    if facts.sync_word(app) == "OutOfSync":
+    if summary.sync_word(app) == "OutOfSync":
         return f"argosy app diff {name}"
-    return f"argosy app tree {name}" if facts.health_word(app) not in ("Healthy", "Unknown", "Suspended") else ""
+    return f"argosy app tree {name}" if summary.health_word(app) not in ("Healthy", "Unknown", "Suspended") else ""
 
 
 async def differences(asked: Asked) -> Json:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Final
 
-from argosy.desk.applications.desk import clock
 from argosy.desk.boards import notebooks
 from argosy.desk.boards.notebooks import Attempt, JobRow, RunView
 from argosy.desk.notebooks.jobs import JobDesk
+from argosy.gitops.application_client.client import clock
 from argosy.kube.objects import Manifest
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.paging import FIELDS, PAGING, chosen, page

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.desk.applications.acting import Excerpt
 from argosy.errors import UserError
+from argosy.gitops.application_client.resource_actions import Excerpt
 from argosy.web.request import Query, quoted
 
 LONGEST: Final = 64 << 10  # characters of a line

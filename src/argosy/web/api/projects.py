@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from argosy.desk.applications.desk import Desk, clock
-from argosy.desk.applications.links import links_of
-from argosy.desk.applications.project_events import tell
-from argosy.desk.applications.project_updates import (
+from argosy.desk.connections import clusters, repositories
+from argosy.desk.connections.declared import map_data
+from argosy.errors import PolicyError, UserError
+from argosy.gitops.application.project import read_project
+from argosy.gitops.application_client.client import Desk, clock
+from argosy.gitops.application_client.links import links_of
+from argosy.gitops.application_client.project_events import tell
+from argosy.gitops.application_client.project_updates import (
     check_applications,
     check_roles,
     clusters_given,
     repositories_given,
 )
-from argosy.desk.applications.projects import HEAD, create_project, delete_project, projects_of
-from argosy.desk.connections import clusters, repositories
-from argosy.desk.connections.declared import map_data
-from argosy.errors import PolicyError, UserError
-from argosy.gitops.application.project import read_project
+from argosy.gitops.application_client.projects import HEAD, create_project, delete_project, projects_of
 from argosy.gitops.policy.global_projects import givers
 from argosy.gitops.policy.sync_windows import WindowError, is_active
 from argosy.gitops.status.events import Reason

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, Final
 
-from argosy.desk.applications.facts import rows
 from argosy.errors import ArgosyError
+from argosy.gitops.application_client.summary import rows
 from argosy.web.api.applications_content import FILTER, choice_of, tree_of
 from argosy.web.api.stream_frames import BEAT, MAKES, SIGN, failure, frame, is_events, stream
 from argosy.web.caller_clients import reader_of

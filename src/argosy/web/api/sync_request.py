@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.desk.applications.facts import rows
-from argosy.desk.applications.requests import SyncWish, positioned, sync_operation
 from argosy.errors import UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.summary import rows
+from argosy.gitops.application_client.sync_requests import SyncWish, positioned, sync_operation
 from argosy.gitops.status.wire_format import given
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.api.body_fields import Body, as_fields

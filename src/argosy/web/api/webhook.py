@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from argosy.desk.applications.refreshes import Refreshes
 from argosy.errors import SourceRefused, UserError
 from argosy.gitops.application import APPLICATION
+from argosy.gitops.application_client.refresh_requests import Refreshes
 from argosy.gitops.source.webhooks import Push, concerns, place_of, read_pushes
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, key_of

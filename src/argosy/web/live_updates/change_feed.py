@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
-    from argosy.desk.lookout import Lookout
+    from argosy.gitops.cluster_view.cluster_view import Lookout
 
 MOST: Final = 1000  # argo: changes that wait for one
 

@@ -29,7 +29,7 @@ from argosy.web.request import Absent, Asked, Query, Refused
 from argosy.web.route import Tree
 
 if TYPE_CHECKING:
-    from argosy.desk.lookout import Lookout
+    from argosy.gitops.cluster_view.cluster_view import Lookout
 
 log = logging.getLogger(__name__)
 BETWEEN: Final = 0.25  # seconds between renders of one page

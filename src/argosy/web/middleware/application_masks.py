@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
-from argosy.desk.applications.listing import AppRow
 from argosy.gitops.application import APPLICATION
+from argosy.gitops.application_client.app_list import AppRow
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller.cache import Cache
 from argosy.kube.controller.log_context import fields as fields_of_line

@@ -9,8 +9,8 @@ import re
 from itertools import groupby
 from typing import Any, Final
 
-from argosy.advise.diagnosis import Line
 from argosy.desk.doctor.examining import Wanted
+from argosy.gitops.analysis.diagnosis import Line
 from argosy.web.pages.application.health_causes import told
 from argosy.web.request import Asked
 from argosy.web.responses import Page

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.desk.applications.desk import clock
 from argosy.desk.boards import notebooks
 from argosy.desk.boards.kept import executed
 from argosy.desk.boards.notebooks import Note, RunView, Told
 from argosy.desk.boards.outputs import Output, ShownCell, html_of, shown_cells
 from argosy.desk.notebooks.jobs import JobDesk
+from argosy.gitops.application_client.client import clock
 from argosy.web.middleware.response_headers import FRAMED
 from argosy.web.request import Asked, Refused
 from argosy.web.responses import Page, Redirect, Text

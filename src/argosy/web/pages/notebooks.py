@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.desk.applications.desk import clock
 from argosy.desk.boards import notebooks
 from argosy.desk.boards.notebooks import JobRow
+from argosy.gitops.application_client.client import clock
 from argosy.web.request import Asked
 from argosy.web.responses import Page
 from argosy.web.route import Filtered, Route

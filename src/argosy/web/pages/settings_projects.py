@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.desk.applications.desk import clock
-from argosy.desk.applications.projects import DEFAULT, HEAD
 from argosy.desk.boards import projects
 from argosy.gitops.application import APPLICATION
+from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.projects import DEFAULT, HEAD
 from argosy.gitops.reconciler.settings_watch import EVERYTHING_ALLOWED
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import GroupKind

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from argosy.desk.applications.app_row import AppRow
 from argosy.desk.promoting.mirror_repository import MirrorRepository
 from argosy.desk.promoting.surveying import NoEnvironments, Survey
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.application_client.app_row import AppRow
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.status.wire_format import mapping

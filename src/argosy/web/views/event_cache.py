@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from argosy.desk.applications.desk import clock
-from argosy.desk.applications.happenings import EVENT
 from argosy.errors import ClusterError, TransientError
+from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.events import EVENT
 from argosy.kube.objects import Manifest
 from argosy.web.request import Asked
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from argosy import annotations as names
-from argosy.desk.control import has_engine
 from argosy.errors import TransientError
+from argosy.gitops.application_client.control_namespace import has_engine
 from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.leases import LABELS, LEASE, lease_key
 from argosy.kube.controller.sharding.members import Members, Standing

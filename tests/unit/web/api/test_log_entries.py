@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from argosy.desk.applications.acting import Excerpt
 from argosy.errors import UserError
+from argosy.gitops.application_client.resource_actions import Excerpt
 from argosy.web.api.log_stream import LONGEST, entry, read_wanted
 from argosy.web.request import Query
 

@@ -5,9 +5,9 @@ In: forms. Out: a way back to a page that tells what was done. Never: a change t
 
 from __future__ import annotations
 
-from argosy.desk.applications import changing
 from argosy.errors import UserError
 from argosy.gitops.application.refresh import HARD
+from argosy.gitops.application_client import small_changes
 from argosy.web.caller_clients import desk_of
 from argosy.web.object_lookup import application
 from argosy.web.pages.application.page_frame import app_of, back_to, framed
@@ -22,7 +22,7 @@ async def refresh(asked: Asked) -> Answer:
     """Asked for; the engine takes it up, and the page shows it when it has."""
     form = await asked.form()
     is_hard = form.text("kind") == HARD
-    await changing.ask_refresh(desk_of(asked), app_of(asked), is_hard=is_hard)
+    await small_changes.ask_refresh(desk_of(asked), app_of(asked), is_hard=is_hard)
     if form.text("back") == "list":
         return Redirect(where="/apps?said=refreshed")
     tab = form.text("tab")
@@ -31,24 +31,24 @@ async def refresh(asked: Asked) -> Answer:
 
 async def hold(asked: Asked) -> Answer:
     form = await asked.form()
-    _, has_changed = await changing.hold(desk_of(asked), app_of(asked), form.text("reason").strip()[:200])
+    _, has_changed = await small_changes.hold(desk_of(asked), app_of(asked), form.text("reason").strip()[:200])
     return back_to(asked, "held" if has_changed else "no-change")
 
 
 async def release(asked: Asked) -> Answer:
-    _, has_changed = await changing.release(desk_of(asked), app_of(asked))
+    _, has_changed = await small_changes.release(desk_of(asked), app_of(asked))
     return back_to(asked, "released" if has_changed else "no-change")
 
 
 async def terminate(asked: Asked) -> Answer:
-    await changing.terminate(desk_of(asked), app_of(asked))
+    await small_changes.terminate(desk_of(asked), app_of(asked))
     return back_to(asked, "terminated", "operation")
 
 
 async def confirm(asked: Asked) -> Answer:
     """Only what was seen: another operation may have begun since."""
     form = await asked.form()
-    await changing.confirm_deletion(desk_of(asked), app_of(asked), form.text("since"))
+    await small_changes.confirm_deletion(desk_of(asked), app_of(asked), form.text("since"))
     return back_to(asked, "confirmed", "operation")
 
 
@@ -64,8 +64,8 @@ async def delete(asked: Asked) -> Answer:
     how = form.text("how")
     if how not in ("foreground", "background", "orphan"):
         raise UserError("choose what becomes of its resources; nothing was deleted")
-    policy = changing.BACKGROUND if how == "background" else changing.FOREGROUND
-    await changing.delete(desk_of(asked), app, cascades=how != "orphan", policy=policy)
+    policy = small_changes.BACKGROUND if how == "background" else small_changes.FOREGROUND
+    await small_changes.delete(desk_of(asked), app, cascades=how != "orphan", policy=policy)
     return Redirect(where="/apps?said=deleted")
 
 

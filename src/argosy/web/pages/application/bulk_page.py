@@ -9,11 +9,11 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.desk.applications.changing import ask_refresh
-from argosy.desk.applications.requests import SyncWish, sync_operation
-from argosy.desk.applications.sync_checks import check_window
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.small_changes import ask_refresh
+from argosy.gitops.application_client.sync_checks import check_window
+from argosy.gitops.application_client.sync_requests import SyncWish, sync_operation
 from argosy.web.caller_clients import desk_of, reader_of
 from argosy.web.middleware.application_masks import masks_of
 from argosy.web.object_lookup import application_manifest, application_name, found_application, readable

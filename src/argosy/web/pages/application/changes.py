@@ -12,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from argosy.advise.cause import Cause, CauseKind
-from argosy.desk.applications.differing import Differing
+from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Difference
+from argosy.gitops.application_client.differences import Differing
 from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch.json_pointer import parse
 from argosy.web.pages.application.addresses import of_resource

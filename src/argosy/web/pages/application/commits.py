@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from argosy.desk.applications.reader import Reader
 from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.reader import Reader
 from argosy.gitops.status.history import deployments
 from argosy.kube.objects.timestamps import written
 

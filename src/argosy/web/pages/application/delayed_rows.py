@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from argosy.annotations import REFRESH
-from argosy.desk.applications import facts
-from argosy.desk.applications.app_row import AppRow
-from argosy.desk.applications.delays import describe_delay
-from argosy.desk.applications.desk import clock
-from argosy.desk.lookout import Lookout
 from argosy.errors import UserError
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.app_row import AppRow
+from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.delays import describe_delay
+from argosy.gitops.cluster_view.cluster_view import Lookout
 
 
 def add_delay(lookout: Lookout, row: AppRow) -> AppRow:
@@ -30,4 +30,4 @@ def add_delay(lookout: Lookout, row: AppRow) -> AppRow:
     delay = describe_delay(app, lookout.rules, lookout.cache.get, lookout.engines, clock())
     if not delay:
         return row
-    return replace(row, why=facts.why(app, row.why if row.sync == "OutOfSync" else "", delay))
+    return replace(row, why=summary.why(app, row.why if row.sync == "OutOfSync" else "", delay))

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from argosy.desk.applications.differing import Differing, differing, in_short, with_causes, with_places
-from argosy.desk.applications.explaining import another, explained, unrendered
-from argosy.desk.applications.reader import Reader
-from argosy.desk.applications.whose import Doings
 from argosy.errors import RenderError, UnknownRef, UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.difference_causes import another, explained, unrendered
+from argosy.gitops.application_client.differences import Differing, differing, in_short, with_causes, with_places
+from argosy.gitops.application_client.drift_attribution import Doings
+from argosy.gitops.application_client.reader import Reader
 from argosy.gitops.reconciler.app_state import Look
 from argosy.web.caller_clients import reader_of
 from argosy.web.object_lookup import application

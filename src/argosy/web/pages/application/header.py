@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from argosy.desk.applications import facts
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
+from argosy.gitops.application_client import summary
 from argosy.gitops.policy.sync_windows import WindowError, verdict
 from argosy.gitops.status.hold import read_hold, told
 from argosy.gitops.status.rollback import Rollback, is_rollback
@@ -120,12 +120,12 @@ def header(
         name=app.name,
         project=app.project,
         base=of_app(app.namespace, app.name),
-        sync=facts.sync_word(app),
-        health=facts.health_word(app),
+        sync=summary.sync_word(app),
+        health=summary.health_word(app),
         why=_why(app, found, delay),
-        message=facts.health_message(app),
+        message=summary.health_message(app),
         revisions=_revisions(app, commits or {}),
-        policy=facts.policy_word(app),
+        policy=summary.policy_word(app),
         self_heals=bool(automated and automated.is_on and automated.self_heal),
         last=_last(app),
         hold=hold._asdict() if hold is not None else None,
@@ -137,30 +137,30 @@ def header(
             if hold is None or told(hold, app.name) not in str(each.get("message"))  # its banner says it
         ),
         destination=f"{'this cluster' if target.is_here else target.name or target.server} / {target.namespace or '–'}",
-        is_busy=facts.is_busy(app),
-        asks=facts.deletes_since(app) if CONFIRMATION in facts.why(app) else "",
+        is_busy=summary.is_busy(app),
+        asks=summary.deletes_since(app) if CONFIRMATION in summary.why(app) else "",
         is_deleted=bool(app.deleted),
         reconciled=str(app.status.get("reconciledAt") or ""),
         objects=len(mappings(app.status.get("resources"))),
         may=dict(may),
-        back=facts.rolled_back(app),
-        has_error=facts.has_error(app),
-        deployments=facts.deployment_count(app),
+        back=summary.rolled_back(app),
+        has_error=summary.has_error(app),
+        deployments=summary.deployment_count(app),
     )
 
 
 def _why(app: Application, found: str, delay: str) -> str:
     """Nothing where a banner says it already."""
-    why = facts.why(app, found, delay)
+    why = summary.why(app, found, delay)
     types = {str(each.get("type")) for each in mappings(app.status.get("conditions"))}
     is_hold = why.startswith("held") and read_hold(app.annotations) is not None
-    is_back = (back := facts.rolled_back(app)) is not None and why == str(back)
+    is_back = (back := summary.rolled_back(app)) is not None and why == str(back)
     return "" if is_hold or is_back or why.partition(":")[0] in types else why
 
 
 def tabs(app: Application, here: str, *, has_logs: bool = True) -> tuple[Tab, ...]:
-    differing = sum(1 for row in facts.rows(app) if row.status == "OutOfSync")
-    counts = {"resources": len(facts.rows(app)), "diff": differing}
+    differing = sum(1 for row in summary.rows(app) if row.status == "OutOfSync")
+    counts = {"resources": len(summary.rows(app)), "diff": differing}
     return tuple(
         Tab(name, word, of_app(app.namespace, app.name, name), name == here, counts.get(name, 0))
         for name, word in TABS
@@ -186,7 +186,7 @@ def window_mark(app: Application, project: Project | None, now: datetime) -> Win
 
 
 def _revisions(app: Application, commits: Mapping[str, tuple[str, str, str]]) -> tuple[Revision, ...]:
-    known = facts.revisions(app)
+    known = summary.revisions(app)
     found = []
     for place, source in enumerate(app.sources):
         text = known[place] if place < len(known) else ""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from argosy.desk.applications.reasons import reason
+from argosy.gitops.application_client.health_reasons import reason
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey

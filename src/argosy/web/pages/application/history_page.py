@@ -5,16 +5,16 @@ In: a request. Out: pages; a rollback that was asked for. Never: a rollback that
 
 from __future__ import annotations
 
-from argosy.desk.applications.changing import (
+from argosy.errors import ArgosyError, UserError
+from argosy.gitops.application_client.differences import differing
+from argosy.gitops.application_client.rollback_plan import check_sources, look_back
+from argosy.gitops.application_client.small_changes import (
     entry_to_roll_back_to,
     is_deployed_already,
     roll_back,
     syncs_itself,
 )
-from argosy.desk.applications.differing import differing
-from argosy.desk.applications.going_back import check_sources, look_back
-from argosy.desk.applications.sync_checks import check_window
-from argosy.errors import ArgosyError, UserError
+from argosy.gitops.application_client.sync_checks import check_window
 from argosy.web.caller_clients import desk_of, reader_of
 from argosy.web.object_lookup import application
 from argosy.web.pages import template_rendering

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from argosy.desk.applications import facts
-from argosy.desk.applications.desk import APPLICATION, clock
-from argosy.desk.applications.listing import AppRow, Facet, Query, Selection, read_query, select
-from argosy.desk.applications.query import HEALTH_WORDS, SYNC_WORDS
-from argosy.desk.applications.whose import Doings
-from argosy.desk.lookout import Lookout
 from argosy.errors import UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.app_list import AppRow, Facet, Query, Selection, read_query, select
+from argosy.gitops.application_client.client import APPLICATION, clock
+from argosy.gitops.application_client.drift_attribution import Doings
+from argosy.gitops.application_client.list_query import HEALTH_WORDS, SYNC_WORDS
+from argosy.gitops.cluster_view.cluster_view import Lookout
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware.application_masks import masks_of
 from argosy.web.middleware.page_context import MOST_FAVOURITES, preferences
@@ -181,7 +181,7 @@ def _problems(lookout: Lookout, row: AppRow) -> tuple[tuple[Problem, ...], int, 
     app = _application(lookout, row)
     if app is None:
         return (), 0, 0, 0
-    rows = facts.rows(app)
+    rows = summary.rows(app)
     wrong = [each for each in rows if each.status not in ("Synced", "Succeeded", "Pruned", "")]
     made = [
         Problem(f"{each.key.kind}/{each.key.name}", each.status, of_resource(row.namespace, row.name, each.key))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from argosy.desk.applications import facts
 from argosy.gitops.application import Application
+from argosy.gitops.application_client import summary
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.live_updates.live_parts import Fragments, Live
@@ -95,7 +95,7 @@ def _places(app: Application, version: str) -> Places:
 @lru_cache(maxsize=256)
 def _places_of(known: _Known) -> Places:
     app = known.app
-    keys = [row.key for row in facts.rows(app)]
+    keys = [row.key for row in summary.rows(app)]
     namespaces = {key.namespace for key in keys} | {app.destination.namespace, app.namespace}
     return frozenset(namespaces - {""}), frozenset(key for key in keys if not key.namespace)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from argosy.desk.applications.acting import Log
-from argosy.desk.applications.stuck import waiting
+from argosy.gitops.application_client.resource_actions import Log
+from argosy.gitops.application_client.stuck_pods import waiting
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest
 

@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 
 import orjson
 
-from argosy.desk.applications.acting import Choice, Excerpt, Log, lines, logs_of
-from argosy.desk.applications.merging import merged
-from argosy.desk.applications.reader import Reader
 from argosy.errors import ArgosyError, UserError
+from argosy.gitops.application_client.merged_streams import merged
+from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.application_client.resource_actions import Choice, Excerpt, Log, lines, logs_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.caller_clients import reader_of
 from argosy.web.middleware.application_masks import masks_of

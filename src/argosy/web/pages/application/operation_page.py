@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from argosy.desk.applications.acting import Choice, Excerpt, lines, logs_of
-from argosy.desk.applications.desk import clock
-from argosy.desk.applications.reasons import reason
 from argosy.errors import ArgosyError
+from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.health_reasons import reason
+from argosy.gitops.application_client.resource_actions import Choice, Excerpt, lines, logs_of
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.caller_clients import reader_of

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from argosy.desk.applications import facts
 from argosy.gitops.application import Application
 from argosy.gitops.application.operations import OperationState, Result
+from argosy.gitops.application_client import summary
 from argosy.gitops.status.rollback import is_rollback
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.pages.application.addresses import of_resource
@@ -105,10 +105,10 @@ def timeline(app: Application, now: datetime) -> Timeline | None:
         revision=state.revision or ", ".join(state.revisions),
         retries=state.retries,
         retry_limit=state.request.retry.limit,
-        retry=facts.retrying(app).partition(";")[0],
+        retry=summary.retrying(app).partition(";")[0],
         is_dry_run=sync.dry_run,
         is_rollback=is_rollback(state.request.wire),
-        is_running=facts.is_busy(app),
+        is_running=summary.is_busy(app),
         options=tuple(sync.options) + (("Prune",) if sync.prune else ()) + (("Force",) if sync.force else ()),
         steps=steps,
         blocker=_blocker(steps, _seconds(state, now)) if state.started and state.progress != "Succeeded" else None,
@@ -120,7 +120,7 @@ def timeline(app: Application, now: datetime) -> Timeline | None:
 
 def _steps(app: Application, state: OperationState) -> tuple[Step, ...]:
     """In the order in which they run. What has no result yet is still to come."""
-    waves = {row.key: row.wave for row in facts.rows(app)}
+    waves = {row.key: row.wave for row in summary.rows(app)}
     found: dict[tuple[int, int], list[TaskRow]] = {}
     seen = set()
     for result in state.results:
@@ -130,7 +130,7 @@ def _steps(app: Application, state: OperationState) -> tuple[Step, ...]:
             _task(app, result, ended=state.progress.value if state.progress.is_over else "")
         )
     if not state.progress.is_over and not state.request.sync.resources:
-        for row in facts.rows(app):
+        for row in summary.rows(app):
             if row.key not in seen:
                 waiting = TaskRow(row.key, of_resource(app.namespace, app.name, row.key), "Waiting")
                 found.setdefault((_place("Sync"), row.wave), []).append(waiting)

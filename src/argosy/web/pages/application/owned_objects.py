@@ -5,9 +5,9 @@ In: a request. Out: nodes. Never: what a project does not permit, nor what came 
 
 from __future__ import annotations
 
-from argosy.desk.applications.facts import Row, rows
-from argosy.desk.applications.reader import Unseen
 from argosy.errors import ClusterError, TransientError, UserError
+from argosy.gitops.application_client.reader import Unseen
+from argosy.gitops.application_client.summary import Row, rows
 from argosy.gitops.live.resource_tree import Node
 from argosy.gitops.reconciler.permissions import permission
 from argosy.kube.objects.names import ResourceKey

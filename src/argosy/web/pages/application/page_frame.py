@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from argosy.desk.applications import facts
-from argosy.desk.applications.delays import describe_delay
-from argosy.desk.applications.desk import clock
-from argosy.desk.applications.whose import Doings
 from argosy.gitops.application import Application
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.delays import describe_delay
+from argosy.gitops.application_client.drift_attribution import Doings
 from argosy.web.caller_clients import reader_of
 from argosy.web.middleware.page_context import preferences
 from argosy.web.pages import template_rendering
@@ -37,7 +37,7 @@ def permissions(asked: Asked) -> dict[str, bool]:
 
 async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
     app, reader = app_of(asked), reader_of(asked)
-    told = await commits.current(reader, app, facts.revisions(app), seconds)
+    told = await commits.current(reader, app, summary.revisions(app), seconds)
     project = reader.rules.projects.get(app.project)
     counted = asked.site.part(Doings).told(app, reader.cache.get)
     placed, lookout = reader.rules.clusters.placed(app), asked.site.lookout
@@ -55,7 +55,7 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
     return {
         "title": app.name,
         "is_live": bool(here),
-        "is_partial": commits.is_awaited(app, facts.revisions(app)),  # its stream tells what came later
+        "is_partial": commits.is_awaited(app, summary.revisions(app)),  # its stream tells what came later
         "section": "apps",
         "state": page_state(head.health, head.sync, has_error=head.has_error),
         "crumbs": [("Apps", "/apps"), (app.name, head.base)],

@@ -5,8 +5,8 @@ In: a request. Out: pages. Never: a value of a Secret.
 
 from __future__ import annotations
 
-from argosy.desk.applications.acting import Choice, chosen_objects
 from argosy.errors import UserError
+from argosy.gitops.application_client.resource_actions import Choice, chosen_objects
 from argosy.gitops.diff import masked
 from argosy.kube.objects import Manifest, dump, key_of_source
 from argosy.web.caller_clients import reader_of

@@ -5,10 +5,10 @@ In: forms. Out: a way back. Never: acts on what is not the Application's, or on 
 
 from __future__ import annotations
 
-from argosy.desk.applications.acting import actions_in_force
-from argosy.desk.applications.acting import run_action as run
-from argosy.desk.applications.objects import delete_object
 from argosy.errors import UserError
+from argosy.gitops.application_client.objects import delete_object
+from argosy.gitops.application_client.resource_actions import actions_in_force
+from argosy.gitops.application_client.resource_actions import run_action as run
 from argosy.web.caller_clients import reader_of, writer_of
 from argosy.web.object_lookup import application
 from argosy.web.pages.application.addresses import of_resource

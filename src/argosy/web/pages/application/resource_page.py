@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.desk.applications.acting import Choice, actions_in_force
-from argosy.desk.applications.belonging import NotIts, belonging
-from argosy.desk.applications.differing import differing
-from argosy.desk.applications.reasons import reason
 from argosy.errors import ArgosyError
 from argosy.gitops.application.step_results import Pair
+from argosy.gitops.application_client.differences import differing
+from argosy.gitops.application_client.health_reasons import reason
+from argosy.gitops.application_client.owned_objects import NotIts, belonging
+from argosy.gitops.application_client.resource_actions import Choice, actions_in_force
 from argosy.gitops.diff import masked
 from argosy.gitops.live.resource_tree import Node
 from argosy.gitops.status.wire_format import mapping, mappings

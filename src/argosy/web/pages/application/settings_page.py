@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.desk.applications.windows import assigned, window_text
-from argosy.desk.applications.writing import change
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.sync_windows import assigned, window_text
+from argosy.gitops.application_client.writes import change
 from argosy.gitops.status.wire_format import mapping
 from argosy.web.caller_clients import desk_of, reader_of
 from argosy.web.object_lookup import application

@@ -5,8 +5,8 @@ In: a request. Out: a page; a sync that was asked for. Never: a sync to another 
 
 from __future__ import annotations
 
-from argosy.desk.applications.requests import sync_operation
-from argosy.desk.applications.sync_checks import check_refs, check_window, needs_override
+from argosy.gitops.application_client.sync_checks import check_refs, check_window, needs_override
+from argosy.gitops.application_client.sync_requests import sync_operation
 from argosy.web.caller_clients import desk_of, reader_of
 from argosy.web.object_lookup import application
 from argosy.web.pages.application.diff_page import compared

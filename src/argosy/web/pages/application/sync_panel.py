@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from argosy.desk.applications import facts
-from argosy.desk.applications.requests import SyncWish
 from argosy.errors import UserError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.sync_requests import SyncWish
 from argosy.gitops.sync.options import SyncOptions
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.pages.application.keyed_values import Keyed
@@ -79,7 +79,7 @@ def propagation_of(app: Application) -> str:
 def choices_of(app: Application, chosen: Collection[str] = ()) -> tuple[Choices, ...]:
     """By kind. Where nothing is chosen, all is."""
     kinds: dict[str, list[Choice]] = {}
-    for row in facts.rows(app):
+    for row in summary.rows(app):
         if row.hook:
             continue
         text = text_of(row.key)
@@ -120,7 +120,7 @@ def _revision(app: Application, text: str) -> str:
 
 def _resources(app: Application, given: Sequence[str]) -> tuple[str, ...]:
     """All of them are the same as none: only a whole sync runs hooks, prunes, and is recorded."""
-    known = {text_of(row.key) for row in facts.rows(app) if not row.hook}
+    known = {text_of(row.key) for row in summary.rows(app) if not row.hook}
     chosen = tuple(each for each in given if each in known)
     if given and not chosen:
         raise UserError(f"{app.name} has none of the resources that were chosen any more; choose again")

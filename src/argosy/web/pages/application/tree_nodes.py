@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from argosy.desk.applications.facts import Row
-from argosy.desk.applications.facts import rows as rows_of
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.summary import Row
+from argosy.gitops.application_client.summary import rows as rows_of
 from argosy.gitops.live.resource_tree import Node
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.pages.application.addresses import element_of, of_resource

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from argosy.desk.applications.reader import health_words
-from argosy.desk.applications.reasons import reason
 from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
+from argosy.gitops.application_client.health_reasons import reason
+from argosy.gitops.application_client.reader import health_words
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.caller_clients import reader_of
 from argosy.web.object_lookup import application

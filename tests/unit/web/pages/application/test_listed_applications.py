@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.annotations import HOLD
-from argosy.desk.applications.listing import row_of
 from argosy.gitops.application import read_application
+from argosy.gitops.application_client.app_list import row_of
 from argosy.kube.objects import Manifest
 from argosy.web.pages import template_rendering
 from argosy.web.pages.application.header import header

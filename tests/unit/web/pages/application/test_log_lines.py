@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.applications.acting import Log
+from argosy.gitops.application_client.resource_actions import Log
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.pages.application.log_lines import LogLine, labels, not_started, ordered, printed, started
 

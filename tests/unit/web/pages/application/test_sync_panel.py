@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.applications.requests import sync_operation
 from argosy.errors import UserError
 from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.sync_requests import sync_operation
 from argosy.web.pages.application.sync_panel import choices_of, options_of, wish_of
 from argosy.web.request import Query
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from argosy.advise.cause import Cause, CauseKind
-from argosy.desk.applications.differing import Differing
+from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Difference
+from argosy.gitops.application_client.differences import Differing
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.pages.application.changes import changes, counts, side_by_side, value_text
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.desk.applications.facts import Row
 from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application_client.summary import Row
 from argosy.gitops.live.ownership import Parent
 from argosy.gitops.live.resource_tree import Node
 from argosy.kube.objects.names import ResourceKey

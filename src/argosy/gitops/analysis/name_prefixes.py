@@ -1,0 +1,33 @@
+"""Names that a prefix or suffix made.
+
+In: an object, and the name that one of its fields gives. Out: what that name has become. Never: a guess: the object's
+own name must show the same prefix or suffix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from argosy.gitops.analysis.repository import Item
+
+_ENVIRONMENTS: Final = frozenset({"dev", "development", "test", "qa", "uat", "stage", "staging", "prod", "production"})
+
+
+def renamed(item: Item, name: str, known: Iterable[str]) -> str:
+    """The one of these names that is the given one with the affix that the object itself got; empty where none is."""
+    names = list(known)
+    if not name or name in names:
+        return ""
+    found = [each for each in names if _has_same_affix(item.key.name, name, each)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _has_same_affix(own: str, name: str, near: str) -> bool:
+    head, _, rest = name.partition("-")
+    other, _, same = near.partition("-")
+    if rest and rest == same and {head, other} <= _ENVIRONMENTS:
+        return own.startswith(f"{other}-")  # copied from another environment
+    if near.endswith(name) and own.startswith(near.removesuffix(name)):
+        return True
+    return near.startswith(name) and own.endswith(near.removeprefix(name))

@@ -1,0 +1,186 @@
+"""A repository as rules look at it: its Applications, and all that they render to.
+
+In, out: values; others read files and render. Never: I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from argosy.gitops.analysis.finding import Mend, Place, Sight
+from argosy.gitops.analysis.fixes import value_at
+from argosy.gitops.application import Application
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+
+if TYPE_CHECKING:
+    from argosy.kube.objects.yaml_edits import Edit
+
+Step = str | int
+Locate = Callable[[str], Place]  # a JSON pointer -> the line to edit
+
+
+def pointer(path: tuple[Step, ...]) -> str:
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A manifest, and where its fields are written."""
+
+    manifest: Manifest
+    key: ResourceKey
+    locate: Locate
+
+    def at(self, *path: Step) -> Place:
+        """The line of a field, or of the last on its path that is written."""
+        return self.locate(pointer(path))
+
+    def value(self, *path: Step) -> Any:
+        """What is there; None where anything on the way is missing."""
+        return value_at(self.manifest, path)
+
+    def fields(self, *path: Step) -> Mapping[str, Any]:
+        found = self.value(*path)
+        return found if isinstance(found, dict) else {}
+
+    def all(self, *path: Step) -> list[Any]:
+        found = self.value(*path)
+        return found if isinstance(found, list) else []
+
+    def text(self, *path: Step) -> str:
+        found = self.value(*path)
+        return found if isinstance(found, str) else ""
+
+    def mended(self, edits: Callable[[Manifest], Sequence[Edit]], *path: Step) -> Mend:
+        """By edits of the object in the file that has the field, or the last on its path that is written."""
+        return Mend(self.at(*path), self.key, edits)
+
+    @property
+    def name(self) -> str:
+        """As people write it: `InferenceService/fraud`."""
+        return f"{self.key.kind}/{self.key.name}"
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        return self.key.group, self.key.kind
+
+
+@dataclass(frozen=True)
+class Written:
+    """An Application as it is in Git."""
+
+    app: Application
+    item: Item
+
+    @property
+    def name(self) -> str:
+        return self.app.name
+
+    def at(self, *path: Step) -> Place:
+        return self.item.at(*path)
+
+
+class Trouble:
+    """Why something was not rendered."""
+
+    RENDER = "render"  # its author must act
+    PATH = "path"  # the source's folder is not there
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: str  # of Trouble
+    message: str
+    fix: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What an Application asks for, or a folder that no Application names."""
+
+    written: Written | None
+    folder: str  # as seen from here
+    items: tuple[Item, ...] = ()
+    fault: Fault | None = None
+    is_part: bool = False  # of something that is not here: a base that others may complete
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.is_part
+
+    @cached_property
+    def by_key(self) -> Mapping[ResourceKey, Item]:
+        return {item.key: item for item in self.items}
+
+    def of(self, group: str, kind: str) -> Iterator[Item]:
+        return (item for item in self.items if item.kind == (group, kind))
+
+    @property
+    def namespace(self) -> str:
+        return self.written.app.destination.namespace if self.written else ""
+
+    def place_of(self, item: Item) -> str:
+        """The namespace that a manifest ends in."""
+        return item.key.namespace or self.namespace
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What argosy.yaml says of one environment."""
+
+    name: str
+    application: str
+    namespace: str
+    is_automated: bool
+    ref: str
+
+
+Has = Callable[[str, str, str], bool | None]  # address, ref, path -> is it there? None: another repository
+
+
+Absent = Callable[[str, str], str]  # address, ref -> why the ref is not there; empty: it is, or nobody was asked
+
+
+def _nobody_knows(url: str, ref: str, path: str) -> bool | None:
+    return None
+
+
+def _is_assumed_tracked(path: str) -> bool:
+    return True
+
+
+def _nobody_was_asked(url: str, ref: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Repository:
+    renderings: tuple[Rendering, ...] = ()
+    planned: tuple[Planned, ...] = ()
+    definitions: tuple[Manifest, ...] = ()  # of custom kinds, written in the repository
+    loose: tuple[Item, ...] = ()  # manifests in files that nothing rendered
+    kustomizations: tuple[Item, ...] = ()  # named by their folders
+    patches: tuple[Item, ...] = ()  # files with lists of steps, below `steps`; named by their paths
+    values_files: tuple[Item, ...] = ()  # of Helm charts; named by their paths
+    kubeconfigs: tuple[Item, ...] = ()  # files that are one by content and are no manifests by name
+    is_tracked: Callable[[str], bool] = _is_assumed_tracked  # whether Git has the file at this path
+    told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
+    has: Has = _nobody_knows
+    absent: Absent = _nobody_was_asked
+    profile: str = ""  # that all Applications are held against, beside those that name one themselves
+    notes: tuple[str, ...] = field(default=())  # what could not be looked at, and why
+
+    @property
+    def applications(self) -> list[Written]:
+        return [each.written for each in self.renderings if each.written]
+
+    def objects(self) -> Iterator[tuple[Rendering, Item]]:
+        """Every manifest that is deployed; one that two folders render to comes twice."""
+        for rendering in self.renderings:
+            for item in rendering.items:
+                yield rendering, item

@@ -1,0 +1,89 @@
+"""Live rules about the clusters that Applications go to: those that do not answer, and Secrets that do not let in.
+
+In: a live view. Out: sights. Never: blames a repository for what a cluster does not tell.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+from argosy.gitops.analysis.finding import Severity, Sight
+from argosy.gitops.analysis.live_view import LiveApp, LiveView
+from argosy.gitops.analysis.rules.rule import live_rule
+
+MOST: Final = 240  # letters of what is said
+UNREAD: Final = "Failed to load live state: "  # argo: so begins what it says of a cluster
+_CLUSTER: Final = re.compile(r"cluster (?P<name>.+?) \((?P<server>[^\s()]*)\): (?P<why>.*)", re.DOTALL)
+_SECRET: Final = re.compile(r" \(Secret (?P<secret>\S+)\)$")
+_UNKNOWN: Final = re.compile(r"there are no clusters with this name|error getting cluster by (server|name)")
+_UNMANAGED: Final = re.compile(r"is not managed$|can not be managed when in namespaced mode$")
+_REFUSED: Final = re.compile(r"unauthori[sz]ed|forbidden|\b40[13]\b", re.IGNORECASE)
+
+
+def cluster_trouble(app: LiveApp) -> str:
+    """What is said of the cluster that it goes to; empty where that is not the trouble."""
+    said = app.said("ComparisonError")
+    if said.startswith(UNREAD):
+        return said.removeprefix(UNREAD)
+    said = app.said("InvalidSpecError")
+    return said if _UNKNOWN.search(said) else ""
+
+
+def _unusable(view: LiveView) -> Iterator[Sight]:
+    for app in view.apps:
+        if said := cluster_trouble(app):
+            text, fix = _told(app, said, view.settings.namespace or app.app.namespace)
+            yield app.sight(text, fix, subject=_place(app), field="spec.destination")
+
+
+def _place(app: LiveApp) -> str:
+    return app.app.destination.name or app.app.destination.server or "its destination"
+
+
+def _told(app: LiveApp, said: str, control: str) -> tuple[str, str]:
+    """What is wrong, and what to do about it."""
+    if _UNKNOWN.search(said):
+        way = "name one that is known: argosy cluster list; or make it known: argosy cluster add CONTEXT"
+        return f"cluster {_place(app)} is not known: {_short(said)}", way
+    named = _CLUSTER.match(said)
+    name = named["name"] if named else _place(app)
+    look = f"argosy cluster get {shlex.quote(name)}"
+    if _UNMANAGED.search(said):
+        way = f"see which namespaces its Secret names: {look}; change them: argosy cluster set {shlex.quote(name)}"
+        return f"cluster {name} is not managed whole: {_short(said)}", f"{way} --namespace …"
+    if named is None:
+        return f"what lives in cluster {name} cannot be read: {_short(said)}", f"look at what is said, then at {look}"
+    server = named["server"]
+    why = named["why"].removeprefix(f"{server.partition('://')[2]}: ").removeprefix("cannot be reached: ")
+    if secret := _SECRET.search(why):
+        lead = f"Secret {secret['secret']} of cluster {name} ({server}) does not let anybody in"
+        way = f"correct Secret {secret['secret']} in namespace {control}; see what it says: {look}"
+        return f"{lead}: {_short(_SECRET.sub('', why))}", way
+    if "certificate" in why:
+        way = "name who signed it as caData of tlsClientConfig in its Secret, or add it anew with --upsert"
+        return f"cluster {name} ({server}) cannot be trusted: {_short(why)}", f"see it: {look}; then {way}"
+    if _REFUSED.search(why):
+        way = f"renew its credentials: argosy cluster rotate {shlex.quote(name)}; or add it anew with --upsert"
+        return f"cluster {name} ({server}) does not let anybody in: {_short(why)}", f"see it: {look}; then {way}"
+    return f"cluster {name} ({server}) cannot be reached: {_short(why)}", f"see whether it answers by now: {look}"
+
+
+def _short(said: str) -> str:
+    text = said.replace("\n", " ").partition("; ")[0]
+    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
+
+
+RULES: Final = (
+    live_rule(
+        "AGY519",
+        Severity.ERROR,
+        "The cluster that an Application goes to cannot be used",
+        "What lives there is not known: nothing is compared or synced, and syncs wait until it answers.",
+        "The Application's condition names the cluster and what it said, or the Secret that does not let anybody in.",
+        "Ask the cluster: argosy cluster get NAME. Correct its Secret, or renew its token: argosy cluster rotate NAME.",
+        _unusable,
+    ),
+)

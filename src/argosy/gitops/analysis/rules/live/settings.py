@@ -1,0 +1,27 @@
+"""Live rules about settings of the installation that cannot be read.
+
+In: a live view. Out: sights. Never: a value of a Secret.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.gitops.analysis.finding import Severity
+from argosy.gitops.analysis.rules.rule import live_rule
+
+RULES: Final = (
+    live_rule(
+        "AGY524",
+        Severity.WARNING,
+        "A setting of the installation cannot be read",
+        "The last good value is used, and after a restart the default; for booleans, `cluster.maxMemory` and"
+        " comparisons the default at once. `globalProjects`, `resource.exclusions`, `resource.inclusions` and"
+        " `source.protocols` restrict, so the finding is an error: after a restart no Application is synced"
+        " until they can be read; because of `cluster.inClusterEnabled`, none that goes to this cluster. An AppProject"
+        " that cannot be read allows nothing.",
+        "The ConfigMaps and AppProjects are read as the controller reads them.",
+        "Correct the value of the key, or remove the key to use the default.",
+        lambda view: view.unreadable_settings,
+    ),
+)

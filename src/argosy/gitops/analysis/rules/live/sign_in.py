@@ -1,0 +1,35 @@
+"""Live rules about how people sign in.
+
+In: a live view. Out: sights. Never: a value of a Secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from argosy.gitops.analysis.finding import Place, Severity, Sight
+from argosy.gitops.analysis.live_view import LiveView
+from argosy.gitops.analysis.rules.rule import live_rule
+
+SETTING: Final = "ConfigMap/argocd-cm"
+
+
+def _find_unusable_sso(view: LiveView) -> Iterator[Sight]:
+    is_of_argocd_only = view.settings.has_argocd is True and not view.settings.has_argosy
+    if view.settings.sso_fault and not is_of_argocd_only:
+        fix = "correct oidc.config in argocd-cm, or the Secret that it refers to; it is read again at once"
+        yield Sight(Place(SETTING), f"SSO is not usable: {view.settings.sso_fault}", fix, SETTING, "oidc.config")
+
+
+RULES: Final = (
+    live_rule(
+        "AGY523",
+        Severity.ERROR,
+        "SSO that cannot be used",
+        "Nobody can sign in by the identity provider: the login page has no button for it.",
+        "oidc.config of argocd-cm is read as the server reads it, with the keys of Secrets that it refers to.",
+        "Correct oidc.config of argocd-cm, or add the key to the Secret.",
+        _find_unusable_sso,
+    ),
+)

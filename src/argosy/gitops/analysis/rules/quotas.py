@@ -1,0 +1,130 @@
+"""Rules about what a namespace allows.
+
+In: a repository. Out: sights. Never: a quota of the cluster; a quota that is about some Pods only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from argosy.gitops.analysis.finding import Severity, Sight
+from argosy.gitops.analysis.pod_specs import SPECS, containers
+from argosy.gitops.analysis.repository import Item, Rendering, Repository, Step
+from argosy.gitops.analysis.rules.rule import Rule
+from argosy.kube.schema.pod_resources import added, read_amounts
+from argosy.kube.schema.quantity import Quantity
+
+_MODEL: Final = ("serving.kserve.io", "InferenceService")
+_NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")
+_CUSTOM: Final[Mapping[tuple[str, str], tuple[Step, ...]]] = {
+    _MODEL: ("spec", "predictor", "model", "resources"),
+    _NOTEBOOK: ("spec", "podConfig", "resources"),
+}
+_SCALED: Final = (("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "ReplicaSet"))
+_ONCE: Final = (("", "Pod"), ("batch", "Job"))
+_SCALERS: Final = ("HorizontalPodAutoscaler", "ScaledObject")
+
+
+class _Part(NamedTuple):
+    """What one container asks for, and where that is written."""
+
+    path: tuple[Step, ...]
+    given: Mapping[str, Any]
+
+    def of(self, part: str) -> Mapping[str, Any]:
+        found = self.given.get(part)
+        return found if isinstance(found, dict) else {}
+
+    def amounts(self, part: str) -> dict[str, Decimal]:
+        # k8s: where a container has a limit and no request, it requests its limit.
+        limits = read_amounts(self.of("limits"))
+        return limits if part == "limits" else {**limits, **read_amounts(self.of("requests"))}
+
+    def where(self, part: str, name: str) -> tuple[Step, ...]:
+        return (*self.path, part if name in self.of(part) else "limits", name)
+
+
+def _quota(repository: Repository) -> Iterator[Sight]:
+    for rendering in repository.renderings:
+        quotas = [each for each in rendering.of("", "ResourceQuota") if not _is_narrow(each)]
+        for item in rendering.items if quotas else ():
+            parts, count = _parts(item), _least(rendering, item)
+            for quota in quotas if parts and count else ():
+                if rendering.place_of(quota) == rendering.place_of(item):
+                    yield from _beyond(item, parts, count, quota)
+
+
+def _is_narrow(quota: Item) -> bool:
+    return bool(quota.value("spec", "scopes") or quota.value("spec", "scopeSelector"))
+
+
+def _parts(item: Item) -> list[_Part]:
+    """Containers that run at the same time. What webhooks add comes on top, so this is the least."""
+    if path := _CUSTOM.get(item.kind):
+        return [_Part(path, item.fields(*path))]
+    if item.kind not in SPECS:
+        return []
+    running = [each for each in containers(item) if each.path[-2] == "containers"]
+    return [_Part((*each.path, "resources"), item.fields(*each.path, "resources")) for each in running]
+
+
+def _least(rendering: Rendering, item: Item) -> int:
+    """How many Pods there are at least; 0 where nobody knows."""
+    if item.kind == _MODEL:
+        return _number(item.value("spec", "predictor", "minReplicas"))
+    if item.kind in _SCALED:
+        scaled = any(each.key.kind in _SCALERS and _is_of(each, item) for each in rendering.items)
+        return 1 if scaled else _number(item.value("spec", "replicas"))
+    return 1 if item.kind == _NOTEBOOK or item.kind in _ONCE else 0
+
+
+def _number(given: Any) -> int:
+    return given if type(given) is int and given >= 0 else 1
+
+
+def _is_of(scaler: Item, item: Item) -> bool:
+    return scaler.text("spec", "scaleTargetRef", "name") == item.key.name
+
+
+def _beyond(item: Item, parts: list[_Part], count: int, quota: Item) -> Iterator[Sight]:
+    hard = quota.fields("spec", "hard")
+    allowed = read_amounts(hard)
+    for part in ("requests", "limits"):
+        total: Mapping[str, Decimal] = {}
+        for each in parts:
+            total = added(total, each.amounts(part))
+        for name, one in total.items():
+            key = _smallest(allowed, part, name)
+            if key and one * count > allowed[key]:
+                much = f"{f'{count} × ' if count > 1 else ''}{_said(one, name)}"
+                what = "it never starts" if one > allowed[key] else "only some of it starts"
+                message = f"{item.name} {part} {much} {name}, but {quota.name} allows {hard[key]}: {what}"
+                fix = "ask for less, start fewer replicas, or raise the quota"
+                first = next(each for each in parts if name in each.amounts(part))
+                yield Sight(item.at(*first.where(part, name)), message, fix, item.name, f"{part}.{name}")
+
+
+def _said(amount: Decimal, name: str) -> str:
+    return str(Quantity(amount, "binary" if name in ("memory", "ephemeral-storage") else "decimal"))
+
+
+def _smallest(hard: Mapping[str, Decimal], part: str, name: str) -> str | None:
+    # k8s: a bare cpu or memory in a quota is about requests.
+    keys = [f"{part}.{name}", *([name] if part == "requests" and name in ("cpu", "memory") else [])]
+    return min((key for key in keys if key in hard), key=lambda key: hard[key], default=None)
+
+
+RULES: Final = (
+    Rule(
+        "AGY204",
+        Severity.ERROR,
+        "A model or workload asks for more than the quota of its namespace",
+        "The Pods are refused, and the model never becomes ready.",
+        "The ResourceQuota is rendered beside it for the same namespace and is about all its Pods, and the least number"
+        " of replicas alone is above it. A limit without a request counts as the request, GPUs too.",
+        "Ask for less, or raise the quota.",
+        _quota,
+    ),
+)

@@ -1,0 +1,61 @@
+"""What Applications wait for, as one sentence for lists, screens, pages and the API.
+
+In: Applications, and the rules in force. Out: texts, empty where nothing holds an Application back. Never: asks a
+cluster while no Application waits for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from argosy.errors import ArgosyError
+from argosy.gitops.analysis.delays import find_delay, is_waiting_for_pass, is_waiting_for_sync
+from argosy.gitops.application import Application
+from argosy.gitops.application_client.client import Desk, clock
+from argosy.gitops.coexistence.argocd_detection import UNKNOWN, seen_engines
+from argosy.gitops.policy.delivery_engine import Engines
+from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, find_budget_use, read_budget_uses
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+
+GetManifest = Callable[[ResourceKey], Manifest | None]
+
+
+def load_budget_uses(get: GetManifest, control: str, now: datetime) -> dict[str, BudgetUse]:
+    """Return the projects that are over their budgets, from a cache of the installation's ConfigMaps."""
+    return read_budget_uses(get(ResourceKey("", "ConfigMap", control, BUDGETS_CONFIG_MAP)), now)
+
+
+def describe_delay(app: Application, rules: Rules, get: GetManifest, engines: Engines, now: datetime) -> str:
+    """Say which sync window or budget an Application waits for, and what to do; empty if it waits for neither."""
+    if not may_be_delayed(app):
+        return ""
+    budgets = get(ResourceKey("", "ConfigMap", rules.control_namespace, BUDGETS_CONFIG_MAP))
+    use = find_budget_use(budgets, app.project, now)
+    delay = find_delay(app, rules.projects.get(app.project), rules.clusters, use, engines, now)
+    return "" if delay is None else str(delay)
+
+
+async def describe_delays(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey, str]:
+    """The same of many. Settings are read only if one of them may wait; what may not be read is left out."""
+    waiting = [app for app in apps if may_be_delayed(app)]
+    if not waiting:
+        return {}
+    from argosy.gitops.application_client.reader import open_reader  # late: most lists need no settings
+
+    try:
+        async with open_reader(desk) as reader:
+            now, get = clock(), reader.control_cache.get
+            is_over_budget = bool(load_budget_uses(get, reader.rules.control_namespace, now))
+            engines = await seen_engines(desk.cluster, desk.control) if is_over_budget else UNKNOWN
+            delays = {app.key: describe_delay(app, reader.rules, get, engines, now) for app in waiting}
+    except ArgosyError:
+        return {}
+    return {key: delay for key, delay in delays.items() if delay}
+
+
+def may_be_delayed(app: Application) -> bool:
+    """False if nothing of the Application is due: then it waits for nothing."""
+    return not app.deleted and (is_waiting_for_pass(app) or is_waiting_for_sync(app))

@@ -1,0 +1,98 @@
+"""Why an Application is not as it should be, object by object.
+
+In: a desk, an Application. Out: sentences, the blockers first. Never: more of them than somebody reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+
+from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Health
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.health_reasons import reason
+from argosy.gitops.application_client.reader import Reader, open_reader
+from argosy.gitops.application_client.stuck_pods import waiting
+from argosy.gitops.application_client.summary import Row, rows
+from argosy.gitops.application_client.tree_order import Branch, branches
+from argosy.gitops.status.wire_format import mappings
+from argosy.kube.objects.names import ResourceKey
+
+MOST: Final = 12
+WELL: Final = (None, Health.HEALTHY)
+WRONG: Final = ("OutOfSync", "SyncFailed", "Failed", "Error")
+CRASHED: Final = "CrashLoopBackOff"
+LOG_SECONDS: Final = 3.0
+
+
+async def causes(desk: Desk, app: Application) -> list[str]:
+    """Conditions, then objects by wave, each with what came of it where that is unwell."""
+    if not app.status:
+        return ["nobody has looked at it yet; does a controller run? argosy controller"]
+    found = [f"{each.get('type')}: {each.get('message')}" for each in mappings(app.status.get("conditions"))]
+    of = {row.key: row for row in rows(app)}
+    found += [_row_line(row) for row in sorted(of.values(), key=_order) if row.status in WRONG]
+    with contextlib.suppress(ArgosyError):  # what is known of the status is told all the same
+        async with open_reader(desk, app=app) as reader:
+            found += await unwell(reader, app)
+    shown = list(dict.fromkeys(found))
+    return shown[:MOST] + ([f"… and {len(shown) - MOST} more"] if len(shown) > MOST else [])
+
+
+def _order(row: Row) -> tuple[int, ResourceKey]:
+    return row.wave, row.key
+
+
+def _row_line(row: Row) -> str:
+    return f"wave {row.wave}: {_named(row.key)}  {row.status}{f': {row.message}' if row.message else ''}"
+
+
+def _named(key: ResourceKey) -> str:
+    return f"{key.kind}/{key.name}{f' -n {key.namespace}' if key.namespace else ''}"
+
+
+async def unwell(reader: Reader, app: Application) -> list[str]:
+    """Objects that are not healthy, by wave, each with what came of it down to the container."""
+    of = {row.key: row for row in rows(app)}
+    groups: list[tuple[int, list[str]]] = []
+    told: set[str] = set()
+    for branch in branches(await reader.tree(app)):
+        if not branch.is_last:
+            groups.append((of[branch.node.key].wave if branch.node.key in of else 0, []))
+        wave, lines = groups[-1]
+        lines += await _branch_lines(reader, branch, wave, told)
+    return [line for _, lines in sorted(groups, key=lambda group: group[0]) for line in lines]
+
+
+async def _branch_lines(reader: Reader, branch: Branch, wave: int, told: set[str]) -> list[str]:
+    node, found = branch.node, []
+    indent = "  " * len(branch.is_last)
+    lead = f"{indent}└ " if branch.is_last else f"wave {wave}: "
+    if node.health is not None and node.health.health not in WELL:
+        why = reason(reader.cache.get(node.key) or {}, node.health.message)
+        message = f": {why}" if why and why not in told else ""  # an owner and what it owns often say the same
+        told.add(why)
+        found.append(f"{lead}{_named(node.key)}  {node.health.health.value if node.health.health else ''}{message}")
+    for each in waiting(reader.cache.get(node.key) or {}):
+        if each in told:
+            continue
+        found.append(f"{indent}  {each}")
+        if each.reason == CRASHED and (line := await _last_words(reader, node.key, each.split()[1])):
+            found.append(f"{indent}    {line}  ← its last line")
+    return found
+
+
+async def _last_words(reader: Reader, pod: ResourceKey, container: str) -> str:
+    """The last line that a container printed before it crashed."""
+    last = ""
+    with contextlib.suppress(ArgosyError, TimeoutError):
+        async with asyncio.timeout(LOG_SECONDS):
+            async for line in reader.cluster.logs(pod, container=container, tail=1):
+                last = line.strip() or last
+    return last
+
+
+__all__ = ["causes", "unwell"]

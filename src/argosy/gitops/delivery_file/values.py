@@ -1,0 +1,186 @@
+"""What argosy.yaml says: from which repository, into which environments, under which rules.
+
+In, out: values. Never: I/O, a secret itself (only where it is to be found).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from argosy.gitops.health.bundled import USUAL_PROFILE
+
+API_VERSION: Final = "argosy.dev/v1"
+KIND: Final = "Delivery"
+FILE: Final = "argosy.yaml"
+
+
+class Sync(StrEnum):
+    AUTO = "auto"
+    MANUAL = "manual"
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Where a secret is found when it is needed: a variable of the environment, or a file."""
+
+    env: str = ""
+    file: str = ""
+
+    def __str__(self) -> str:
+        return f"environment variable {self.env}" if self.env else f"file {self.file}"
+
+
+@dataclass(frozen=True)
+class Credentials:
+    username: str = ""
+    password: Secret | None = None
+    ssh_key: Secret | None = None
+
+
+@dataclass(frozen=True)
+class Repository:
+    url: str
+    ref: str = "main"
+    credentials: Credentials | None = None
+
+
+@dataclass(frozen=True)
+class ArgoCD:
+    """Empty: the one that the cluster has."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What must be so before a change may go on to this environment."""
+
+    kind: str  # check, healthy, notebook, soak or approval
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Environment:
+    name: str
+    application: str
+    namespace: str
+    path: str
+    sync: Sync = Sync.MANUAL
+    after: str = ""
+    gates: tuple[Gate, ...] = ()
+
+    @property
+    def product(self) -> str:
+        """What the environments are environments of: llmops for the application llmops-dev of dev."""
+        return self.application.removesuffix(f"-{self.name}") or self.application
+
+
+@dataclass(frozen=True)
+class Health:
+    profile: str = USUAL_PROFILE
+    kinds: tuple[str, ...] = ()  # as people write them; none: those of KServe
+
+
+@dataclass(frozen=True)
+class Role:
+    """Who may do what with which applications, in Argo CD's words."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+    applications: str = "*/*"  # project/name
+
+
+@dataclass(frozen=True)
+class Rbac:
+    default_role: str | None = None
+    scopes: str | None = None
+    admins: tuple[str, ...] = ()
+    roles: tuple[Role, ...] = ()
+
+
+@dataclass(frozen=True)
+class Suppression:
+    rule: str
+    path: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Checking:
+    """For the command that checks a repository; setup only reads whether it is well formed."""
+
+    baseline: str = ""
+    suppress: tuple[Suppression, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delivery:
+    repository: Repository
+    environments: tuple[Environment, ...]
+    argocd: ArgoCD = ArgoCD()
+    health: Health | None = None
+    rbac: Rbac | None = None
+    check: Checking | None = None
+
+    @property
+    def product(self) -> str:
+        return self.environments[0].product
+
+
+# Every field there is, with what it is for. A star stands for a name of the user's own, or for a place in a list.
+FIELDS: Final[Mapping[str, str]] = {
+    "apiVersion": API_VERSION,
+    "kind": KIND,
+    "repository": "where the manifests are",
+    "repository.url": "as Argo CD reads it",
+    "repository.ref": "branch, tag or commit",
+    "repository.credentials": "for a repository that not everybody may read",
+    "repository.credentials.username": "who logs in",
+    "repository.credentials.passwordFrom": "where the password or token is",
+    "repository.credentials.passwordFrom.env": "name of a variable",
+    "repository.credentials.passwordFrom.file": "path of a file",
+    "repository.credentials.sshKeyFrom": "where the private key is",
+    "repository.credentials.sshKeyFrom.env": "name of a variable",
+    "repository.credentials.sshKeyFrom.file": "path of a file",
+    "argocd": "which Argo CD",
+    "argocd.namespace": "its namespace",
+    "argocd.name": "its ArgoCD resource",
+    "environments": "one entry for each",
+    "environments.*": "an environment, by its name",
+    "environments.*.application": "name of its Application",
+    "environments.*.namespace": "where it is deployed to",
+    "environments.*.path": "folder of the repository",
+    "environments.*.sync": "auto or manual",
+    "environments.*.after": "the environment that comes before",
+    "environments.*.gates": "what must be so before",
+    "environments.*.gates.*": "one of the following",
+    "environments.*.gates.*.check": "the repository's checks pass",
+    "environments.*.gates.*.healthy": "healthy for so long",
+    "environments.*.gates.*.notebook": "this notebook succeeded",
+    "environments.*.gates.*.soak": "so long without trouble",
+    "environments.*.gates.*.approval": "somebody of this role agreed",
+    "health": "health checks for Argo CD",
+    "health.profile": "which scripts",
+    "health.kinds": "for which kinds",
+    "rbac": "who may do what in Argo CD",
+    "rbac.default": "role of everybody who logs in",
+    "rbac.scopes": "claims that name groups",
+    "rbac.admins": "groups and users that may do everything",
+    "rbac.roles": "roles of your own",
+    "rbac.roles.*": "a role, by its name",
+    "rbac.roles.*.groups": "who has it",
+    "rbac.roles.*.may": "what it allows",
+    "rbac.roles.*.applications": "with which applications",
+    "check": "for the checks of the repository",
+    "check.baseline": "file of findings that are known",
+    "check.suppress": "findings that are accepted",
+    "check.suppress.*": "one of them",
+    "check.suppress.*.rule": "which rule",
+    "check.suppress.*.path": "in which files",
+    "check.suppress.*.reason": "why",
+}

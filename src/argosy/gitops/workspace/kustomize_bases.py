@@ -1,0 +1,69 @@
+"""How far up the bases of a kustomization are, where no Git repository says what belongs together.
+
+In: a folder on this machine, and the folder that would be its tree. Out: the folder that holds the bases, too.
+Never: makes room for a file: Kustomize itself refuses one that is not in the kustomization's own folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from argosy.errors import UserError
+from argosy.gitops.render.kustomize.kustomization_file import NAMES, read_kustomization
+from argosy.gitops.render.kustomize.remote_bases import is_plain_path
+from argosy.gitops.workspace.paths import Place, enclosing, locate
+
+FIELDS: Final = ("resources", "components", "generators", "transformers")  # those whose entries may be folders
+MAX_FOLDERS: Final = 5_000  # as in a build, which then says that there are too many
+
+
+def root_with_bases(root: str, folder: str) -> str:
+    """Return `root`, or the folder above it that holds every base of the kustomization in `folder`.
+
+    In a Git repository it is always `root`: Argo CD reads nothing outside of a repository.
+    """
+    if enclosing(root) is not None:
+        return root
+    waiting, seen = [folder], {folder}
+    while waiting and len(seen) <= MAX_FOLDERS:
+        for base in _bases(waiting.pop()):
+            if os.path.isfile(base):
+                continue
+            root = os.path.commonpath([root, base if os.path.isdir(base) else os.path.dirname(base)])
+            real = os.path.realpath(base)
+            if os.path.isdir(real) and real not in seen:
+                root = os.path.commonpath([root, real])
+                seen.add(real)
+                waiting.append(real)
+    return root
+
+
+def _bases(folder: str) -> Iterator[str]:
+    """List the paths that a kustomization names and that may be folders. One that cannot be read names none."""
+    files = [file for name in NAMES if os.path.isfile(file := os.path.join(folder, name))]
+    if len(files) != 1:
+        return
+    try:
+        with open(files[0], "rb") as opened:
+            kustomization = read_kustomization(opened.read(), files[0])
+    except (OSError, UserError):
+        return  # the build says what is wrong with it
+    for field in FIELDS:
+        for entry in kustomization.listed(field):
+            if isinstance(entry, str) and _may_be_folder(entry):
+                yield os.path.normpath(os.path.join(folder, entry))
+
+
+def _may_be_folder(entry: str) -> bool:
+    return is_plain_path(entry) and not entry.startswith("/") and not any(mark in entry for mark in "\n\0")
+
+
+def locate_with_bases(typed: str) -> Place:
+    """Locate a folder that was typed, in a tree that holds its bases, too."""
+    root, inner = locate(typed)
+    folder = os.path.join(root, inner) if inner else root
+    root = root_with_bases(root, folder)
+    inner = os.path.relpath(folder, root)
+    return Place(root, "" if inner == os.curdir else inner)

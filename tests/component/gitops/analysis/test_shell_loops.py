@@ -1,0 +1,117 @@
+"""Counters of wait loops that nothing sets: what is found is what bash and sh do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from argosy.gitops.analysis.shell_loops import MAX_SCRIPT_CHARACTERS, find_unset_counters
+from support.deadlines import HANG_SECONDS
+
+# The loop of a wait Job, in short: it prints a line each time it runs.
+LOOP = """\
+TIMEOUT=3
+while [ $ELAPSED -lt $TIMEOUT ]; do
+  echo waited
+  ELAPSED=$((ELAPSED + 1))
+done
+exit 7
+"""
+TEST = "[ $ELAPSED -lt $TIMEOUT ]"
+UNSET = {
+    "the counter is only counted up": LOOP,
+    "in quotes": LOOP.replace("$ELAPSED -lt", '"$ELAPSED" -lt'),
+    "in braces": LOOP.replace("$ELAPSED -lt", "${ELAPSED} -lt"),
+    "on the right": LOOP.replace(TEST, "[ $TIMEOUT -gt $ELAPSED ]"),
+    "by the command test": LOOP.replace(TEST, "test $ELAPSED -lt $TIMEOUT"),
+    "do on a line of its own": LOOP.replace("; do", "\ndo"),
+    "set in a comment": "# ELAPSED=0\n" + LOOP,
+    "set in a comment after quotes": "echo 'it # is' \"# not\" # ELAPSED=0\n" + LOOP,
+    "a longer name is set": "MAX_ELAPSED=0\n" + LOOP,
+    "a loop in the loop": LOOP.replace("  echo waited\n", "  for i in 1 2; do echo waited; done\n"),
+    "counted by ((": LOOP.replace("ELAPSED=$((ELAPSED + 1))", "((ELAPSED++))"),
+    "counted by let": LOOP.replace("ELAPSED=$((ELAPSED + 1))", "let ELAPSED=ELAPSED+1"),
+    "all on one line": "T=3; while [ $E -lt $T ]; do echo waited; E=$((E+1)); done; exit 7",
+    "set -u, and until": "set -eu\n" + LOOP.replace("while [ $ELAPSED -lt", "until [ $ELAPSED -ge"),
+    "set -o nounset": "set -o nounset\n" + LOOP,
+}
+SET = {
+    "set before": "ELAPSED=0\n" + LOOP,
+    "a default in the test": LOOP.replace("$ELAPSED -lt", "${ELAPSED:-0} -lt"),
+    "a default before": ": ${ELAPSED:=0}\n" + LOOP,
+    "until counts an unset variable as 0": LOOP.replace("while [ $ELAPSED -lt", "until [ $ELAPSED -ge"),
+    "so does a negated test": LOOP.replace("while [ $ELAPSED -lt", "while ! [ $ELAPSED -ge"),
+    "so does [[": LOOP.replace(TEST, "[[ $ELAPSED -lt $TIMEOUT ]]"),
+    "so does ((": LOOP.replace(TEST, "(( ELAPSED < TIMEOUT ))"),
+    "another test may be true": LOOP.replace(" ]; do", ' ] || [ -z "$ELAPSED" ]; do'),
+    "read from a text": "read -r ELAPSED <<< 0\n" + LOOP,
+    "declared": "declare -i ELAPSED=0\n" + LOOP,
+    "set before the function is called": f"wait() {{\n{LOOP.replace('exit 7', '')}}}\nELAPSED=0\nwait\nexit 7\n",
+    "set after a number sign in quotes": 'echo "pod # 1"; ELAPSED=0\n' + LOOP,
+    "set -u is taken back": "set -u; set +u\n" + LOOP.replace("while [ $ELAPSED -lt", "until [ $ELAPSED -ge"),
+    "set -o nounset is taken back": "set -euo pipefail\nset +o nounset\n"
+    + LOOP.replace("while [ $ELAPSED -lt", "until [ $ELAPSED -ge"),
+    "set -u comes after": LOOP.replace("while [ $ELAPSED -lt", "until [ $ELAPSED -ge").replace("exit", "set -u; exit"),
+    "counted by the shell": LOOP.replace("ELAPSED", "SECONDS").replace("SECONDS=$((SECONDS + 1))", "SECONDS=9"),
+}
+
+
+def waits(shell: str, script: str) -> bool:
+    done = subprocess.run([shell, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode != 0  # each ends in an exit code of its own, or fails
+    return "waited" in done.stdout
+
+
+@pytest.mark.parametrize("script", UNSET.values(), ids=UNSET)
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+def test_a_loop_whose_counter_is_never_set_is_found_and_does_not_wait(shell: str, script: str) -> None:
+    assert [counter.name[0] for counter in find_unset_counters(f"/bin/{shell}\n-c\n{script}")] == ["E"]
+    assert not waits(shell, script)
+
+
+@pytest.mark.parametrize("script", SET.values(), ids=SET)
+def test_a_loop_whose_counter_is_set_is_not_found_and_waits(script: str) -> None:
+    assert list(find_unset_counters(f"/bin/bash\n-c\n{script}")) == []
+    assert waits("bash", script)
+
+
+def test_a_shell_that_was_started_with_u_ends_the_script() -> None:
+    (counter,) = find_unset_counters(f"/bin/bash\n-euc\n{LOOP}")
+    assert counter.ends_script
+    done = subprocess.run(["bash", "-euc", LOOP], capture_output=True, text=True, check=False)
+    assert "unbound variable" in done.stderr and "waited" not in done.stdout
+
+
+def test_a_script_that_reads_another_one_is_left_alone() -> None:
+    assert list(find_unset_counters(f". /scripts/defaults.sh\n{LOOP}")) == []
+    assert list(find_unset_counters(f"source /scripts/defaults.sh\n{LOOP}")) == []
+
+
+HOSTILE = ("while [ ", "while test ", "while [[ ] ", "while ((", "while [ $a -lt 1 ]\t", "while [ $i ] ; do ", "while",
+           "while [ $i -lt 9 ]; do i=1; done ", "while [ $i -lt $j ]; do ((i ", "read x ", "((a ", "set -e ", "set -u",
+           "# ", "'\"", "\\\"", "u", "sh\n-a\n", "source\n", "\n", "do ", "i[", "kubectl -n ")  # fmt: skip
+
+
+def test_a_hostile_script_takes_little_work() -> None:
+    """Nothing here takes a second; quadratic work on one of these takes minutes."""
+    code = (
+        "import sys\n"
+        "from argosy.gitops.analysis.script_commands import calls\n"
+        "from argosy.gitops.analysis.shell_loops import *\n"
+        "for script in sys.stdin.read().split('\\x1f'): list(find_unset_counters(script)); list(calls(script[:2000]))"
+    )
+    scripts = []
+    for part in HOSTILE:
+        for lead in ("", "set -u; while [ $i -lt 3 ]; do i=1 ", "sh\n-"):
+            repeated = lead + part * (MAX_SCRIPT_CHARACTERS // len(part))
+            scripts += [repeated[:MAX_SCRIPT_CHARACTERS], repeated * 20]
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, input="\x1f".join(scripts), text=True, check=True, timeout=HANG_SECONDS)
+
+
+def test_a_script_that_is_too_long_is_left_alone() -> None:
+    room = MAX_SCRIPT_CHARACTERS - len(LOOP)
+    assert len(list(find_unset_counters("\n" * room + LOOP))) == 1
+    assert list(find_unset_counters("\n" * (room + 1) + LOOP)) == []

@@ -1,0 +1,71 @@
+"""What `argosy app list` says of an Application whose only trouble is an object that is not healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client import difference_counts
+from argosy.gitops.application_client.client import Desk
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.deadlines import HANG_SECONDS
+
+pytestmark = pytest.mark.anyio
+CONTAINERS = [{"name": "main", "image": "predictor:1"}]
+NO_ROOM = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: No preemption victims found."
+
+
+def application(name: str, health: str, group: str, kind: str) -> Application:
+    """It manages one object, which has its name."""
+    status = {
+        "sync": {"status": "Synced"},
+        "health": {"status": health, "message": f"Caused by {group}/{kind}:ml/{name}"},
+        "resources": [{"group": group, "version": "v1", "kind": kind, "namespace": "ml", "name": name}],
+    }
+    spec = {
+        "source": {"repoURL": "https://git.example/ml", "path": name},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+    }
+    return read_application({"metadata": {"name": name, "namespace": "argocd"}, "spec": spec, "status": status})
+
+
+async def make(cluster: EmbeddedCluster, manifest: Manifest, status: dict[str, Any]) -> None:
+    name = manifest["metadata"]["name"]
+    manifest["metadata"]["namespace"] = "ml"
+    await cluster.create(manifest)
+    group = manifest["apiVersion"].rpartition("/")[0]
+    key = ResourceKey(group, manifest["kind"], "ml", name)
+    await cluster.patch(key, {"status": status}, manager="test", subresource="status")
+
+
+async def diagnoses(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, apps: Sequence[Application]
+) -> dict[str, str]:
+    monkeypatch.setattr(difference_counts, "SECONDS", HANG_SECONDS)  # else a busy machine leaves some out
+    found = await difference_counts.found_out(Desk(cluster, "here", "argocd", "argocd"), apps)
+    return {key.name: text for key, text in found.items()}
+
+
+async def test_a_pod_that_no_node_takes_is_named_and_otherwise_what_the_worst_object_says(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": NO_ROOM}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train"}, "spec": {"containers": CONTAINERS}}
+    await make(cluster, pod, {"phase": "Pending", "conditions": [unscheduled]})
+    spec = {"selector": {"matchLabels": {"app": "p"}}}
+    spec["template"] = {"metadata": {"labels": {"app": "p"}}, "spec": {"containers": CONTAINERS}}
+    late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "predictor"}, "spec": spec}
+    await make(cluster, deployment, {"observedGeneration": 1, "conditions": [late]})
+    apps = [application("train", "Progressing", "", "Pod"), application("predictor", "Degraded", "apps", "Deployment")]
+
+    assert await diagnoses(cluster, monkeypatch, apps) == {
+        "train": "Pod: Unschedulable: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+        "predictor": 'Deployment: Deployment "predictor" exceeded its progress deadline',
+    }

@@ -1,0 +1,92 @@
+"""A rollback that ends a sync first: it happens as a whole, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.annotations import HOLD
+from argosy.errors import ArgosyError
+from argosy.gitops.application import Application
+from argosy.gitops.application_client.client import APPLICATION, Desk
+from argosy.gitops.application_client.small_changes import entry_to_roll_back_to, roll_back
+from argosy.kube.objects.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.deadlines import HANG_SECONDS
+
+KEY = ResourceKey(*APPLICATION, "argocd", "models")
+SOURCE = {"repoURL": "https://git.example.com/ml.git", "path": "app", "targetRevision": "main"}
+OLD, NEW, BROKEN = "a" * 40, "b" * 40, "c" * 40
+
+
+def deployed(number: int, revision: str, **source: Any) -> dict[str, Any]:
+    return {"id": number, "revision": revision, "deployedAt": "2026-01-01T00:00:00Z", **source}
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    async with EmbeddedCluster.open() as cluster:
+        await cluster.create(definition("applications.argoproj.io"))
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+        yield Desk(cluster, "embedded", "argocd", "argocd", signer="ann")
+
+
+async def create_stuck_app(desk: Desk, *history: dict[str, Any]) -> Application:
+    """An Application with a sync that failed and waits for its next attempt."""
+    destination = {"server": "https://kubernetes.default.svc", "namespace": "ml"}
+    spec = {"project": "default", "source": SOURCE, "destination": destination, "syncPolicy": {"automated": {}}}
+    metadata = {"name": KEY.name, "namespace": KEY.namespace}
+    kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
+    state = {
+        "operation": {"sync": {"revision": BROKEN}, "retry": {"limit": 5}}, "phase": "Running", "retryCount": 1,
+        "message": "no such kind. Retrying attempt #2 at 10:00AM.", "startedAt": "2026-01-01T00:00:00Z",
+        "finishedAt": "2026-01-01T00:01:00Z", "syncResult": {"revision": BROKEN, "source": SOURCE},
+    }  # fmt: skip
+    await desk.cluster.create(
+        {**kind, "metadata": metadata, "spec": spec, "operation": state["operation"],
+         "status": {"history": list(history), "operationState": state}}
+    )  # fmt: skip
+    return await desk.find(KEY.name)
+
+
+async def end_sync_and_trim_history(desk: Desk) -> None:
+    """What a controller does with a sync that is terminated; meanwhile the history lost its oldest entry."""
+    while (await desk.find(KEY.name)).status["operationState"]["phase"] != "Terminating":
+        await asyncio.sleep(0.01)
+    ended = {"phase": "Failed", "finishedAt": "2026-01-01T00:02:00Z", "message": "Operation terminated"}
+    history = [deployed(1, NEW, source=SOURCE)]
+    await desk.cluster.patch(KEY, {"operation": None, "status": {"operationState": ended, "history": history}})
+
+
+async def test_a_rollback_happens_though_its_entry_left_the_history_while_the_sync_ended(desk: Desk) -> None:
+    app = await create_stuck_app(desk, deployed(0, OLD, source=SOURCE), deployed(1, NEW, source=SOURCE))
+    controller = asyncio.create_task(end_sync_and_trim_history(desk))
+    entry = entry_to_roll_back_to(app, 0)
+    after = await asyncio.wait_for(roll_back(desk, app, entry, prune=False, hold_reason="latency"), HANG_SECONDS)
+    await controller
+    assert after.operation is not None and after.operation.sync.revision == OLD
+    assert HOLD in after.annotations
+
+
+async def test_a_rollback_to_an_entry_without_sources_is_refused_before_anything_changes(desk: Desk) -> None:
+    app = await create_stuck_app(desk, deployed(0, OLD), deployed(1, NEW, source=SOURCE))
+    rolling_back = roll_back(desk, app, entry_to_roll_back_to(app, 0), prune=False, hold_reason="latency")
+    with pytest.raises(ArgosyError, match="choose another entry"):
+        await asyncio.wait_for(rolling_back, HANG_SECONDS)
+    after = await desk.find(KEY.name)
+    assert after.annotations == app.annotations and after.status == app.status
+
+
+async def test_a_rollback_to_an_entry_that_the_application_does_not_have_is_refused(desk: Desk) -> None:
+    """The list was read before the Application was."""
+    before = await create_stuck_app(desk, deployed(0, OLD, source=SOURCE), deployed(1, NEW, source=SOURCE))
+    await desk.cluster.patch(KEY, {"status": {"history": [deployed(1, NEW, source=SOURCE)]}})
+    app = await desk.find(KEY.name)
+    rolling_back = roll_back(desk, app, entry_to_roll_back_to(before, 0), prune=False, hold_reason="latency")
+    with pytest.raises(ArgosyError, match="models has no deployment 0 in its history; there are: 1"):
+        await asyncio.wait_for(rolling_back, HANG_SECONDS)
+    assert await desk.find(KEY.name) == app

@@ -1,0 +1,128 @@
+"""Which Pods tell that a sync cannot succeed, so that a rollback may end it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.cli import TIMED_OUT
+from argosy.cli.app_syncing import _told
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.stuck_pods import UNSCHEDULED, find_stuck_reason, stuck_pods
+from argosy.gitops.application_client.watch import Ended, Ending
+from argosy.kube.objects import Manifest, key_of
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+
+REVISION = "deployment.kubernetes.io/revision"
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    async with EmbeddedCluster.open() as cluster:
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+        yield Desk(cluster, "embedded", "argocd", "argocd", signer="ann")
+
+
+def owned_by(owner: Manifest) -> list[dict[str, Any]]:
+    metadata = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+    return [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], **metadata, "controller": True}]
+
+
+async def create_workload(
+    desk: Desk,
+    image: str,
+    kind: str = "Deployment",
+    name: str = "web",
+    owner: Manifest | None = None,
+    revision: str = "1",
+) -> Manifest:
+    metadata: dict[str, Any] = {"name": name, "namespace": "ml", "annotations": {REVISION: revision}}
+    if owner is not None:
+        metadata["ownerReferences"] = owned_by(owner)
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+    spec = {"selector": {"matchLabels": {"app": name}}, "template": template}
+    return await desk.cluster.create({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec})
+
+
+async def create_pod(desk: Desk, owner: Manifest, image: str, **metadata: Any) -> Manifest:
+    """A Pod whose image cannot be pulled."""
+    about = {"name": "web-1", "namespace": "ml", "ownerReferences": owned_by(owner), **metadata}
+    spec = {"containers": [{"name": "main", "image": image}]}
+    pod = await desk.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec})
+    state = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+    container = {"name": "main", "image": image, "imageID": "", "ready": False, "restartCount": 0, "state": state}
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": UNSCHEDULED, "message": "no room"}
+    status = {"phase": "Pending", "containerStatuses": [container], "conditions": [unscheduled]}
+    return await desk.cluster.patch(key_of(pod), {"status": status}, subresource="status")
+
+
+def syncing(**phases: str) -> Application:
+    """An Application with a sync that runs; the phase of the result of each Deployment."""
+    parts = {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "ml"}
+    results = [
+        {**parts, "name": name, "status": "Synced", "hookPhase": phase, "syncPhase": "Sync"}
+        for name, phase in phases.items()
+    ]
+    state = {"operation": {"sync": {}}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z",
+             "syncResult": {"revision": "a" * 40, "resources": results}}  # fmt: skip
+    status = {"operationState": state, "resources": [{**parts, "name": name, "status": "Synced"} for name in phases]}
+    destination = {"server": "https://kubernetes.default.svc", "namespace": "ml"}
+    metadata = {"name": "models", "namespace": "argocd"}
+    return read_application(
+        {"metadata": metadata, "spec": {"destination": destination}, "status": status, "operation": {"sync": {}}}
+    )
+
+
+STUCK = "Pod/web-1 -n ml: container main  ImagePullBackOff: no such image"
+
+
+async def test_a_sync_is_stuck_at_an_image_that_its_object_asks_for(desk: Desk) -> None:
+    web = await create_workload(desk, "web:1")
+    await create_pod(desk, await create_workload(desk, "web:1", "ReplicaSet", "web-a", web), "web:1")
+    assert await find_stuck_reason(desk, syncing(web="Running")) == STUCK
+    assert await stuck_pods(desk, syncing(web="Running")) == [STUCK]
+
+
+async def test_a_pod_of_an_object_that_the_sync_does_not_wait_for_is_no_reason(desk: Desk) -> None:
+    await create_workload(desk, "slow:1", name="slow")
+    await create_pod(desk, await create_workload(desk, "web:1"), "web:1")
+    app = syncing(web="Succeeded", slow="Running")
+    assert await find_stuck_reason(desk, app) == ""
+    assert await stuck_pods(desk, app) == [STUCK]  # who waits for health is told
+
+
+@pytest.mark.parametrize("image", ["web:2", "web:1"])
+async def test_a_pod_of_an_old_replica_set_is_no_reason(desk: Desk, image: str) -> None:
+    """With an older image, or with the same one: the new Pods may have other pull secrets."""
+    web = await create_workload(desk, image, revision="2")
+    await create_pod(desk, await create_workload(desk, "web:1", "ReplicaSet", "web-a", web), "web:1")
+    assert await find_stuck_reason(desk, syncing(web="Running")) == ""
+    assert await stuck_pods(desk, syncing(web="Running")) == []
+
+
+async def test_a_pod_that_is_being_deleted_is_no_reason(desk: Desk) -> None:
+    pod = await create_pod(desk, await create_workload(desk, "web:1"), "web:1", finalizers=["example.com/slow"])
+    await desk.cluster.delete(key_of(pod))
+    assert await find_stuck_reason(desk, syncing(web="Running")) == ""
+    assert await stuck_pods(desk, syncing(web="Running"), frozenset({UNSCHEDULED})) == []
+
+
+async def test_an_image_that_the_template_does_not_have_any_more_is_no_reason(desk: Desk) -> None:
+    await create_pod(desk, await create_workload(desk, "web:2"), "web:1")
+    assert await find_stuck_reason(desk, syncing(web="Running")) == ""
+    waits_for_room = await stuck_pods(desk, syncing(web="Running"), frozenset({UNSCHEDULED}))
+    assert waits_for_room == ["Pod/web-1 -n ml: Unschedulable: no room"]
+
+
+async def test_a_sync_that_is_not_over_in_time_names_the_pod_that_does_not_start(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await create_pod(desk, await create_workload(desk, "web:1"), "web:1")
+    chosen = argparse.Namespace(timeout=3.0, output="", compat=False)
+    assert await _told(desk, Ended(Ending.TOO_LATE, syncing(web="Running")), chosen, "sync") == TIMED_OUT
+    said = capsys.readouterr().err
+    assert said.startswith("argosy: models: sync is not over after 3 s\n") and STUCK in said

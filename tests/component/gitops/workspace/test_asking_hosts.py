@@ -1,0 +1,75 @@
+"""Whether a branch or tag exists: only hosts know, and only who is asked to asks them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from argosy.cli import DONE, main
+from argosy.desk.checking.asking import Hosts
+from argosy.errors import Unreachable
+from argosy.gitops.source.git.refs import Refs
+from argosy.gitops.workspace.checkouts import Checkouts
+
+KNOWN = Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40, "refs/tags/v1.2.0": "2" * 40})
+URL = "https://git.example.com/acme/fraud.git"
+
+
+@pytest.mark.parametrize("ref", ["", "HEAD", "main", "v1.2.0", "1.x", "0123456", "1" * 40, "refs/heads/main"])
+def test_what_the_host_has_or_does_not_list_is_there(ref: str) -> None:
+    assert Hosts(lambda url: KNOWN).absent(URL, ref) == ""
+
+
+def test_a_slip_is_told_with_what_was_meant() -> None:
+    assert Hosts(lambda url: KNOWN).absent(URL, "mian") == (
+        "there is no branch, tag or commit 'mian'; did you mean main?"
+    )
+
+
+def test_nobody_is_asked_without_being_told_to() -> None:
+    assert Hosts(None).absent(URL, "mian") == ""
+
+
+def test_a_host_that_does_not_answer_is_asked_once_and_told_in_a_note() -> None:
+    asked: list[str] = []
+
+    def silent(url: str) -> Refs:
+        asked.append(url)
+        raise Unreachable("the host gives no answer; try again later", where=url)
+
+    hosts = Hosts(silent)
+    assert [hosts.absent(URL, "mian"), hosts.absent(URL, "other")] == ["", ""]
+    assert len(asked) == len(hosts.notes) == 1
+
+
+def test_the_refs_of_a_repository_are_those_that_git_lists(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one")
+    git("tag", "v1")
+    checkouts = Checkouts([tmp_path], talk=lambda text: None)
+    try:
+        found = checkouts.refs(f"file://{tmp_path}")
+    finally:
+        checkouts.close()
+    assert (found.branches, found.tags) == (["main"], ["v1"])
+
+
+def test_online_against_a_host_that_is_not_there_gives_a_note_and_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "c.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    (tmp_path / "app.yaml").write_text(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a, namespace: argocd}\nspec:\n"
+        "  project: default\n  source: {repoURL: https://127.0.0.1:1/a.git, path: manifests, targetRevision: mian}\n"
+        "  destination: {server: https://kubernetes.default.svc, namespace: default}\n"
+    )
+    assert main(["check", "--online"]) == DONE
+    said = capsys.readouterr()
+    assert (said.out, "branches and tags could not be asked for" in said.err) == ("", True)

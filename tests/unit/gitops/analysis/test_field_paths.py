@@ -1,0 +1,52 @@
+"""Fields as people write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.gitops.analysis.field_paths import find_field
+
+MANIFEST: dict[str, Any] = {
+    "metadata": {"annotations": {"example.org/a.b": "1"}},
+    "spec": {"replicas": 1, "containers": [{"name": "a", "image": "x"}, {"name": "b", "ports": [{"port": 80}]}]},
+}
+
+
+@pytest.mark.parametrize(
+    "path, pointer",
+    [
+        (".spec.replicas", "/spec/replicas"),
+        ("spec.replicas", "/spec/replicas"),
+        ("/spec/replicas", "/spec/replicas"),
+        (".spec.containers[1].name", "/spec/containers/1/name"),
+        ('.spec.containers[name="b"].ports[port=80]', "/spec/containers/1/ports/0"),
+        ("spec.containers[name=a]", "/spec/containers/0"),
+        ('.metadata.annotations["example.org/a.b"]', "/metadata/annotations/example.org~1a.b"),
+        ("/metadata/annotations/example.org~1a.b", "/metadata/annotations/example.org~1a.b"),
+        ("/spec/containers/1", "/spec/containers/1"),
+    ],
+)
+def test_a_field_is_found_however_it_is_written(path: str, pointer: str) -> None:
+    assert find_field(path, MANIFEST) == pointer
+
+
+@pytest.mark.parametrize(
+    "path, said",
+    [
+        (".spec.replica", "did you mean replicas?"),
+        (".spec.other", "beside it there is containers, replicas"),
+        (".spec.containers[2]", "a list of 2 has no 2"),
+        (".spec.containers[name=c]", 'has no [name="c"]'),
+        (".spec.replicas.deeper", "beside it there is nothing"),
+        ("..", "is no path of a field"),
+        (".spec[", "is no path of a field"),
+        (".", "is no path of a field"),
+    ],
+)
+def test_what_is_not_there_is_answered_with_what_is(path: str, said: str) -> None:
+    with pytest.raises(UserError, match="FIELD") as raised:
+        find_field(path, MANIFEST)
+    assert said in str(raised.value)

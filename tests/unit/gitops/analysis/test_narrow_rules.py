@@ -1,0 +1,120 @@
+"""Rules that are made of differences, put to the comparison: with them nothing differs, without them just those do."""
+
+from __future__ import annotations
+
+import copy
+from random import Random
+from typing import Any
+
+import pytest
+
+from argosy.desk.aligning.proposing import ROUNDS
+from argosy.gitops.analysis.alignment import ignore_rules
+from argosy.gitops.analysis.alignment.field_writers import DOCUMENTED
+from argosy.gitops.analysis.alignment.ignore_rules import Foreign
+from argosy.gitops.analysis.alignment.observation import RESPECT
+from argosy.gitops.application import IgnoreDifference
+from argosy.gitops.application.step_results import Pair, SyncStatus
+from argosy.gitops.diff import CompareRules, compare, differences, respecting
+from argosy.kube.objects import Manifest, key_of
+
+HOST = "console-minio.apps.ocp.example.org"
+
+
+def route(host: str, policy: str) -> Manifest:
+    tls = {"termination": "edge", "insecureEdgeTerminationPolicy": policy}
+    spec = {"host": host, "to": {"kind": "Service", "name": "minio"}, "tls": tls}
+    metadata: dict[str, Any] = {"name": "console", "namespace": "minio"}
+    return {"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": metadata, "spec": spec}
+
+
+def pair_of(desired: Manifest, live: Manifest, *rules: IgnoreDifference) -> Pair:
+    (found,) = compare([desired], {key_of(live): live}, CompareRules(ignored=rules)).pairs
+    return found
+
+
+def live_route() -> Manifest:
+    live = route(HOST, "Redirect")
+    live["metadata"] |= {"resourceVersion": "7", "annotations": {"openshift.io/host.generated": "true"}}
+    return {**live, "status": {"ingress": [{"host": HOST}]}}
+
+
+def test_a_route_with_a_generated_host_differs_in_just_the_paths_that_the_rule_names() -> None:
+    desired, live = route("", ""), live_route()
+    found = [each.pointer for each in differences(pair_of(desired, live))]
+    assert found == ["/spec/host", "/spec/tls/insecureEdgeTerminationPolicy"]
+    (pattern,) = (each for each in DOCUMENTED if each.kind == "Route")
+    rule = IgnoreDifference(pattern.group, pattern.kind, pointers=pattern.pointers)
+    assert compare([desired], {key_of(live): live}, CompareRules(ignored=(rule,))).status is SyncStatus.SYNCED
+    assert not pair_of(desired, live, rule._replace(pointers=pattern.needed)).differs, "the others do nothing"
+
+
+def test_a_host_that_git_leaves_out_altogether_is_no_difference() -> None:
+    desired = route("", "")
+    del desired["spec"]["host"], desired["spec"]["tls"]["insecureEdgeTerminationPolicy"]
+    assert not pair_of(desired, live_route()).differs
+
+
+def test_a_sync_sends_an_ignored_field_unless_it_respects_the_rule() -> None:
+    rule = IgnoreDifference("apps", "Deployment", pointers=("/spec/selector", "/spec/template/metadata/labels"))
+    desired, live = deployment(app="new"), deployment(app="old")
+    assert not pair_of(desired, live, rule).differs
+    assert desired["spec"]["selector"] != live["spec"]["selector"], "so it would be sent, and refused"
+    made = respecting(desired, live, CompareRules(ignored=(rule,)))
+    assert made["spec"]["selector"] == live["spec"]["selector"], RESPECT
+
+
+def deployment(**labels: str) -> Manifest:
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x:1"}]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "b"}, "spec": spec}
+
+
+# -- any difference whatever ----------------------------------------------------------------------------------------
+
+
+def value(rng: Random, depth: int) -> Any:
+    kind = rng.randrange(7 if depth else 3)
+    if kind < 3:
+        return rng.choice(["a", "b", 1, 2, True, "x/y~z", ""])
+    if kind < 5:
+        return {rng.choice(["a", "b", "c.d/e", "name"]): value(rng, depth - 1) for _ in range(rng.randrange(1, 4))}
+    if kind == 5:
+        names = rng.sample(["one", "two", "three"], rng.randrange(1, 4))
+        return [{"name": name, "x": value(rng, depth - 1), "y": rng.choice([1, 2])} for name in names]
+    return [{"host": rng.choice("ab"), "z": value(rng, depth - 1)} for _ in range(rng.randrange(1, 3))]
+
+
+def changed(rng: Random, given: Any) -> Any:
+    """Other values here and there, and fields or elements that come or go."""
+    if isinstance(given, dict):
+        made = {name: changed(rng, each) for name, each in given.items()}
+        if rng.random() < 0.1 and len(made) > 1:
+            made.pop(rng.choice([name for name in made if name != "name"] or [*made]))
+        return made
+    if isinstance(given, list):
+        made_list = [changed(rng, each) for each in given]
+        return rng.sample(made_list, len(made_list)) if rng.random() < 0.2 else made_list
+    return rng.choice([given, given, given, "other", 99]) if given not in ("one", "two", "three") else given
+
+
+def whole(spec: Any) -> Manifest:
+    metadata = {"name": "one", "namespace": "ml"}
+    return {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_with_the_rules_that_are_made_of_differences_nothing_differs(seed: int) -> None:
+    rng = Random(seed)
+    for _ in range(10):
+        spec = {name: value(rng, 3) for name in "abc"}
+        desired, live = whole(spec), whole(changed(rng, copy.deepcopy(spec)))
+        rules: list[IgnoreDifference] = []
+        # What is left when elements are alike is perhaps their order: then the list itself differs, in a second look.
+        for _ in range(ROUNDS):
+            pair = pair_of(desired, live, *rules)
+            if fields := tuple(differences(pair)):
+                found = Foreign(pair.key, pair.compared, fields, ("",) * len(fields))
+                rules += ignore_rules.rules_for([found], {})
+        assert not pair.differs, (desired, live, rules)
+        assert all("/spec" not in rule.pointers for rule in rules)

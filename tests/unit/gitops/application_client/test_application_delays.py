@@ -1,0 +1,213 @@
+"""What an Application waits for is named in lists, on its screens, on the page and by the doctor, in the same words."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from argosy.annotations import REFRESH
+from argosy.cli.app_reading import print_app
+from argosy.cli.app_screen import list_lines, wide_lines
+from argosy.cli.app_watching import watch_list
+from argosy.cli.screen import Screen
+from argosy.desk.doctor.examining import Wanted, examine
+from argosy.gitops.application_client import summary
+from argosy.gitops.application_client.client import Desk, clock
+from argosy.gitops.application_client.delays import describe_delays
+from argosy.gitops.application_client.reader import open_reader
+from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
+from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, budget_uses_to_wire
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
+from argosy.web.pages.application.delayed_rows import add_delay
+from support.deadlines import HANG_SECONDS, wait_until_async
+from support.engine import furnish
+
+DEPLOYED = {"id": 0, "revision": "4c1d2e3", "deployedAt": "2026-01-01T00:00:00Z"}
+OUT_OF_SYNC = {"sync": {"status": "OutOfSync"}, "health": {"status": "Healthy"}, "history": [DEPLOYED]}
+SYNCED = {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}
+OVER = (
+    "waits because project 'shops' is over its budget (75s of 60s of worker time within 300s): other projects go first;"
+    " make its renders and health checks cheaper, or raise fairness.project.budget in ConfigMap argosy-cm"
+)
+WINDOW = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"], "manualSync": True}
+DENIED = (
+    "its automated sync waits for a sync window: a deny window is open without end: * * * * * for 1h;"
+    " sync it by hand, which the window allows: argosy app sync web; see the windows: argosy proj windows list shops"
+)
+
+
+@pytest.fixture
+async def desk(cluster: Cluster) -> AsyncIterator[Desk]:
+    await furnish(cluster, "argocd")
+    yield Desk(cluster, "here", "argocd", "argocd", signer="ann")
+
+
+async def create_project(desk: Desk, *windows: dict[str, Any]) -> None:
+    spec = {
+        "sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "syncWindows": list(windows),
+    }  # fmt: skip
+    metadata = {"name": "shops", "namespace": "argocd"}
+    kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject"}
+    await desk.cluster.create({**kind, "metadata": metadata, "spec": spec})
+
+
+async def create_app(desk: Desk, status: dict[str, Any] | None = None, **metadata: Any) -> None:
+    spec = {
+        "project": "shops", "source": {"repoURL": "https://git.example.com/app.git", "path": "app"},
+        "destination": {"name": "in-cluster", "namespace": "default"}, "syncPolicy": {"automated": {}},
+    }  # fmt: skip
+    kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
+    about = {"name": "web", "namespace": "argocd", **metadata}
+    await desk.cluster.create({**kind, "metadata": about, "spec": spec, **({"status": status} if status else {})})
+
+
+async def publish_budget(desk: Desk, project: str = "shops") -> None:
+    data = {"leader": budget_uses_to_wire({project: BudgetUse(75.0, 60.0, 300.0)}, clock())}
+    metadata = {"name": BUDGETS_CONFIG_MAP, "namespace": "argocd"}
+    await desk.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+
+async def list_why(desk: Desk) -> str:
+    app = await desk.find("web")
+    return summary.why(app, delay=(await describe_delays(desk, [app])).get(app.key, ""))
+
+
+async def page_why(desk: Desk) -> str:
+    async with open_lookout(desk) as lookout:
+        return _row_why(lookout)
+
+
+def _row_why(lookout: Lookout) -> str:
+    row = lookout.row("argocd", "web")
+    assert row is not None
+    return add_delay(lookout, row).why
+
+
+async def find_by_doctor(desk: Desk, rule: str) -> str:
+    async with open_reader(desk) as reader:
+        examination = await examine(desk, reader, Wanted(is_quick=True))
+    sights = [finding.sight for finding in examination.findings if finding.rule.id == rule]
+    return "\n".join(f"{sight.message}; {sight.fix}" for sight in sights)
+
+
+async def test_an_application_that_was_not_looked_at_waits_for_the_budget_of_its_project(desk: Desk) -> None:
+    await create_project(desk)
+    await create_app(desk)
+    assert await list_why(desk) == "not looked at yet; is a controller running?"
+    await publish_budget(desk)
+    assert (await list_why(desk), await page_why(desk)) == (OVER, OVER)
+    assert await find_by_doctor(desk, "AGY525") == OVER
+
+
+async def test_a_refresh_waits_for_the_budget_too_and_what_is_known_is_no_delay(desk: Desk) -> None:
+    await create_project(desk)
+    await publish_budget(desk)
+    await create_app(desk, SYNCED)
+    assert (await list_why(desk), await page_why(desk), await find_by_doctor(desk, "AGY525")) == ("", "", "")
+    web = ResourceKey("argoproj.io", "Application", "argocd", "web")
+    await desk.cluster.patch(web, {"metadata": {"annotations": {REFRESH: "hard"}}})
+    assert (await list_why(desk), await page_why(desk)) == (OVER, OVER)
+
+
+async def test_the_budget_delays_no_application_that_an_argo_cd_delivers(desk: Desk) -> None:
+    await create_project(desk)
+    await create_app(desk)
+    await publish_budget(desk)
+    labels = {"app.kubernetes.io/name": "argocd-application-controller"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    spec = {"replicas": 1, "serviceName": "a", "selector": {"matchLabels": labels}, "template": pod}
+    metadata = {"name": "argocd-application-controller", "namespace": "argocd", "labels": labels}
+    await desk.cluster.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
+    for why in (await list_why(desk), await page_why(desk), await find_by_doctor(desk, "AGY525")):
+        assert "over its budget" not in why
+
+
+async def test_the_budget_of_another_project_delays_nothing(desk: Desk) -> None:
+    await create_project(desk)
+    await create_app(desk)
+    await publish_budget(desk, "others")
+    assert await list_why(desk) == "not looked at yet; is a controller running?"
+
+
+async def test_the_window_that_holds_an_automated_sync_back_is_named(desk: Desk) -> None:
+    await create_project(desk, WINDOW)
+    await create_app(desk, OUT_OF_SYNC)
+    listed, shown = await list_why(desk), await page_why(desk)
+    assert listed == shown and listed.startswith(DENIED) and listed.endswith("; differs"), listed
+    assert (await find_by_doctor(desk, "AGY522")).startswith(DENIED)
+
+
+async def test_app_list_and_app_get_say_what_an_application_waits_for(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await create_project(desk, WINDOW)
+    await create_app(desk, OUT_OF_SYNC)
+    app = await desk.find("web")
+    await print_app(desk, app)
+    assert DENIED in " ".join(capsys.readouterr().out.split())
+    delays = await describe_delays(desk, [app])
+    lines = list_lines([app], Screen(io.StringIO()), clock(), "argocd", delays=delays)
+    assert DENIED in lines[1] and DENIED in wide_lines([app], {}, delays)[1]
+
+
+async def test_an_application_that_is_held_or_synced_waits_for_no_window(desk: Desk) -> None:
+    await create_project(desk, WINDOW)
+    await create_app(desk, OUT_OF_SYNC, annotations={"argosy.dev/hold": "by hand"})
+    assert (await list_why(desk), await page_why(desk)) == ("held: by hand", "held: by hand")
+
+
+@asynccontextmanager
+async def watching_list(desk: Desk) -> AsyncIterator[None]:
+    chosen = argparse.Namespace(output="", no_headers=False, compat=False, selector="")
+    task = asyncio.create_task(watch_list(desk, chosen, lambda app: True, everywhere=False))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def wait_for_line(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return the first new line that has all words."""
+    lines: list[str] = []
+
+    def find_line() -> str:
+        lines.extend(capsys.readouterr().out.splitlines())
+        return next((line for line in lines if all(word in line for word in words)), "")
+
+    return await wait_until_async(find_line, " ".join(words))
+
+
+WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")
+
+
+async def test_a_watched_list_drops_the_delay_of_an_application_that_waits_for_nothing_any_more(
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.cli.app_watching.DELAY_CACHE_SECONDS", 2 * HANG_SECONDS)
+    await create_project(desk)
+    await publish_budget(desk)
+    await create_app(desk)
+    async with watching_list(desk):
+        await wait_for_line(capsys, "web", "is over its budget")
+        await desk.cluster.patch(WEB, {"status": SYNCED})
+        assert "over its budget" not in await wait_for_line(capsys, "web", "Synced", "Healthy")
+
+
+async def test_a_watched_list_notices_delays_that_come_without_a_change_of_an_application(
+    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.cli.app_watching.DELAY_CACHE_SECONDS", 0.05)
+    await create_project(desk)
+    await create_app(desk)
+    async with watching_list(desk):
+        await wait_for_line(capsys, "web", "not looked at yet")
+        await publish_budget(desk)
+        await wait_for_line(capsys, "web", "is over its budget")

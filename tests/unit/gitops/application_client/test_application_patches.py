@@ -1,0 +1,111 @@
+"""Patches of Applications, sources more and less, fields of objects and specs of projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.gitops.application_client.objects import flat, picked
+from argosy.gitops.application_client.project_specs import added, place_of, removed, typed_spec, with_windows_changed
+from argosy.gitops.application_client.spec_flags import changed
+from argosy.gitops.application_client.spec_patches import patched, with_source, without_source
+
+ONE = {"repoURL": "https://git.example/ml", "path": "app", "name": "first"}
+TWO = {"repoURL": "https://git.example/values", "ref": "values", "name": "second"}
+
+
+def app(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "models"}, "spec": spec}
+
+
+def test_a_patch_is_a_list_of_operations_or_is_merged() -> None:
+    operations = '[{"op":"replace","path":"/spec/source/path","value":"dev"}]'
+    assert patched(app(source=ONE), operations, "json")["spec"]["source"]["path"] == "dev"
+    assert patched(app(source=ONE), '{"spec":{"source":null,"project":"ml"}}', "merge")["spec"] == {"project": "ml"}
+
+
+NOWHERE, EVERYTHING = '[{"op":"remove","path":"/spec/nothing"}]', '[{"op":"remove","path":"/metadata"}]'
+
+
+@pytest.mark.parametrize("text", ["", "7", NOWHERE, EVERYTHING])
+def test_a_patch_that_does_not_fit_is_refused(text: str) -> None:
+    with pytest.raises(UserError):
+        patched(app(source=ONE), text, "json")
+
+
+def test_a_source_is_added_at_the_end_and_taken_away_by_name_or_number() -> None:
+    more = with_source(app(sources=[ONE]), {"--repo": TWO["repoURL"], "--ref": "values", "--source-name": "second"})
+    assert more["spec"]["sources"] == [ONE, TWO]
+    assert without_source(more, None, "second")["spec"]["sources"] == [ONE]
+    assert without_source(more, 1, "")["spec"]["sources"] == [TWO]
+
+
+@pytest.mark.parametrize(
+    ("sources", "position", "name"),
+    [([ONE, TWO], None, ""), ([ONE, TWO], 0, ""), ([ONE, TWO], 3, ""), ([ONE, TWO], 1, "first"),
+     ([ONE, TWO], None, "x"), ([ONE], 1, ""), ([], 1, "")],
+)  # fmt: skip
+def test_a_source_that_cannot_be_taken_away_stays(sources: list[Any], position: int | None, name: str) -> None:
+    with pytest.raises(UserError):
+        without_source(app(sources=sources), position, name)
+
+
+def test_literal_values_stand_in_the_application() -> None:
+    made = changed(app(source=ONE), {"--values-literal-file": "replicas: 2\n"})
+    assert made["spec"]["source"]["helm"] == {"values": "replicas: 2\n"}
+
+
+def test_fields_are_picked_by_path_and_in_every_item_of_a_list() -> None:
+    pod = {"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b"}]}, "status": {"ready": True, "ip": None}}
+    assert picked(pod, ["spec.containers.image", "status.ready"]) == {
+        "spec": {"containers": [{"image": "x"}]}, "status": {"ready": True},
+    }  # fmt: skip
+    assert picked(pod, ["spec.nothing"]) == {}
+    assert list(flat(pod)) == [
+        ("spec.containers[0].image", "x"), ("spec.containers[0].name", "a"), ("spec.containers[1].name", "b"),
+        ("status.ip", "<nil>"), ("status.ready", "true"),
+    ]  # fmt: skip
+
+
+def test_kinds_are_allowed_and_denied_in_the_list_that_argocd_takes() -> None:
+    assert place_of(allows=True, is_cluster=True, which="allow") == ("clusterResourceWhitelist", "allowed", True)
+    assert place_of(allows=False, is_cluster=True, which="allow") == ("clusterResourceWhitelist", "allowed", False)
+    assert place_of(allows=False, is_cluster=False, which="deny") == ("namespaceResourceBlacklist", "denied", True)
+    assert place_of(allows=True, is_cluster=False, which="deny") == ("namespaceResourceBlacklist", "denied", False)
+
+
+def test_an_entry_of_a_project_is_added_once_and_removed_once() -> None:
+    spec = added({}, "sourceRepos", "a", "source repository")
+    with pytest.raises(UserError, match="already"):
+        added(spec, "sourceRepos", "a", "source repository")
+    assert removed(spec, "sourceRepos", "a", "source repository") == {"sourceRepos": []}
+    with pytest.raises(UserError, match="does not exist"):
+        removed(spec, "sourceRepos", "b", "source repository")
+
+
+def test_a_project_is_written_from_flags() -> None:
+    flags = {
+        "description": "d",
+        "dest": ["https://k,ml", "in-cluster,x"],
+        "src": ["*"],
+        "allow_cluster_resource": ["/Namespace/ml-*", "rbac.authorization.k8s.io/ClusterRole", "Node"],
+    }
+    assert typed_spec(flags) == {
+        "description": "d",
+        "destinations": [{"server": "https://k", "namespace": "ml"}, {"name": "in-cluster", "namespace": "x"}],
+        "sourceRepos": ["*"],
+        "clusterResourceWhitelist": [
+            {"group": "", "kind": "Namespace", "name": "ml-*"},
+            {"group": "rbac.authorization.k8s.io", "kind": "ClusterRole"},
+            {"group": "", "kind": "Node"},
+        ],
+    }
+    with pytest.raises(UserError, match="comma"):
+        typed_spec({"dest": ["https://k"]})
+
+
+def test_a_window_that_is_not_there_is_not_changed() -> None:
+    with pytest.raises(UserError, match="no window 1"):
+        with_windows_changed({"syncWindows": [{"kind": "deny"}]}, 1, None)

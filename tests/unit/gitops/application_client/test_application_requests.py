@@ -1,0 +1,178 @@
+"""What flags become: operations and specs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import PolicyError, UserError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.spec_flags import changed, checked, new_application, without
+from argosy.gitops.application_client.sync_requests import (
+    SyncWish,
+    chosen_keys,
+    positioned,
+    read_pattern,
+    sync_operation,
+)
+from argosy.kube.objects.names import ResourceKey
+
+RESOURCES = [
+    {"group": "apps", "kind": "Deployment", "namespace": "ml", "name": "predictor"},
+    {"kind": "ConfigMap", "namespace": "ml", "name": "settings"},
+    {"kind": "ConfigMap", "namespace": "other", "name": "settings"},
+]
+SOURCE = {"repoURL": "https://git.example/ml", "path": "app", "targetRevision": "main"}
+
+
+def application(**spec: Any) -> Application:
+    whole = {"source": SOURCE, **spec}
+    return read_application({"metadata": {"name": "models"}, "spec": whole, "status": {"resources": RESOURCES}})
+
+
+@pytest.mark.parametrize(
+    "patterns, names",
+    [
+        (["apps:Deployment:predictor"], ["predictor"]),
+        ([":ConfigMap:ml/settings"], ["settings"]),
+        ([":ConfigMap:*"], ["settings", "settings"]),
+        (["!apps:Deployment:predictor"], ["settings", "settings"]),
+        (["*:*:*", "!:ConfigMap:other/*"], ["predictor", "settings"]),
+    ],
+)
+def test_patterns_choose_among_what_is_managed(patterns: list[str], names: list[str]) -> None:
+    assert [key.name for key in chosen_keys(application(), patterns)] == names
+
+
+@pytest.mark.parametrize("text", ["Deployment", "apps:Deployment", "apps::x", "a:b:c:d", ""])
+def test_what_is_no_pattern_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="GROUP:KIND:NAME"):
+        read_pattern(text)
+
+
+def test_an_operation_has_the_words_of_argo_cd() -> None:
+    wish = SyncWish(
+        revision="v2", prune=True, force=True, server_side=True, resources=("apps:Deployment:*",), retry_limit=3,
+        retry_duration="5s", info=("why=because",),
+    )  # fmt: skip
+    assert sync_operation(application(), wish, "ann") == {
+        "sync": {
+            "revision": "v2",
+            "prune": True,
+            "resources": [{"group": "apps", "kind": "Deployment", "namespace": "ml", "name": "predictor"}],
+            "syncOptions": ["ServerSideApply=true"],
+            "syncStrategy": {"hook": {"force": True}},
+        },
+        "initiatedBy": {"username": "ann"},
+        "retry": {"limit": 3, "backoff": {"duration": "5s"}},
+        "info": [{"name": "why", "value": "because"}],
+    }
+
+
+def test_an_operation_without_retries_of_its_own_takes_those_of_the_application() -> None:
+    app = application(syncPolicy={"retry": {"limit": 7}})
+    made = sync_operation(app, SyncWish(strategy="apply"), "ann")
+    assert made["retry"] == {"limit": 7} and made["sync"]["syncStrategy"] == {"apply": {}}
+
+
+def test_keys_that_labels_chose_stand_beside_patterns() -> None:
+    key = ResourceKey("", "ConfigMap", "ml", "settings")
+    made = sync_operation(application(), SyncWish(resources=(":ConfigMap:ml/*",)), "ann", [key])
+    assert made["sync"]["resources"] == [{"namespace": "ml", "kind": "ConfigMap", "name": "settings"}]
+
+
+def test_what_syncs_by_itself_is_not_synced_elsewhere_but_for_a_dry_run() -> None:
+    app = application(syncPolicy={"automated": {}})
+    with pytest.raises(PolicyError, match="auto-sync is set to main"):
+        sync_operation(app, SyncWish(revision="v2"), "ann")
+    assert sync_operation(app, SyncWish(revision="v2", dry_run=True), "ann")["sync"]["dryRun"]
+    assert sync_operation(app, SyncWish(revision="main"), "ann")["sync"]["revision"] == "main"
+
+
+def test_revisions_of_several_sources_are_given_by_position() -> None:
+    many = [{**SOURCE, "targetRevision": "a"}, {**SOURCE, "targetRevision": "b"}]
+    app = application(source=None, sources=many)
+    assert positioned(app, ["v2"], [2]) == ("a", "v2")
+    with pytest.raises(UserError, match="none is number 3"):
+        positioned(app, ["v2"], [3])
+    with pytest.raises(UserError, match="as many"):
+        positioned(app, ["v2"], [])
+
+
+def test_a_new_application_has_what_flags_say() -> None:
+    made = new_application(
+        "models", "argocd",
+        {"--repo": "https://git.example/ml", "--path": "app", "--dest-name": "in-cluster", "--dest-namespace": "ml",
+         "--label": ["env=dev"], "--annotations": ["a=b"], "--set-finalizer": True, "--sync-retry-limit": 2,
+         "--helm-set": ["replicas=2"], "--values": ["dev.yaml"]},
+    )  # fmt: skip
+    checked(made)
+    assert made["metadata"] == {
+        "name": "models", "namespace": "argocd", "labels": {"env": "dev"}, "annotations": {"a": "b"},
+        "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+    }  # fmt: skip
+    assert made["spec"] == {
+        "project": "default",
+        "source": {
+            "repoURL": "https://git.example/ml", "path": "app",
+            "helm": {"valueFiles": ["dev.yaml"], "parameters": [{"name": "replicas", "value": "2"}]},
+        },
+        "destination": {"name": "in-cluster", "namespace": "ml"},
+        "syncPolicy": {"retry": {"limit": 2}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "spec, said",
+    [
+        ({}, "no repository"),
+        ({"source": {"repoURL": "x"}}, "no path"),
+        ({"source": {"repoURL": "x", "path": "y"}}, "no cluster"),
+    ],
+)
+def test_what_no_engine_could_deliver_is_refused(spec: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        checked({"spec": spec})
+
+
+def test_a_change_leaves_all_else_alone_and_the_original_too() -> None:
+    helm = {"valueFiles": ["a.yaml"], "parameters": [{"name": "x", "value": "1"}]}
+    destination = {"server": "s", "namespace": "ml"}
+    before: dict[str, Any] = {"spec": {"source": {**SOURCE, "helm": helm}, "destination": destination, "kept": 1}}
+    given = {"--values": ["b.yaml"], "--helm-set": ["x=2"], "--dest-name": "in-cluster"}
+    after = changed(before, given)["spec"]
+    assert after["source"]["helm"] == {"valueFiles": ["b.yaml"], "parameters": [{"name": "x", "value": "2"}]}
+    assert after["destination"] == {"name": "in-cluster", "namespace": "ml"} and after["kept"] == 1
+    assert before["spec"]["source"]["helm"]["valueFiles"] == ["a.yaml"]
+
+
+def test_one_of_several_sources_must_be_named() -> None:
+    before = {"spec": {"sources": [{**SOURCE, "name": "code"}, SOURCE]}}
+    with pytest.raises(UserError, match="--source-position"):
+        changed(before, {"--revision": "v2"})
+    by_place = changed(before, {"--revision": "v2"}, 2)["spec"]["sources"]
+    assert [each["targetRevision"] for each in by_place] == ["main", "v2"]
+    by_name = changed(before, {"--revision": "v2", "--source-name": "code"})["spec"]["sources"]
+    assert [each["targetRevision"] for each in by_name] == ["v2", "main"]
+    assert changed(before, {"--project": "ml"})["spec"]["project"] == "ml"
+
+
+def test_sync_options_are_set_and_taken_away_by_name() -> None:
+    before = {"spec": {"syncPolicy": {"syncOptions": ["CreateNamespace=true", "Replace=true"]}}}
+    after = changed(before, {"--sync-option": ["CreateNamespace=false", "!Replace=true"]})
+    assert after["spec"]["syncPolicy"]["syncOptions"] == ["CreateNamespace=false"]
+
+
+def test_self_heal_without_automation_is_refused() -> None:
+    with pytest.raises(UserError, match="--sync-policy automated"):
+        changed({"spec": {}}, {"--self-heal": True})
+    with pytest.raises(UserError, match="no sync policy"):
+        changed({"spec": {}}, {"--sync-policy": "sometimes"})
+
+
+def test_unset_takes_away_what_is_named_and_what_is_then_empty() -> None:
+    helm = {"parameters": [{"name": "x"}, {"name": "y"}], "valueFiles": ["a.yaml"]}
+    before = {"spec": {"source": {**SOURCE, "helm": helm, "kustomize": {"images": ["a=b:1"]}}}}
+    once = without(before, {"--parameter": ["x"], "--values": ["a.yaml"], "--kustomize-image": ["a"]})
+    assert once["spec"]["source"] == {**SOURCE, "helm": {"parameters": [{"name": "y"}]}}

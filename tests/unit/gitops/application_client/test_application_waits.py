@@ -1,0 +1,144 @@
+"""What is waited for, what is still missing, and when waiting is in vain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.cli.app_progress import HEARTBEAT, Sentences
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.stuck_pods import waiting
+from argosy.gitops.application_client.wait_conditions import Doom, Waited, doom
+
+COMMIT = "4c1d2e3" + "0" * 33
+OBJECT = {"version": "v1", "kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync"}
+OUT = {"sync": {"status": "OutOfSync", "revision": COMMIT}, "resources": [OBJECT]}
+ALL = Waited(sync=True, operation=True, health=frozenset({"Healthy"}))
+HEALTH = Waited(health=frozenset({"Healthy"}))
+AUTOMATED: dict[str, Any] = {"spec": {"syncPolicy": {"automated": {}}}}
+HEALING = {"spec": {"syncPolicy": {"automated": {"selfHeal": True}}}}
+HELD = {"metadata": {"annotations": {"argosy.dev/hold": '{"by": "ann", "reason": "latency"}'}}}
+SICK = {"sync": {"status": "Synced"}, "health": {"status": "Degraded", "message": "no image"}}
+
+
+def application(status: dict[str, Any] | None = None, **more: Any) -> Application:
+    metadata = {"name": "models", "namespace": "argocd", **more.pop("metadata", {})}
+    spec = {"source": {"repoURL": "https://git.example/ml", "path": "app"}, **more.pop("spec", {})}
+    return read_application({"metadata": metadata, "spec": spec, "status": status or {}, **more})
+
+
+def operation(phase: str, message: str = "", **result: Any) -> dict[str, Any]:
+    return {
+        "operation": {"sync": {}}, "phase": phase, "message": message, "startedAt": "2026-01-01T00:00:00Z",
+        "syncResult": {"revision": COMMIT, **result},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "status, more, missing",
+    [
+        ({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}, {}, []),
+        ({"sync": {"status": "Synced"}, "health": {"status": "Progressing"}}, {}, ["it is Progressing, not Healthy"]),
+        (
+            {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}},
+            {"operation": {"sync": {}}},
+            ["its operation is not over: not begun"],
+        ),
+        ({}, {}, ["it is Unknown, not Synced", "it is Unknown, not Healthy"]),
+    ],
+)
+def test_what_is_missing_is_said(status: dict[str, Any], more: dict[str, Any], missing: list[str]) -> None:
+    assert ALL.missing(application(status, **more)) == missing
+
+
+FAILED = "the sync of this revision failed: no quota"
+NOBODY = "nobody asked for a sync, and it does not sync by itself"
+
+
+@pytest.mark.parametrize(
+    "status, more, expected",
+    [
+        ({}, {}, None),
+        (OUT, {}, Doom(NOBODY)),
+        (OUT, {"operation": {"sync": {}}}, None),
+        (OUT, AUTOMATED, None),
+        (OUT, {**AUTOMATED, **HELD}, Doom("automated sync is held by ann: latency")),
+        ({**OUT, "operationState": operation("Failed", "no quota")}, AUTOMATED, Doom(FAILED)),
+        ({**OUT, "operationState": operation("Failed", "no quota", revision="other")}, AUTOMATED, None),
+        (
+            {
+                **OUT,
+                "sync": {"status": "OutOfSync", "revisions": ["a", "b"]},
+                "operationState": operation("Failed", "no quota", revision="", revisions=["a", "b"]),
+            },
+            AUTOMATED,
+            Doom(FAILED),
+        ),
+        ({"conditions": [{"type": "InvalidSpecError", "message": "no path"}]}, {}, Doom("InvalidSpecError: no path")),
+        (
+            {"conditions": [{"type": "ComparisonError", "message": "no ref"}]},
+            HEALING,
+            Doom("ComparisonError: no ref", is_certain=False),  # a Git host may be back in a moment
+        ),
+        ({"conditions": [{"type": "SharedResourceWarning", "message": "w"}]}, {}, None),
+        (SICK, {}, Doom("it is Degraded: no image, and nothing is under way", is_certain=False)),
+        (SICK, AUTOMATED, Doom("it is Degraded: no image, and nothing is under way", is_certain=False)),
+        (SICK, HEALING, None),  # what drifted is put right
+        ({**SICK, "operationState": operation("Running")}, {}, None),
+    ],
+)
+def test_waiting_ends_early_only_for_what_cannot_come(
+    status: dict[str, Any], more: dict[str, Any], expected: Doom | None
+) -> None:
+    assert doom(application(status, **more), ALL) == expected
+
+
+def test_waiting_for_health_alone_ends_where_nothing_would_ever_be_created() -> None:
+    missing = {**OUT, "health": {"status": "Missing"}}
+    assert doom(application(missing), HEALTH) == Doom(NOBODY)
+    assert doom(application({**OUT, "health": {"status": "Progressing"}}), HEALTH) is None
+
+
+def test_who_waits_for_degraded_gets_it() -> None:
+    wanted = Waited(health=frozenset({"Degraded"}))
+    assert wanted.missing(application(SICK)) == []
+    assert doom(application({"health": {"status": "Degraded"}}), Waited(health=frozenset({"Suspended"}))) is None
+
+
+def test_only_the_object_that_is_waited_for_ends_the_wait() -> None:
+    synced = {**OBJECT, "kind": "Deployment", "group": "apps", "status": "Synced"}
+    rows = [
+        {**synced, "name": name, "health": {"status": health}}
+        for name, health in (("good", "Progressing"), ("bad", "Degraded"))
+    ]
+    app = application({**SICK, "resources": rows})
+    found = doom(app, Waited(health=frozenset({"Healthy"}), resources=("apps:Deployment:bad",)))
+    assert found == Doom("Deployment/bad: Degraded, and nothing is under way", is_certain=False)
+    assert doom(app, Waited(health=frozenset({"Healthy"}), resources=("apps:Deployment:good",))) is None
+
+
+def test_why_a_container_does_not_run_is_told_unless_it_only_starts() -> None:
+    pod = {
+        "status": {
+            "initContainerStatuses": [{"name": "load", "state": {"waiting": {"reason": "PodInitializing"}}}],
+            "containerStatuses": [
+                {"name": "main", "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}},
+                {"name": "side", "state": {"running": {}}},
+            ],
+        }
+    }
+    (told,) = waiting(pod)
+    assert (told, told.reason) == ("container main  ErrImagePull: no such image", "ErrImagePull")
+
+
+def test_progress_is_told_when_it_changes_and_now_and_then() -> None:
+    now, said = [0.0], list[str]()
+    seen = Sentences(ALL, said.append, lambda: now[0])
+    app = application({"sync": {"status": "Synced"}, "health": {"status": "Progressing", "message": "0 of 2"}})
+    for moment in (0.0, 1.0, HEARTBEAT + 2):
+        now[0] = moment
+        seen.see(app)
+    assert said == ["models: waiting: it is Progressing, not Healthy (0 of 2)"] * 2
+    seen.see(application({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}))
+    assert len(said) == 2

@@ -1,0 +1,73 @@
+"""Where settings are looked for: by who may look everywhere, by who may not, and where nobody can tell."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from argosy.errors import ClusterError, TransientError
+from argosy.gitops.application_client.control_namespace import LEASE, control_namespace
+from argosy.kube.client import Cluster, User
+from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.faulty_client import Faulty
+
+pytestmark = pytest.mark.anyio
+GROUP = "rbac.authorization.k8s.io"
+
+
+async def namespace(cluster: Cluster, name: str, *, is_control: bool = False) -> None:
+    labels = {"argosy.dev/control": "true"} if is_control else {}
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+
+
+async def ada_may(admin: Cluster, place: str, rules: list[dict[str, Any]]) -> None:
+    kind = {"apiVersion": f"{GROUP}/v1", "metadata": {"name": "ada", "namespace": place}}
+    await admin.create({**kind, "kind": "Role", "rules": rules})
+    reference = {"apiGroup": GROUP, "kind": "Role", "name": "ada"}
+    subject = {"kind": "User", "name": "ada", "apiGroup": GROUP}
+    await admin.create({**kind, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})
+
+
+async def test_where_argosy_is_installed_comes_before_an_argocd_resource(cluster: Cluster) -> None:
+    assert await control_namespace(cluster) == "argocd"
+    await cluster.create(definition("argocds.argoproj.io"))
+    await namespace(cluster, "openshift-gitops")
+    metadata = {"name": "openshift-gitops", "namespace": "openshift-gitops"}
+    await cluster.create({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": metadata})
+    assert await control_namespace(cluster) == "openshift-gitops"
+    await namespace(cluster, "argosy", is_control=True)
+    assert await control_namespace(cluster) == "argosy"
+
+
+async def test_of_two_installations_the_one_counts_whose_engine_is_at_work(cluster: Cluster) -> None:
+    await namespace(cluster, "argosy", is_control=True)  # left behind by an uninstall, with its Applications
+    await namespace(cluster, "gitops", is_control=True)
+    assert await control_namespace(cluster) == "argosy"
+    metadata = {"name": LEASE, "namespace": "gitops"}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+    await cluster.create({**lease, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}})
+    assert await control_namespace(cluster) == "gitops"
+
+
+@pytest.mark.parametrize(("place", "near"), [("gitops", ["team", "gitops"]), ("argosy", ["default"])])
+async def test_who_has_rights_in_one_namespace_alone_finds_it_by_its_label(place: str, near: list[str]) -> None:
+    async with Plane.open(rbac=True) as plane:
+        admin = EmbeddedCluster(plane)
+        ada = admin.acting_as(User("ada"))
+        await namespace(admin, place, is_control=True)
+        assert await control_namespace(ada, near) == "argocd"
+        await ada_may(admin, place, [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}])
+        assert await control_namespace(ada, near) == place
+
+
+@pytest.mark.parametrize("error", [
+    ClusterError("etcd is ill", code=500), ClusterError("Unauthorized", code=401), TransientError("away")
+])  # fmt: skip
+async def test_what_cannot_be_asked_is_not_taken_for_absent(cluster: Cluster, error: Exception) -> None:
+    with pytest.raises(type(error)) as said:
+        await control_namespace(cast(Cluster, Faulty(cluster, lambda verb: error)))
+    if isinstance(error, ClusterError):
+        assert str(said.value) == f"where the settings are cannot be asked: {error.message} ({error.code})"

@@ -1,0 +1,35 @@
+"""An Application that was deleted and created again is another one: a deletion that was decided before spares it."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.errors import Conflict
+from argosy.gitops.application_client import small_changes
+from argosy.gitops.application_client.client import Desk
+from argosy.kube.client import Cluster
+from argosy.kube.objects.names import ResourceKey
+from support.engine import furnish
+
+pytestmark = pytest.mark.anyio
+WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")
+
+
+async def test_an_application_that_was_created_again_is_not_deleted(cluster: Cluster) -> None:
+    await furnish(cluster, "argocd")
+    source = {"repoURL": "https://git.example.com/app.git", "path": "app"}
+    manifest = {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "web", "namespace": "argocd"},
+        "spec": {"project": "default", "source": source, "destination": {"name": "in-cluster"}},
+    }  # fmt: skip
+    await cluster.create(manifest)
+    desk = Desk(cluster, "here", "argocd", "argocd", signer="ann")
+    before = await desk.find("web")
+    await cluster.delete(WEB)
+    again = await cluster.create(manifest)
+    with pytest.raises(Conflict):
+        await small_changes.delete(desk, before, cascades=False)
+    assert await cluster.get(WEB) == again
+    await small_changes.delete(desk, await desk.find("web"), cascades=False)
+    assert await cluster.get(WEB) is None

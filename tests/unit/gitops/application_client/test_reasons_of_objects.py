@@ -1,0 +1,55 @@
+"""Why an object is not healthy: the sentence that helps, not all that a check says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application_client.health_reasons import reason, reasons
+from argosy.gitops.application_client.stuck_pods import waiting
+from argosy.kube.objects.names import ResourceKey
+from argosy.models.facts import read_model
+
+NO_ROOM = "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient nvidia.com/gpu."
+PLACED = "0: transitionStatus | InvalidSpec | 1: IngressReady | Unknown | Predictor ingress not created"
+
+
+def service(runtime: str = "gone", why: str = "RuntimeNotRecognized") -> dict[str, Any]:
+    failure = {"reason": why, "message": "Waiting for runtime to become available"}
+    return {
+        "kind": "InferenceService",
+        "metadata": {"name": "chat", "namespace": "ml"},
+        "spec": {"predictor": {"model": {"runtime": runtime}}},
+        "status": {"modelStatus": {"transitionStatus": "InvalidSpec", "lastFailureInfo": failure}},
+    }
+
+
+def pod(why: str = "Unschedulable") -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": "False", "reason": why, "message": NO_ROOM}
+    return {"kind": "Pod", "metadata": {"name": "chat-0"}, "status": {"phase": "Pending", "conditions": [condition]}}
+
+
+def test_a_runtime_that_is_not_there_is_named() -> None:
+    said = "RuntimeNotRecognized: there is no ServingRuntime gone in namespace ml, nor a ClusterServingRuntime"
+    assert reason(service(), PLACED).startswith(said)
+    assert read_model(service()).why == reason(service(), "")
+
+
+def test_any_other_invalid_spec_is_told_in_the_words_of_its_status() -> None:
+    assert reason(service(why="RuntimeDisabled"), PLACED) == "RuntimeDisabled: Waiting for runtime to become available"
+
+
+def test_a_pod_that_no_node_takes_says_what_is_short() -> None:
+    assert reason(pod(), "") == f"Unschedulable: {NO_ROOM}"
+    assert [str(each) for each in waiting(pod())] == [f"Unschedulable: {NO_ROOM}"]
+
+
+def test_a_pod_that_is_gated_waits_for_somebody_else() -> None:
+    assert reason(pod("SchedulingGated"), "") == "" and waiting(pod("SchedulingGated")) == []
+
+
+def test_what_two_objects_say_alike_is_told_once_and_healthy_ones_are_not_asked() -> None:
+    keys = [ResourceKey("apps", "Deployment", "ml", name) for name in ("a", "b", "c")]
+    ill, well = Assessment(Health.DEGRADED, "no image"), Assessment(Health.HEALTHY, "fine")
+    found = reasons([(keys[0], ill, {}), (keys[1], ill, {}), (keys[2], well, {})])
+    assert found == ["Deployment/a: no image"]

@@ -1,0 +1,69 @@
+"""Which deployment a rollback goes back to where nobody says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.small_changes import entry_to_roll_back_to, is_deployed_already
+
+
+def application(*revisions: str, **last_source: Any) -> Application:
+    source = {"repoURL": "https://git.example/ml", "path": "app"}
+    history = [{"id": number, "revision": each, "source": dict(source)} for number, each in enumerate(revisions)]
+    if history:
+        history[-1]["source"] = {**source, **last_source}
+    return read_application(
+        {"metadata": {"name": "models"}, "spec": {"source": source}, "status": {"history": history}}
+    )
+
+
+@pytest.mark.parametrize(
+    "app, chosen, theirs",
+    [
+        (application("a", "b"), 0, 0),
+        (application("a", "b", "b"), 0, 1),
+        (application("a", "b", "c", "c", "c"), 1, 3),
+        (application("a", "a"), 0, 0),
+        (application("a", "b", "b", path="other"), 1, 1),
+    ],
+)
+def test_without_a_number_it_is_the_last_that_was_another(app: Application, chosen: int, theirs: int) -> None:
+    assert entry_to_roll_back_to(app, None).id == chosen
+    assert entry_to_roll_back_to(app, None, is_compat=True).id == theirs
+
+
+def test_what_is_deployed_already_is_known() -> None:
+    app = application("a", "b", "b")
+    assert [is_deployed_already(app, entry_to_roll_back_to(app, number)) for number in (0, 1, 2)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("revisions", "syncing", "phase", "chosen"),
+    [
+        (("a", "b"), "c", "Running", 1),
+        (("a",), "c", "Running", 0),
+        (("a", "b"), "b", "Running", 0),
+        (("a", "b"), "c", "Failed", 0),
+    ],
+    ids=["another one", "another one after the first", "the same again", "no sync runs any more"],
+)
+def test_while_a_sync_of_another_revision_runs_it_is_the_last_deployment(
+    revisions: tuple[str, ...], syncing: str, phase: str, chosen: int
+) -> None:
+    """What a sync that hangs has changed so far is in no entry of the history."""
+    source = {"repoURL": "https://git.example/ml", "path": "app"}
+    wire = dict(application(*revisions).wire)
+    state = {"phase": phase, "operation": {"sync": {}}, "syncResult": {"revision": syncing, "source": source}}
+    app = read_application({**wire, "operation": {"sync": {}}, "status": {**wire["status"], "operationState": state}})
+    entry = entry_to_roll_back_to(app, None)
+    assert entry.id == chosen
+    assert is_deployed_already(app, entry) is False
+
+
+def test_the_only_deployment_has_none_before_it() -> None:
+    with pytest.raises(UserError, match="no earlier deployment"):
+        entry_to_roll_back_to(application("a"), None)

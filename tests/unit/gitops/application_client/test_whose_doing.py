@@ -1,0 +1,91 @@
+"""Whose doing it is that an Application differs, from what is at hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.app_row import row_of
+from argosy.gitops.application_client.drift_attribution import Doings, whose
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import ResourceKey
+
+OLD, NEW = "a" * 40, "b" * 40
+ENDED = "2026-11-15T10:00:00Z"
+KEY = ResourceKey("", "ConfigMap", "ml", "settings")
+
+
+def application(git: str = NEW, *, server: str = "https://kubernetes.default.svc", **row: Any) -> dict[str, Any]:
+    """Its ConfigMap differs; `git` is what Git has now, and OLD was deployed."""
+    differs = {"kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync", **row}
+    source = {"repoURL": "https://git.example.org/a", "path": "."}
+    state = {"phase": "Succeeded", "operation": {"sync": {}}, "startedAt": ENDED, "finishedAt": ENDED}
+    return {
+        "metadata": {"name": "models", "namespace": "argocd"},
+        "spec": {"project": "default", "source": source, "destination": {"server": server, "namespace": "ml"}},
+        "status": {
+            "sync": {"status": "OutOfSync", "revision": git},
+            "health": {"status": "Healthy"},
+            "resources": [differs],
+            "history": [{"id": 0, "revision": OLD, "source": source, "deployedAt": ENDED}],
+            "operationState": {**state, "syncResult": {"revision": OLD}},
+        },
+    }
+
+
+def live(*writers: tuple[str, str, str], version: str = "1") -> Manifest:
+    fields = [{"manager": name, "time": at, "fieldsV1": {f"f:{part}": {}}} for name, at, part in writers]
+    return {"metadata": {"name": "settings", "resourceVersion": version, "managedFields": fields}}
+
+
+def said(app: dict[str, Any], found: Manifest | None) -> str:
+    return whose(read_application(app), {KEY: found}.get)
+
+
+OURS = ("argocd-controller", ENDED, "data")
+EARLIER = ("kubectl-edit", "2026-11-15T09:00:00Z", "data")
+HAND = ("kubectl-edit", "2026-11-15T10:30:00Z", "data")
+
+
+@pytest.mark.parametrize(
+    ("app", "found", "told"),
+    [
+        (application(), live(OURS), "1 object differs: 1 your change"),
+        (application(OLD), live(OURS, HAND), "1 object differs: 1 by kubectl-edit"),
+        (application(OLD), live(OURS), ""),  # a default, a webhook: who renders can tell
+        (application(), live(OURS, HAND), ""),  # the one's or the other's, or both
+        (application(), live(OURS, EARLIER), "1 object differs: 1 your change"),
+        (application(), live(OURS, ("manager", HAND[1], "metadata")), "1 object differs: 1 your change"),
+        (application(requiresPruning=True), live(OURS), "1 to prune"),
+        (application(health={"status": "Missing"}), None, "1 to create"),
+        (application(OLD, health={"status": "Missing"}), None, "1 deleted in the cluster"),
+        (application(), None, ""),  # it may only not be seen
+        (application(server="https://elsewhere.example.org"), live(OURS), ""),
+    ],
+)
+def test_it_is_told_only_where_it_is_certain(app: dict[str, Any], found: Manifest | None, told: str) -> None:
+    assert said(app, found) == told
+
+
+def test_what_somebody_counted_is_remembered_until_what_lives_changes() -> None:
+    counted, app = Doings(), read_application(application())
+    counted.keep(app, {KEY: live(OURS)}.get, "2 fields differ: 2 your change")
+    assert counted.told(app, {KEY: live(OURS)}.get) == "2 fields differ: 2 your change"
+    assert counted.told(app, {KEY: live(OURS, version="2")}.get) == "1 object differs: 1 your change"
+    busy = replace(app, operation=app.state.request if app.state else None)
+    assert counted.told(busy, {KEY: live(OURS)}.get) == ""  # there is more to say of it
+
+
+def test_a_row_is_looked_at_once() -> None:
+    counted, row = Doings(), row_of(application())
+    reads: list[int] = []
+
+    def read() -> Application:
+        reads.append(1)
+        return read_application(application())
+
+    first, again = (counted.shown(row, read, {KEY: live(OURS)}.get) for _ in range(2))
+    assert (first.why, again is first, len(reads)) == ("1 object differs: 1 your change", True, 1)

@@ -1,0 +1,141 @@
+"""Outside of Git a kustomization may build on folders above, as Kustomize allows; files above stay refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from argosy import cli
+from argosy.desk.checking.checking import check
+from argosy.errors import UserError
+from argosy.gitops.workspace.kustomize_bases import locate_with_bases, root_with_bases
+from argosy.gitops.workspace.render import Outcome, outcomes
+from argosy.gitops.workspace.render_request import Request
+from argosy.testing.repository import Repo
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+
+
+@pytest.fixture
+def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """base ← apps/web/overlays/dev, with the current folder in between."""
+    write(tmp_path / "base" / "kustomization.yaml", "resources: [settings.yaml]\n")
+    write(tmp_path / "base" / "settings.yaml", CONFIG_MAP)
+    write(tmp_path / "apps/web/overlays/dev/kustomization.yaml", "namePrefix: dev-\nresources: [../../../../base]\n")
+    monkeypatch.chdir(tmp_path / "apps" / "web")
+    return tmp_path
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def render(path: str = "overlays/dev") -> Outcome:
+    (found,) = outcomes(Request(paths=(path,)), lambda _: None)
+    return found
+
+
+def names(outcome: Outcome) -> list[str]:
+    assert outcome.error is None, outcome.said
+    return [manifest["metadata"]["name"] for manifest in outcome.manifests]
+
+
+def test_a_base_above_the_current_folder_is_read(top: Path) -> None:
+    assert names(render()) == ["dev-settings"]
+    assert names(render(str(top / "apps/web/overlays/dev"))) == ["dev-settings"]
+
+
+def test_bases_of_bases_and_components_are_read_wherever_they_are(top: Path) -> None:
+    write(top / "shared/kustomization.yaml", "kind: Component\nnameSuffix: -v2\n")
+    write(top / "base/kustomization.yaml", "resources: [settings.yaml]\ncomponents: [../shared]\n")
+    write(top / "apps/middle/kustomization.yaml", "bases: [../../base]\n")
+    write(top / "apps/web/overlays/dev/kustomization.yaml", "resources: [../../../middle]\n")
+    assert names(render()) == ["settings-v2"]
+    assert locate_with_bases("overlays/dev") == (str(top), "apps/web/overlays/dev")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "resources: [../../../../base/settings.yaml]\n",
+        "resources: [../../../../base]\npatches: [{path: ../../../../base/settings.yaml}]\n",
+        "configMapGenerator: [{name: a, files: [../../../../base/settings.yaml]}]\n",
+        "resources: [../../../../base, ../../settings.yaml]\n",
+    ],
+)
+def test_a_file_above_stays_refused(top: Path, content: str) -> None:
+    write(top / "apps/web/settings.yaml", CONFIG_MAP)
+    write(top / "apps/web/overlays/dev/kustomization.yaml", content)
+    found = render()
+    assert found.error is not None
+    assert "outside of the kustomization's folder" in found.said or "leads out of the folder" in found.said
+
+
+def test_a_link_in_a_base_does_not_lead_to_a_file_elsewhere(top: Path) -> None:
+    write(top / "secret.yaml", CONFIG_MAP)
+    (top / "base" / "settings.yaml").unlink()
+    (top / "base" / "settings.yaml").symlink_to("../secret.yaml")
+    found = render()
+    assert found.error is not None and "outside of the kustomization's folder" in found.said
+
+
+def test_a_base_that_is_missing_is_told_as_missing(top: Path) -> None:
+    write(top / "apps/web/overlays/dev/kustomization.yaml", "resources: [../../../../nothing]\n")
+    assert "../../../../nothing does not exist" in render().said
+
+
+def test_a_cycle_of_bases_ends(top: Path) -> None:
+    write(top / "base/kustomization.yaml", "resources: [settings.yaml, ../apps/web/overlays/dev]\n")
+    assert "is a cycle" in render().said
+
+
+def test_in_a_repository_nothing_outside_of_it_is_read(top: Path) -> None:
+    """argo: an Application's files are those of its repository."""
+    (top / "apps" / ".git").mkdir()
+    found = render()
+    assert found.error is not None and "leads out of the repository" in found.said
+
+
+def test_the_tree_stays_as_small_as_it_was_where_nothing_above_is_named(top: Path) -> None:
+    write(top / "apps/web/overlays/dev/kustomization.yaml", "resources: [../../base]\n")
+    write(top / "apps/web/base/kustomization.yaml", "resources: [settings.yaml, 'https://example.com/x//y?ref=v1']\n")
+    write(top / "apps/web/broken/kustomization.yaml", "resources: [")
+    here = os.path.realpath(os.curdir)
+    for folder in ("overlays/dev", "broken", "nothing"):
+        assert root_with_bases(here, os.path.join(here, folder)) == here
+
+
+def test_check_builds_on_folders_above_too(top: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = cli.main(["check", "overlays/dev"])
+    assert (code, "AGY102" in capsys.readouterr().out) == (0, False)
+
+
+def test_a_check_of_a_folder_that_nobody_typed_reads_no_folder_above(top: Path) -> None:
+    """The gates of promotions and the pytest plug-in check folders, too."""
+    write(top / "made/dev/kustomization.yaml", "resources: [../../base]\n")
+    found = check([str(top / "made")], talk=lambda _: None)
+    assert [finding.rule.id for finding in found.findings] == ["AGY102"]
+    assert found.objects == 0
+
+
+def test_the_pytest_plugin_renders_no_folder_above_its_repository(top: Path) -> None:
+    write(top / "made/dev/kustomization.yaml", "resources: [../../base]\n")
+    repository = Repo(top / "made")
+    try:
+        with pytest.raises(UserError, match="leads out of"):
+            repository.render("dev")
+    finally:
+        repository.close()
+
+
+@pytest.mark.parametrize("field", ["resources", "components", "generators"])
+def test_a_name_with_a_null_character_is_refused_and_nothing_breaks(
+    top: Path, field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(top / "apps/web/overlays/dev/kustomization.yaml", f'{field}: ["a\\0b"]\n')
+    assert render().error is not None
+    assert cli.main(["check", "overlays/dev"]) == 0
+    assert "overlays/dev: was not built" in capsys.readouterr().err

@@ -1,0 +1,40 @@
+"""What a working tree has checked out, read from git's own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from argosy.gitops.workspace.git_heads import Head, head_of, is_checked_out
+
+ONE, TWO = "1" * 40, "2" * 40
+
+
+def repository(folder: Path, head: str, **files: str) -> str:
+    (folder / ".git" / "refs" / "heads").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text(head)
+    for name, text in files.items():
+        (folder / ".git" / name.replace("__", "/").replace("_", "-")).write_text(text)
+    return str(folder)
+
+
+def test_a_branch_is_found_whether_it_is_packed_or_not(tmp_path: Path) -> None:
+    packed = f"# pack-refs with: peeled\n{ONE} refs/heads/main\n{TWO} refs/heads/main-2\n"
+    root = repository(tmp_path, "ref: refs/heads/main\n", packed_refs=packed)
+    assert head_of(root) == Head("main", ONE)
+    (tmp_path / ".git" / "refs" / "heads" / "main").write_text(f"{TWO}\n")
+    assert head_of(root) == Head("main", TWO)
+
+
+def test_a_commit_may_be_checked_out_and_a_branch_may_have_none_yet(tmp_path: Path) -> None:
+    assert head_of(repository(tmp_path / "a", f"{ONE}\n")) == Head("", ONE)
+    assert head_of(repository(tmp_path / "b", "ref: refs/heads/main\n")) == Head("main", "")
+    assert head_of(str(tmp_path)) == Head()
+
+
+def test_what_is_checked_out_goes_by_several_names(tmp_path: Path) -> None:
+    packed = f"{ONE} refs/heads/main\n{TWO} refs/tags/v1\n^{ONE}\n{TWO} refs/tags/v2\n"
+    root = repository(tmp_path, "ref: refs/heads/main\n", packed_refs=packed)
+    names = ("", "HEAD", "main", "refs/heads/main", "v1", "refs/tags/v1", ONE, ONE[:8])
+    assert [name for name in names if not is_checked_out(root, name)] == []
+    others = ("other", "v2", "v9", TWO, ONE[:3], "../../HEAD", "v1.*")
+    assert [name for name in others if is_checked_out(root, name)] == []

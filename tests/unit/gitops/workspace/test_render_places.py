@@ -1,0 +1,56 @@
+"""Where a path on this machine is: its repository, the current folder, or itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.gitops.workspace.paths import Place, locate, remotes, shared_folder
+
+
+def test_the_tree_is_the_enclosing_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "repository" / ".git").mkdir(parents=True)
+    (tmp_path / "repository" / "a" / "b").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    root = str(tmp_path.resolve() / "repository")
+    assert locate("repository/a/b") == Place(root, "a/b")
+    assert locate("repository") == Place(root, "")
+
+
+def test_without_a_repository_it_is_the_current_folder_else_the_path_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "ab").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    assert locate("b") == Place(str(tmp_path.resolve() / "a"), "b")
+    assert locate("../ab") == Place(str(tmp_path.resolve() / "ab"), "")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("none", "no such folder"), ("app.yaml", "-f "), ("kustomization.yaml", "name its folder")]
+)
+def test_what_is_no_folder_says_what_to_do(tmp_path: Path, name: str, said: str) -> None:
+    if name != "none":
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(UserError, match=said):
+        locate(str(tmp_path / name))
+
+
+def test_remotes_are_read_from_the_repository_and_from_its_further_working_trees(tmp_path: Path) -> None:
+    kept = tmp_path / "one" / ".git"
+    (kept / "worktrees" / "two").mkdir(parents=True)
+    (kept / "config").write_text(
+        '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://host/a.git\n\tfetch = +refs/*\n[branch "main"]\n'
+        '\turl = no\n[remote "other"]\n\tURL = "git@host:a"\n'
+    )
+    (kept / "worktrees" / "two" / "commondir").write_text("../..\n")
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / ".git").write_text(f"gitdir: {kept}/worktrees/two\n")
+    expected = {"origin": "https://host/a.git", "other": "git@host:a"}
+    assert remotes(str(tmp_path / "one")) == expected
+    assert remotes(str(tmp_path / "two")) == expected
+    assert shared_folder(str(tmp_path / "two")) == kept.resolve()
+    assert remotes(str(tmp_path)) == {}

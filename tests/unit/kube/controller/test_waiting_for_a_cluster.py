@@ -1,0 +1,163 @@
+"""Waiting ends when it is so, and not before; what happens to a watch meanwhile does not matter."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.errors import ArgosyError, Forbidden, Gone, TransientError
+from argosy.kube.client import Cluster, Listing, WatchEvent
+from argosy.kube.controller.wait import until, until_all
+from argosy.kube.objects import Manifest
+from argosy.kube.objects.names import GroupKind, ResourceKey
+from support.loop_clock import LoopClock, turns
+
+KIND = GroupKind("", "ConfigMap")
+KEY = ResourceKey(*KIND, "default", "waited")
+LONG = 20.0
+pytestmark = pytest.mark.anyio
+
+
+class Troubled:
+    """The embedded cluster, whose first watches end in trouble."""
+
+    def __init__(self, cluster: Cluster, *troubles: ArgosyError | None) -> None:
+        self._cluster, self._troubles = cluster, list(troubles)
+        self.watching = asyncio.Event()  # the watch that lasts
+        self.troubled = asyncio.Event()  # one that did not
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def watch(self, kind: GroupKind, **options: Any) -> AsyncIterator[WatchEvent]:
+        if self._troubles:
+            self.troubled.set()
+            if trouble := self._troubles.pop(0):
+                raise trouble
+            return
+        self.watching.set()
+        async for event in self._cluster.watch(kind, **options):
+            yield event
+
+
+class Limited:
+    """The embedded cluster for somebody who has only some of the verbs, and those only for the waited object."""
+
+    def __init__(self, cluster: Cluster, *verbs: str) -> None:
+        self._cluster, self._verbs = cluster, verbs
+        self.looks = 0  # of any kind
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        self.looks += 1
+        return await self._cluster.get(key)
+
+    async def list(self, kind: GroupKind, *, fields: str = "", **options: Any) -> Listing:
+        self.looks += 1
+        if "list" not in self._verbs or fields != f"metadata.name={KEY.name}":
+            raise Forbidden("configmaps is forbidden: cannot list")
+        return await self._cluster.list(kind, fields=fields, **options)
+
+    async def watch(self, kind: GroupKind, **options: Any) -> AsyncIterator[WatchEvent]:
+        raise Forbidden("configmaps is forbidden: cannot watch")
+        yield
+
+
+def config(**data: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": KEY.name, "namespace": KEY.namespace},
+        "data": data,
+    }
+
+
+def is_done(live: Manifest | None) -> bool:
+    return live is not None and live["data"].get("done") == "yes"
+
+
+async def test_what_is_so_already_needs_no_time(cluster: Cluster) -> None:
+    await cluster.create(config(done="yes"))
+    assert await until(cluster, KEY, is_done, 0.0)
+
+
+async def test_what_never_comes_is_given_up_in_time(cluster: Cluster) -> None:
+    await cluster.create(config(done="no"))
+    async with asyncio.timeout(LONG):
+        assert not await until(cluster, KEY, is_done, 0.05)
+
+
+async def test_an_object_that_comes_and_changes_is_noticed(cluster: Cluster) -> None:
+    watched = Troubled(cluster)
+    waiting = asyncio.create_task(until(watched, KEY, is_done, LONG))
+    await watched.watching.wait()
+    await cluster.create(config(done="no"))
+    await cluster.patch(KEY, {"data": {"done": "yes"}})
+    assert await waiting
+
+
+async def test_an_object_that_goes_is_noticed(cluster: Cluster) -> None:
+    await cluster.create(config())
+    watched = Troubled(cluster)
+    waiting = asyncio.create_task(until(watched, KEY, lambda live: live is None, LONG))
+    await watched.watching.wait()
+    await cluster.delete(KEY)
+    assert await waiting
+
+
+@pytest.mark.parametrize("trouble", [None, Gone("compacted"), TransientError("down")], ids=["end", "gone", "down"])
+async def test_a_watch_that_ends_is_begun_again(cluster: Cluster, trouble: ArgosyError | None) -> None:
+    watched = Troubled(cluster, trouble, trouble)
+    waiting = asyncio.create_task(until(watched, KEY, is_done, LONG))
+    await watched.watching.wait()
+    await cluster.create(config(done="yes"))
+    assert await waiting
+
+
+@pytest.mark.parametrize("trouble", [None, Gone("compacted"), TransientError("down")], ids=["end", "gone", "down"])
+async def test_what_came_between_two_watches_is_not_missed(cluster: Cluster, trouble: ArgosyError | None) -> None:
+    watched = Troubled(cluster, trouble)
+    waiting = asyncio.create_task(until(watched, KEY, is_done, LONG))
+    await watched.troubled.wait()
+    await cluster.create(config(done="yes"))
+    await cluster.patch(KEY, {"data": {"done": "yes", "late": "no"}})
+    assert await waiting
+    assert not watched.watching.is_set(), "a new list has it: nothing is left to watch for"
+
+
+@pytest.mark.parametrize("verbs", [(), ("list",)], ids=["get", "get and list"])
+async def test_who_may_see_only_that_object_is_served_by_looking_again(
+    cluster: Cluster, verbs: tuple[str, ...]
+) -> None:
+    await cluster.create(config(done="no"))
+    limited = Limited(cluster, *verbs)
+    waiting = asyncio.create_task(until(limited, KEY, is_done, LONG))  # type: ignore[arg-type]
+    while not limited.looks:
+        await asyncio.sleep(0)
+    await cluster.patch(KEY, {"data": {"done": "yes"}})
+    assert await waiting
+    assert not await until(limited, KEY, lambda live: live is None, 0.05)  # type: ignore[arg-type]
+
+
+async def test_all_objects_of_a_namespace_are_seen_and_no_others(cluster: Cluster) -> None:
+    await cluster.create(config(done="yes"))
+    assert await until_all(cluster, KIND, "default", lambda found: KEY.name in found, 0.0)
+    assert not await until_all(cluster, KIND, "kube-system", lambda found: KEY.name in found, 0.0)
+
+
+@pytest.mark.parametrize("jump", [-86400.0, -3600.0, 3600.0, 86400.0])
+async def test_a_wait_ends_after_its_seconds_and_not_when_the_clock_is_set(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    """What `--timeout` of commands and `app wait` come down to."""
+    clock, wall, troubled = LoopClock(), time.time, Troubled(cluster)
+    waiting = asyncio.create_task(until(troubled, KEY, lambda manifest: manifest is not None, LONG))  # type: ignore[arg-type]
+    await troubled.watching.wait()
+    monkeypatch.setattr(time, "time", lambda: wall() + jump)
+    await turns()
+    assert not waiting.done()
+    clock.leap(LONG)
+    assert await waiting is False
