@@ -23,7 +23,10 @@ AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for limit in ("counting.SECONDS", "sync_checks.SECONDS"):  # on a busy machine they leave out what takes longer
+    for limit in (
+        "difference_counts.SECONDS",
+        "sync_checks.SECONDS",
+    ):  # on a busy machine they leave out what takes longer
         monkeypatch.setattr(f"argosy.gitops.application_client.{limit}", HANG_SECONDS)
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")})

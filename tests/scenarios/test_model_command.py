@@ -69,7 +69,7 @@ def answerers() -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and b"simulators.answering" in (entry / "cmdline").read_bytes():
+            if entry.name.isdigit() and b"simulators.model_server" in (entry / "cmdline").read_bytes():
                 found.append(int(entry.name))
         except OSError:
             continue

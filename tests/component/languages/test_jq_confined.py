@@ -91,6 +91,7 @@ class Counted:
         return await self.pool.run_batch(function, payloads, limits=limits)
 
 
+@pytest.mark.tier("all")
 @pytest.mark.anyio
 async def test_an_expression_that_runs_for_ever_costs_a_few_documents_and_not_all(pool: Pool) -> None:
     """Each would hold a worker for a second, and with it the Applications that wait for one."""
