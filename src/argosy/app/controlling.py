@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.app import addon_duty
-from argosy.app.engine import Engine, EngineOptions, count_workers, lead_engine, share_engine
+from argosy.app.engine import Engine, EngineOptions, count_workers
+from argosy.app.engine_start import lead_engine, share_engine
 from argosy.app.folder import state_home
 from argosy.app.probing import EVERYWHERE, LOOPBACK, Signs, is_address, nothing, probed
 from argosy.app.target import Target, TargetOptions, find_target

@@ -11,20 +11,18 @@ import contextlib
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from argosy.app.confinement import ConfinementCheck
+from argosy.app.engine_counters import Measures
 from argosy.app.grounds import Grounds
-from argosy.app.measuring import Measures
 from argosy.app.outpost import Outpost
-from argosy.app.sharing import Sharing, wait_for_no_leader, wait_for_no_members
+from argosy.app.sharing import Sharing
 from argosy.app.telling import QuotableSecrets, masked
-from argosy.app.vitals import Vitals
-from argosy.errors import ArgosyError, ClusterError, TransientError, UserError
-from argosy.gitops.application_client.control_namespace import LEASE
+from argosy.errors import ArgosyError
 from argosy.gitops.applicationset.condition import ApplicationSetReporter
 from argosy.gitops.clusters.cluster_secret import connection_of, values_of
 from argosy.gitops.coexistence.argocd_detection import Beside
@@ -50,11 +48,10 @@ from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.counting import Counted
-from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
+from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend
 from argosy.kube.controller.clock import is_ended
 from argosy.kube.controller.informer_set import Everything
 from argosy.kube.controller.log_context import about
-from argosy.kube.controller.retry import insist
 from argosy.kube.controller.sharding.members import Members
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
@@ -67,7 +64,6 @@ MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselve
 LOOKED_THROUGH: Final = 20  # applications, until others have their turn
 AT_ONCE: Final = 100  # applications that learn of a push that does not touch them; more of them, one after another
 AFTER_ANOTHER: Final = 0.02  # seconds: many pushes to a repository of many applications must not be all that is done
-SHARED_GRACE: Final = 0.5  # seconds: others wait for what this one has
 LOCAL_SECONDS: Final = 5.0  # after which one that was not there may be
 LOCAL_LOOK: Final = 0.1  # seconds between looks at repositories on this machine
 LOOK_EACH: Final = 0.005  # seconds more for each of them: a hundred are looked at twice a second
@@ -356,42 +352,3 @@ async def _for_ever(part: Callable[[], Awaitable[None]]) -> None:
 def _sources(app: Manifest) -> list[dict[str, Any]]:
     spec = app.get("spec") or {}
     return [each for each in (spec.get("source"), *(spec.get("sources") or ())) if isinstance(each, dict)]
-
-
-async def lead_engine(
-    cluster: Cluster, options: EngineOptions, namespace: str, *, identity: str = "", vitals: Vitals | None = None
-) -> None:
-    """An engine, while no other is at work on this cluster. Whoever goes on as `identity` need not wait."""
-    signs = vitals or Vitals(count_workers(options.workers))
-
-    async def work() -> None:
-        await insist(lambda: wait_for_no_members(cluster, namespace))
-        await signs.kept(Engine(cluster, options, namespace))
-
-    await lead(work, cluster, namespace=namespace, name=LEASE, identity=identity, stands=signs.stands)
-
-
-async def share_engine(
-    cluster: Cluster, options: EngineOptions, namespace: str, vitals: Vitals | None = None
-) -> None:
-    """An engine as one of several: it has those applications that nobody else has."""
-    signs = vitals or Vitals(count_workers(options.workers))
-
-    dead = await insist(lambda: wait_for_no_leader(cluster, namespace))
-
-    async def is_alone() -> None:
-        while True:
-            try:
-                await wait_for_no_leader(cluster, namespace, dead)
-                return
-            except (ClusterError, TransientError) as error:  # an engine that runs does not end for that
-                log.info("whether another leads is not known: %s", error)
-                await asyncio.sleep(MOMENT)
-
-    members = Members(cluster, namespace)
-    members.before_joining = is_alone  # once more when it is announced: whoever wants to lead from now on sees that
-    try:
-        await signs.kept(Engine(cluster, replace(options, grace=SHARED_GRACE), namespace, members=members))
-    except BaseExceptionGroup as group:
-        refused = group.subgroup(UserError)
-        raise (refused.exceptions[0] if refused else group) from None

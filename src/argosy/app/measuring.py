@@ -1,6 +1,6 @@
-"""What an engine counts, and what Prometheus is told of it, under Argo CD's names.
+"""Metrics of an engine and of its process for Prometheus, under Argo CD's names.
 
-In: what happens in an engine, and what it is like now. Out: families of metrics. Never: a label for each object that an
+In: an engine as it is now. Out: families of metrics. Never: a label for each object that an
 application manages; an application that another controller has.
 """
 
@@ -11,40 +11,25 @@ import resource
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from argosy import __version__
-from argosy.gitops.application import Application, read_destination
+from argosy.app.confinement import ConfinementCheck
+from argosy.app.engine import Engine
+from argosy.gitops.application import read_destination
 from argosy.gitops.policy.destination_clusters import HERE, HERE_NAME
-from argosy.gitops.reconciler import Passed
 from argosy.gitops.reconciler.application_controller import APPLICATION
 from argosy.gitops.status.metrics import (
-    ABOUT,
-    SYNC_SECONDS,
-    SYNCS,
-    identity,
     of_applications,
-    of_operation,
-    plain,
-    seconds_of,
     server_of,
 )
-from argosy.gitops.status.wire_format import mapping
-from argosy.kube.client.counting import Answered, Counted
+from argosy.kube.client.counting import Counted
 from argosy.kube.controller import Cache
 from argosy.kube.controller.informer_set import Everything
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
-from argosy.observability.metrics import MOST_SERIES, Counts, Family, Histogram, Sample, one
+from argosy.observability.metrics import MOST_SERIES, Family, Sample, one
 
-if TYPE_CHECKING:
-    from argosy.app.confinement import ConfinementCheck
-    from argosy.app.engine import Engine
-
-RECONCILING: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: its own
-ASKING_GIT: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 QUEUE: Final = "app_reconciliation_queue"  # argo: the name of its own
-FAILURES: Final = {"fetch": "argocd_git_fetch_fail_total", "ls-remote": "argocd_git_lsremote_fail_total"}
 CLUSTERS: Final = {
     "argocd_cluster_info": "Clusters that applications go to.",
     "argocd_cluster_connection_status": "Whether a cluster answers.",
@@ -52,57 +37,6 @@ CLUSTERS: Final = {
     "argocd_cluster_api_resource_objects": "Objects of a cluster in the cache.",
     "argocd_cluster_cache_age_seconds": "Seconds since a cluster last told the cache anything.",
 }
-
-
-class Measures:
-    """Of one engine, since it began."""
-
-    def __init__(self) -> None:
-        self._reconciles = Histogram("argocd_app_reconcile", RECONCILING, "Seconds that looks at Applications took.")
-        self._syncs = Counts(SYNCS, ABOUT[SYNCS])
-        self._sync_seconds = Counts(SYNC_SECONDS, ABOUT[SYNC_SECONDS])
-        self._requests = Counts("argocd_app_k8s_request_total", "Requests to clusters.")
-        self._events = Counts("argocd_cluster_events_total", "Changes that clusters told of.")
-        self._git = Counts("argocd_git_request_total", "Requests to hosts of Git.")
-        seconds = "argocd_git_request_duration_seconds"
-        self._git_seconds = Histogram(seconds, ASKING_GIT, "Seconds that requests to hosts of Git took.")
-        about = "Requests to hosts of Git that went wrong."
-        self._failures = {request: Counts(name, about) for request, name in FAILURES.items()}
-
-    def passed(self, app: Application, passed: Passed, seconds: float) -> None:
-        """One look at an Application, or one step of its operation."""
-        labels = identity(app.wire)
-        server = app.destination.server or labels["dest_server"]
-        self._reconciles.observe(seconds, {"namespace": labels["namespace"], "dest_server": server})
-        part = mapping(mapping((passed.patch or {}).get("status")).get("operationState"))
-        if part.get("finishedAt"):
-            state = {**mapping(app.status.get("operationState")), **part}
-            known = {**labels, "dest_server": server}
-            self._syncs.add({**known, **of_operation(state)})
-            self._sync_seconds.add(known, seconds_of(state))
-
-    def asked(self, server: str, asked: Answered) -> None:
-        labels = {"server": server, "verb": asked.verb, "resource_kind": asked.kind, "response_code": str(asked.code)}
-        self._requests.add({**labels, "dry_run": str(asked.is_dry).lower()})
-
-    def heard(self, server: str) -> None:
-        self._events.add({"server": server})
-
-    def asked_git(self, repository: str, request: str, seconds: float, is_good: bool) -> None:
-        labels = {"repo": plain(repository), "request_type": request}
-        self._git.add(labels)
-        self._git_seconds.observe(seconds, labels)
-        if not is_good:
-            self._failures[request].add({"repo": labels["repo"]})
-
-    def forget(self, app: ResourceKey) -> None:
-        """It is gone."""
-        for each in (self._syncs, self._sync_seconds):
-            each.forget(lambda labels: (labels["namespace"], labels["name"]) == (app.namespace, app.name))
-
-    def families(self) -> list[Family]:
-        counts = (self._syncs, self._sync_seconds, self._requests, self._events, self._git, *self._failures.values())
-        return [*(each.family() for each in counts), self._reconciles.family(), self._git_seconds.family()]
 
 
 def of_engine(engine: Engine) -> Iterator[Family]:

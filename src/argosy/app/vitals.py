@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from argosy.app.engine import Engine
 from argosy.app.measuring import of_engine, of_process
 from argosy.kube.controller import SYSTEM_CLOCK, Clock
 from argosy.observability.metrics import text
 
 if TYPE_CHECKING:
-    from argosy.app.engine import Engine
     from argosy.kube.controller.leader_election import Election
 
 STUCK: Final = 600.0  # seconds that one application may be worked on, and that nothing may move

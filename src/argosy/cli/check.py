@@ -60,7 +60,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     from argosy.desk.checking.checking import Manner, check, fix
-    from argosy.gitops.analysis.finding import Severity
+    from argosy.gitops.analysis.violation import Severity
 
     paths = [str(path) for path in chosen.paths] or ["."]
     if chosen.fix and chosen.write_baseline:

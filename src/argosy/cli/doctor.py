@@ -105,7 +105,7 @@ async def _run(chosen: argparse.Namespace) -> int:
 
 
 def _verdict(report: Report, chosen: argparse.Namespace) -> int:
-    from argosy.gitops.analysis.finding import Severity
+    from argosy.gitops.analysis.violation import Severity
 
     if report.found.is_blind:
         return REFUSED
@@ -117,7 +117,7 @@ def _verdict(report: Report, chosen: argparse.Namespace) -> int:
 def _tell_left(report: Report) -> None:
     """What is left after the fixes, in one line."""
     from argosy.cli.screen import counted
-    from argosy.gitops.analysis.finding import Severity
+    from argosy.gitops.analysis.violation import Severity
 
     found = [(report.count(each), each.value) for each in Severity]
     words = (f"{number} info" if word == "info" else counted(number, word) for number, word in found if number)

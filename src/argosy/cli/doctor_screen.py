@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from argosy.cli.screen import CAUSE, Screen, counted, plain, shown_width
-from argosy.gitops.analysis.finding import Severity
+from argosy.gitops.analysis.violation import Severity
 
 if TYPE_CHECKING:
     from argosy.desk.doctor.report import Report

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli import health_installing
-from argosy.cli.screen import plain, table
+from argosy.cli.output import print_data, print_lines, warn
+from argosy.cli.screen import table
 
 if TYPE_CHECKING:
     from argosy.gitops.health.settings import Customizations
@@ -181,29 +181,3 @@ def settings_of(files: list[Path]) -> Customizations:
     found = read_settings(files)
     warn(found.faults)
     return found
-
-
-def warn(sentences: Iterable[str]) -> None:
-    for sentence in sentences:
-        print(f"warning: {plain(sentence)}", file=sys.stderr)
-
-
-def talk(text: str) -> None:
-    """How far a run is, for who wonders."""
-    print(f"{text} …", file=sys.stderr, flush=True)
-
-
-def print_data(data: dict[str, Any], form: str, *, named: bool = True) -> None:
-    """One object, as JSON or YAML."""
-    whole = {"apiVersion": "cli.argosy.dev/v1", **data} if named else data
-    if form == "yaml":
-        from argosy.kube.objects import dump
-
-        print(dump(whole), end="")
-    else:
-        print(json.dumps(whole, indent=2, ensure_ascii=False))
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(line)

@@ -120,7 +120,7 @@ def apply(chosen: argparse.Namespace) -> int:
 
 def verify(chosen: argparse.Namespace) -> int:
     from argosy.app.setup.installing import NotInstalled, told, verify_checks
-    from argosy.cli.health import print_data
+    from argosy.cli.output import print_data
     from argosy.cli.target_flags import target_options
 
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from argosy.cli import CANNOT, DONE, NO, answering, tell
-from argosy.cli.health import print_data, print_lines, talk, warn
+from argosy.cli.output import print_data, print_lines, talk, warn
 from argosy.cli.screen import Screen, counted, plain
 
 if TYPE_CHECKING:

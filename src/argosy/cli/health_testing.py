@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from argosy.cli import CANNOT, DONE, NO, Unread, answering, tell
-from argosy.cli.health import print_data, print_lines, talk, warn
+from argosy.cli.output import print_data, print_lines, talk, warn
 from argosy.cli.screen import Screen, counted, plain
 from argosy.errors import ArgosyError, UserError
 

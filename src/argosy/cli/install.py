@@ -96,7 +96,7 @@ def _options(chosen: argparse.Namespace) -> InstallOptions:
 
 def _print(chosen: argparse.Namespace, options: InstallOptions) -> int:
     from argosy.app.setup import in_cluster
-    from argosy.cli.health import print_data
+    from argosy.cli.output import print_data
 
     if chosen.yes or chosen.dry_run or chosen.output == "text":
         raise UserError("nothing is written without --apply; add it, or leave the other flags out", where="install")
@@ -125,7 +125,7 @@ def nothing_next(chosen: argparse.Namespace, planned: Planned) -> list[str]:
 def carried_out(chosen: argparse.Namespace, carry_out: Any, kind: str, further: Further = nothing_next) -> int:
     """`further`: what to type when all is done."""
     from argosy.app.setup.in_cluster import TooLate
-    from argosy.cli.health import print_data
+    from argosy.cli.output import print_data
 
     is_text = chosen.output in ("", "text")
     try:

@@ -140,7 +140,7 @@ def _show_plan(chosen: argparse.Namespace, planned: Planned, command: str = "") 
 
 
 def _print_data(chosen: argparse.Namespace, data: dict[str, Any]) -> None:
-    from argosy.cli.health import print_data
+    from argosy.cli.output import print_data
 
     print_data(data, chosen.output)
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 import pytest
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.finding import Finding, Severity
+from argosy.gitops.analysis.finding import Finding
+from argosy.gitops.analysis.violation import Severity
 from argosy.testing.repository import Repo, told
 from argosy.testing.workshop import Workshop
 

@@ -15,8 +15,9 @@ from argosy.desk.checking.building import Builder
 from argosy.desk.checking.files import shown, top_of
 from argosy.desk.checking.surveying import Survey
 from argosy.errors import UserError
-from argosy.gitops.analysis.finding import Finding, Place, Severity
+from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.repository import Fault, Rendering, Repository
+from argosy.gitops.analysis.violation import Place, Severity
 from argosy.gitops.application import Application, read_source
 from argosy.gitops.workspace.checkouts import Checkouts
 from argosy.kube.objects import Manifest

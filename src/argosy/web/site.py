@@ -5,20 +5,28 @@ In: values that `app` puts together. Out: Site. Never: knows how any of it came 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from argosy.gitops.application_client.client import Desk
 
 if TYPE_CHECKING:
     from argosy.gitops.cluster_view.cluster_view import Lookout
     from argosy.web.auth.authenticator import Identities
-    from argosy.web.live_updates.hub import Hub
 
 T = TypeVar("T")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+
+class LiveUpdates(Protocol):
+    """Streams of changed page fragments, as `web.live_updates.hub.Hub` makes them."""
+
+    @property
+    def mark(self) -> str: ...
+
+    def stream(self, request: Any, /) -> AsyncGenerator[bytes, None]: ...
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class Site:
     desk: Desk
     lookout: Lookout
     identities: Identities
-    hub: Hub | None = None  # None: nothing is live
+    hub: LiveUpdates | None = None  # None: nothing is live
     options: ServeOptions = field(default_factory=ServeOptions)
     kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 

@@ -13,7 +13,7 @@ import pytest
 from argosy.desk.doctor.examining import Examination, Wanted
 from argosy.desk.doctor.head import HeadCheck, Mark
 from argosy.errors import ArgosyError, TransientError
-from argosy.gitops.analysis.finding import Severity
+from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.application_client.reader import Reader
 from argosy.kube.client import Listing

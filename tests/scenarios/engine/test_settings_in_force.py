@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.doctor.examining import Wanted, examine
-from argosy.gitops.analysis.finding import Finding, Severity
+from argosy.gitops.analysis.finding import Finding
+from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.application_client.reader import open_reader
 from argosy.kube.objects.names import ResourceKey

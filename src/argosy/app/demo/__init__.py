@@ -19,7 +19,8 @@ from argosy.app.demo.notebook import put_notebook
 from argosy.app.demo.page import beside
 from argosy.app.demo.stories import staged_in
 from argosy.app.demo.tools import put_tools
-from argosy.app.engine import EngineOptions, lead_engine
+from argosy.app.engine import EngineOptions
+from argosy.app.engine_start import lead_engine
 from argosy.app.folder import DEMO_NAME, DataFolder, state_home
 from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
 from argosy.errors import UserError

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from argosy.desk.checking.files import shown
 from argosy.desk.checking.locating import located
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.repository import Fault, Item, Trouble
+from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application import Application, Source
 from argosy.gitops.render import render
 from argosy.gitops.workspace.checkouts import Checkouts

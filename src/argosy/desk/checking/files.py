@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.repository import Item
+from argosy.gitops.analysis.violation import Place
 from argosy.gitops.workspace.paths import enclosing
 from argosy.kube.objects import Manifest, key_of_source, load_all
 from argosy.kube.objects.field_lines import Lines

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 
 from argosy.desk.checking.files import shown
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.repository import Item, Locate
+from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application.step_results import Origins, Rendered
 from argosy.kube.objects import key_of_source
 from argosy.kube.objects.names import ResourceKey

@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from argosy.desk.checking.files import is_within
 from argosy.errors import ManifestError
-from argosy.gitops.analysis.finding import Finding, Mend, Place
+from argosy.gitops.analysis.finding import Finding
+from argosy.gitops.analysis.violation import Mend, Place
 from argosy.kube.objects import Manifest, load_all
 from argosy.kube.objects.yaml_edits import Edit, edited
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.finding import Sight
+from argosy.gitops.analysis.violation import Sight
 from argosy.gitops.workspace.checkouts import Talk
 from argosy.gitops.workspace.paths import enclosing
 

@@ -17,8 +17,8 @@ from argosy.desk.checking.files import File, files_of, shown, top_of
 from argosy.desk.checking.kubeconfigs import TrackedFiles, find_kubeconfigs
 from argosy.desk.checking.telling import told_by_others
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
+from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application import Application, Source, read_application, read_source
 from argosy.gitops.render.tool_detection import CHART_FILE
 from argosy.gitops.workspace.kustomize_bases import root_with_bases

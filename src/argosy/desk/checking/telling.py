@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from argosy.desk.checking.files import MOST_BYTES, File, below, shown
 from argosy.desk.health.sources import Located, Source
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.finding import Place, Severity, Sight
+from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.health.settings import from_manifests
 from argosy.gitops.health.settings_location import holds_settings
 from argosy.kube.objects.field_lines import Lines, find_duplicate_keys

@@ -12,8 +12,8 @@ from typing import Final
 
 from argosy.desk.doctor.asking import Asking
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.finding import Place, Sight
 from argosy.gitops.analysis.live_view import SettingsView
+from argosy.gitops.analysis.violation import Place, Sight
 from argosy.gitops.application.settings_events import EDITED_KEY, SETTINGS_RESTORED
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest

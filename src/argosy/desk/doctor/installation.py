@@ -20,10 +20,10 @@ from argosy.desk.doctor.own_checks import find_own_checks
 from argosy.desk.health.linting import DISAGREES, lint_settings
 from argosy.desk.health.sources import Source
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.finding import Place, Severity, Sight
 from argosy.gitops.analysis.live_view import OperatorState, SettingsView
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK
 from argosy.gitops.analysis.rules.live.stalled_syncs import spec_written
+from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.application_client.control_namespace import LEASE, LEASES, held, members_of
 from argosy.gitops.coexistence.argocd_detection import seen_engines
 from argosy.gitops.health.kind_keys import joined, key_text

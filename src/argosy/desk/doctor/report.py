@@ -13,8 +13,8 @@ from typing import Any, Final
 from argosy.desk.doctor.examining import Examination
 from argosy.gitops.analysis.checklist import Item, checklist
 from argosy.gitops.analysis.diagnosis import Line, Score, lines, score
-from argosy.gitops.analysis.finding import Severity
 from argosy.gitops.analysis.rules.live.workloads import CLAIM, MODEL, is_ready
+from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects.names import GroupKind
 

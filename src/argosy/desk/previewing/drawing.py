@@ -15,8 +15,8 @@ from argosy.desk.checking.files import shown
 from argosy.desk.checking.locating import located
 from argosy.desk.previewing.sides import Repository, Side
 from argosy.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.repository import Fault, Item, Trouble
+from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application.file_tree import Tree, TreeEntry
 from argosy.gitops.application.step_results import Checkout, Rendered

@@ -19,8 +19,8 @@ from argosy.desk.previewing.drawing import Drawer, Drawn
 from argosy.desk.previewing.reach import Reaches, around, is_touched
 from argosy.desk.previewing.sides import Repository, Side, Sides
 from argosy.errors import ArgosyError, SourceError
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.repository import Item, Written
+from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application import Application, read_application, read_source
 from argosy.kube.objects.names import ResourceKey
 

@@ -17,9 +17,9 @@ from argosy.desk.previewing.finding import Found
 from argosy.desk.previewing.previewing import Preview, as_preview, told
 from argosy.desk.previewing.sides import Repository, Side, named_apps, open_sides
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.object_changes import Change, Touched
 from argosy.gitops.analysis.repository import Fault, Item, Locate, Trouble
+from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout, Pair, Rendered
 from argosy.gitops.application_client.client import Desk, Opening

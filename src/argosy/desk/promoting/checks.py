@@ -64,7 +64,7 @@ def _kept(tree: str, files: Mapping[str, bytes]) -> Path:
 
 def _checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
     from argosy.desk.checking.checking import Manner, check
-    from argosy.gitops.analysis.finding import Severity
+    from argosy.gitops.analysis.violation import Severity
 
     with scratch_folder("argosy-promote-") as scratch:
         folder = str(scratch / "tree")

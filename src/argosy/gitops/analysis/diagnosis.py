@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.analysis.finding import Finding, Severity
+from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveApp
 from argosy.gitops.analysis.rules.live.drift import has_failed
 from argosy.gitops.analysis.rules.live.sources import JQ_FIELD, RENDER_FIELD
+from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.analysis.wave_gates import Wait
 
 WELL: Final = ("Healthy", "Suspended")

@@ -1,63 +1,15 @@
-"""What is wrong, where, and what to do about it.
+"""A finding: a violation with the rule that reports it.
 
-In, out: values. Never: a finding that nobody is sure of; what is not certain is not said.
+In, out: values. Never: a finding that is not certain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
-
-if TYPE_CHECKING:
-    from argosy.gitops.analysis.rules.rule import Rule
-    from argosy.kube.objects.yaml_edits import Edit
-
-
-class Severity(StrEnum):
-    """From what breaks a delivery to what is only worth knowing."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-
-    @property
-    def weight(self) -> int:
-        return list(Severity)[::-1].index(self)
-
-
-class Place(NamedTuple):
-    """A line of a file, as seen from where the command was typed; line 0 where only the file is known."""
-
-    file: str
-    line: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}" if self.line else self.file
-
-
-class Mend(NamedTuple):
-    """What does away with a sight: edits of an object as the file at this place has it; none where it cannot be so."""
-
-    place: Place
-    key: ResourceKey
-    edits: Callable[[Manifest], Sequence[Edit]]
-
-
-class Sight(NamedTuple):
-    """What a rule sees: where, what, and what to do. `subject` is the object that it is about, `field` where in it."""
-
-    place: Place
-    message: str
-    fix: str
-    subject: str = ""
-    field: str = ""
-    severity: Severity | None = None  # None: that of the rule
-    mend: Mend | None = None  # None: it takes a human
+from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.violation import Place, Severity, Sight
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from argosy.gitops.analysis.cause import Cause
-from argosy.gitops.analysis.finding import Place, Severity, Sight
+from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
 from argosy.gitops.diff import readable

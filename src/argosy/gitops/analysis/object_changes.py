@@ -13,8 +13,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.repository import Fault, Item
+from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Difference, Pair
 from argosy.gitops.diff import differences, masked_pair

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from argosy.gitops.analysis.finding import Mend, Place, Sight
 from argosy.gitops.analysis.fixes import value_at
+from argosy.gitops.analysis.violation import Mend, Place, Sight
 from argosy.gitops.application import Application
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey

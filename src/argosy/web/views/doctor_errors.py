@@ -18,8 +18,8 @@ from argosy.desk.doctor.head import HeadCheck, Mark
 from argosy.desk.doctor.report import Report
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.diagnosis import INSTALLATION, Line
-from argosy.gitops.analysis.finding import Severity
 from argosy.gitops.analysis.live_view import span
+from argosy.gitops.analysis.violation import Severity
 from argosy.kube.objects import key_of
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware.application_masks import mask_texts, masks_of

@@ -9,7 +9,7 @@ import pytest
 from argosy.app.addons import running
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.installation import read_installation
-from argosy.gitops.analysis.finding import Sight
+from argosy.gitops.analysis.violation import Sight
 from argosy.gitops.health.bundled import profile_rules
 from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

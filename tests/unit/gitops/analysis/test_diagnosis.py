@@ -9,9 +9,9 @@ import pytest
 from argosy.gitops.analysis.cause import CauseKind
 from argosy.gitops.analysis.checklist import checklist
 from argosy.gitops.analysis.diagnosis import Remedy, lines, percent, score, state_of
-from argosy.gitops.analysis.finding import Severity
 from argosy.gitops.analysis.live_view import SettingsView
 from argosy.gitops.analysis.rules import diagnose
+from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.analysis.wave_gates import wait_of
 from argosy.gitops.status.hold import Hold, hold_text, told
 from support.installation_facts import ago, app, differs, row, view

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.generated_applications import lost, names_of
 from argosy.gitops.analysis.repository import Item
+from argosy.gitops.analysis.violation import Place
 from argosy.kube.objects import Manifest, key_of
 
 FOLDERS = frozenset({"teams", "teams/blue", "teams/blue/a", "teams/red", "teams/.hidden", "other/red"})

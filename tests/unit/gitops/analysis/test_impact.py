@@ -9,9 +9,9 @@ import pytest
 from argosy.gitops.analysis.change_effects import EffectKind
 from argosy.gitops.analysis.change_impact import Impact, Verdict, impact
 from argosy.gitops.analysis.environment_names import environment_of
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.object_changes import Touched, changes
 from argosy.gitops.analysis.repository import Fault, Item, Trouble
+from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application import read_application
 from argosy.kube.objects import Manifest, key_of
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from argosy.gitops.analysis.cause import CauseKind
-from argosy.gitops.analysis.finding import Severity
 from argosy.gitops.analysis.live_view import OperatorState, SettingsView
 from argosy.gitops.analysis.rules import diagnose
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK_KEY
 from argosy.gitops.analysis.rules.live.workloads import MODEL
+from argosy.gitops.analysis.violation import Severity
 from support.installation_facts import advised, ago, app, differs, manifest, row, told, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.finding import Place, Sight
 from argosy.gitops.analysis.live_view import (
     Answer,
     LiveApp,
@@ -21,6 +20,7 @@ from argosy.gitops.analysis.live_view import (
 from argosy.gitops.analysis.rules import CATALOGUE, diagnose
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK, NOTEBOOK_KEY
 from argosy.gitops.analysis.rules.live.workloads import CLASS, MODEL
+from argosy.gitops.analysis.violation import Place, Sight
 from argosy.gitops.application import read_application
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.delivery_engine import Controller, Engines

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.analysis.finding import Place
 from argosy.gitops.analysis.name_prefixes import renamed
 from argosy.gitops.analysis.repository import Item
 from argosy.gitops.analysis.rules.notebooks import _misspelt
 from argosy.gitops.analysis.script_commands import Call, calls
+from argosy.gitops.analysis.violation import Place
 from argosy.kube.objects.names import ResourceKey
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.doctor.installation import setting_sights
-from argosy.gitops.analysis.finding import Severity
+from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.reconciler.setting_errors import SWITCHES, SettingFaultLog
 from argosy.gitops.reconciler.settings import Rules
 from argosy.gitops.reconciler.settings_watch import Settings

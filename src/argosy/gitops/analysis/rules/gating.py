@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.pod_specs import TRIGGERS, containers, script_of
 from argosy.gitops.analysis.repository import Item, Rendering, Repository, Step
 from argosy.gitops.analysis.rules.rule import Rule
 from argosy.gitops.analysis.rules.sync_order import turn_of
+from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.health.bundled import Origin
 from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import from_manifests

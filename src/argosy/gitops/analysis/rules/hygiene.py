@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.gitops.analysis.finding import Place, Severity, Sight
 from argosy.gitops.analysis.fixes import value_at
 from argosy.gitops.analysis.repository import Item, Repository, Step
 from argosy.gitops.analysis.rules.rule import Rule
 from argosy.gitops.analysis.secret_detection import IN_URL, TOKENS, is_secret
+from argosy.gitops.analysis.violation import Place, Severity, Sight
 
 _PLACEHOLDER: Final = re.compile(
     r"(?i)^\W*(?:<.*>|\$\{?.*|\{\{.*\}\}|change[-_ ]?me.*|replace.*|your[-_ ].*|todo.*|x{3,}|\*+|example.*|dummy"

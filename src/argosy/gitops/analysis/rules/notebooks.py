@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.fixes import with_word
 from argosy.gitops.analysis.name_prefixes import renamed
 from argosy.gitops.analysis.repository import Item, Rendering, Repository
 from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.application import hooks
 from argosy.kube.objects import load
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.repository import Repository
 from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.violation import Severity, Sight
 
 _READ: Final = "The script is followed on all its ways without being run; what cannot be known is not told."
 _SETTINGS: Final = "The settings are read as Argo CD reads them."

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.repository import Item, Repository, Step
 from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.kube.objects import load
 
 _BY_PLACE: Final = re.compile(r"(/.*/(?:args|command))/\d+")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from argosy.gitops.analysis.finding import Place, Severity, Sight
 from argosy.gitops.analysis.live_view import LiveApp
 from argosy.gitops.analysis.repository import Item, Repository
 from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.shallow_denials import ShallowDenial, find_shallow_denials
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.pod_specs import SPECS, containers
 from argosy.gitops.analysis.repository import Item, Rendering, Repository, Step
 from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.kube.schema.pod_resources import added, read_amounts
 from argosy.kube.schema.quantity import Quantity
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.live_view import LiveView
 from argosy.gitops.analysis.repository import Repository
+from argosy.gitops.analysis.violation import Severity, Sight
 
 Look = Callable[[Repository], Iterable[Sight]]
 Diagnose = Callable[[LiveView], Iterable[Sight]]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.name_prefixes import renamed
 from argosy.gitops.analysis.repository import Item, Rendering, Repository
 from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.violation import Severity, Sight
 
 _GROUP: Final = "serving.kserve.io"
 _MODEL: Final = ("spec", "predictor", "model")

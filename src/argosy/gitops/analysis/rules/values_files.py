@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.repository import Item, Repository, Step
 from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.violation import Severity, Sight
 
 _TIER: Final = re.compile(r"(?i)tier[-_]?[0-9a-z]+")
 _ABOUT_IMAGES: Final = re.compile(r"(?i)image")

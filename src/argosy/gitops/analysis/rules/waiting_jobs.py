@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.fixes import in_texts
 from argosy.gitops.analysis.pod_specs import Container, containers, script_of, spec_path
 from argosy.gitops.analysis.repository import Item, Rendering, Repository
@@ -18,6 +17,7 @@ from argosy.gitops.analysis.rules.rule import Rule
 from argosy.gitops.analysis.rules.sync_order import PHASES, turn_of
 from argosy.gitops.analysis.script_commands import Call, calls, singular
 from argosy.gitops.analysis.shell_loops import find_unset_counters
+from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.application.operations import Phase
 
 _JOB: Final = ("batch", "Job")

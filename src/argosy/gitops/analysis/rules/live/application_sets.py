@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.finding import Place, Severity, Sight
 from argosy.gitops.analysis.live_view import LiveView
 from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.violation import Place, Severity, Sight
 
 
 def _find_unexpanded(view: LiveView) -> Iterator[Sight]:

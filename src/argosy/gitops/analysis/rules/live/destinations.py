@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.finding import Severity, Sight
 from argosy.gitops.analysis.live_view import LiveApp, LiveView
 from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.violation import Severity, Sight
 
 MOST: Final = 240  # letters of what is said
 UNREAD: Final = "Failed to load live state: "  # argo: so begins what it says of a cluster

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.gitops.analysis.finding import Severity
 from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.violation import Severity
 
 RULES: Final = (
     live_rule(

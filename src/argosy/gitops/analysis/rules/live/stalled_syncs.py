@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.gitops.analysis.delays import find_budget_delay
-from argosy.gitops.analysis.finding import Place, Severity, Sight
 from argosy.gitops.analysis.live_view import LiveApp, LiveView, moment, span
 from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.application.operations import Progress
 from argosy.gitops.status.history import deployments
 from argosy.gitops.status.wire_format import mapping, mappings

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.gitops.analysis.finding import Place, Severity, Sight
 from argosy.gitops.analysis.live_view import LiveApp, LiveView
 from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, annotation, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey
