@@ -52,7 +52,6 @@ NOT_MOVED = {"addons", "setup", "models", "promote", "desk", "app"}
 CIRCLES = frozenset(
     {
         "cli",
-        "gitops.render.kustomize.accumulator",
     }
 )
 MAY_IMPORT_BESIDE = {

@@ -21,7 +21,7 @@ from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application import DirectoryOptions
-    from argosy.gitops.render.kustomize.charts import Inflate
+    from argosy.gitops.render.kustomize.build_level import Inflate
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from argosy.errors import RenderError, UserError
 from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.render.kustomize.accumulator import Accumulated, Build, Level
+from argosy.gitops.render.kustomize.accumulator import Accumulator, open_folder
+from argosy.gitops.render.kustomize.build_level import Accumulated, Build, Inflate, Tracer
 from argosy.gitops.render.kustomize.build_metadata import annotate
 from argosy.gitops.render.kustomize.build_trees import Fetch, Grounds
-from argosy.gitops.render.kustomize.charts import Inflate
 from argosy.gitops.render.kustomize.name_hashes import add_hashes
 from argosy.gitops.render.kustomize.name_references import fix_references
 from argosy.gitops.render.kustomize.output_order import in_order
@@ -25,7 +25,6 @@ from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
     from argosy.gitops.application import KustomizeOptions
-    from argosy.gitops.render.kustomize.field_tracing import Tracer
     from argosy.gitops.render.kustomize.kustomization_file import Kustomization
     from argosy.gitops.render.origins import Trace
 
@@ -59,7 +58,7 @@ def build(
         settings = for_cluster(settings, options.kube_version, options.api_versions)
     run = Build(grounds, settings, inflate)
     run.tracer = tracer
-    level = run.open(spot, path or ".", ())
+    level = open_folder(run, spot, path or ".", ())
     if options is not None:
         level.kustomization = _overridden(level, options, environment or {})
     try:
@@ -71,14 +70,14 @@ def build(
 
 def trace(tree: Tree, path: str, **asked: Any) -> Trace:
     """Who wrote each field of what a build gives that is asked for in the same words."""
-    from argosy.gitops.render.kustomize.field_tracing import Tracer  # late: a plain build needs none of it
+    from argosy.gitops.render.kustomize.field_tracing import FieldTracer  # late: a plain build needs none of it
 
-    tracer = Tracer()
+    tracer = FieldTracer()
     build(tree, path, tracer=tracer, **asked)
     return tracer.found
 
 
-def _built(level: Level, order: str) -> list[Manifest]:
+def _built(level: Accumulator, order: str) -> list[Manifest]:
     # k8s: words that nobody knows ask for nothing.
     wanted = level.build.metadata = frozenset(level.kustomization.listed("buildMetadata"))
     found = level.accumulate(Accumulated())
@@ -98,7 +97,7 @@ def _built(level: Level, order: str) -> list[Manifest]:
     return manifests
 
 
-def _overridden(level: Level, options: KustomizeOptions, environment: Mapping[str, str]) -> Kustomization:
+def _overridden(level: Accumulator, options: KustomizeOptions, environment: Mapping[str, str]) -> Kustomization:
     from argosy.gitops.render.build_environment import substitute
     from argosy.gitops.render.kustomize.options import overridden
 

@@ -6,34 +6,24 @@ being read, or the network; trees of remote bases come from whoever started the 
 
 from __future__ import annotations
 
-import posixpath
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from argosy.errors import LimitError, RenderError, UserError
 from argosy.gitops.render.kustomize import charts, plugins, transformation_order
-from argosy.gitops.render.kustomize.build_metadata import CHANGES, Step
-from argosy.gitops.render.kustomize.build_trees import Grounds, Spot
+from argosy.gitops.render.kustomize.build_level import Accumulated, Build, Level, missing
+from argosy.gitops.render.kustomize.build_metadata import Step
+from argosy.gitops.render.kustomize.build_trees import Spot
 from argosy.gitops.render.kustomize.crds import crd_config, read_openapi
 from argosy.gitops.render.kustomize.documents import read_resources
-from argosy.gitops.render.kustomize.entry_cursor import Cursor
 from argosy.gitops.render.kustomize.error_lines import Fault
-from argosy.gitops.render.kustomize.field_spec_config import EMPTY, Config, default_config, read_config
+from argosy.gitops.render.kustomize.field_spec_config import Config, default_config, read_config
 from argosy.gitops.render.kustomize.generators import generate
-from argosy.gitops.render.kustomize.kustomization_file import Kustomization, kustomization_file, read_kustomization
-from argosy.gitops.render.kustomize.merge_keys import Definitions, builtin_node
-from argosy.gitops.render.kustomize.patches import SchemaOf
-from argosy.gitops.render.kustomize.permissions import NOTHING, Permits
-from argosy.gitops.render.kustomize.remote_bases import is_plain_path, looks_remote
+from argosy.gitops.render.kustomize.kustomization_file import kustomization_file, read_kustomization
 from argosy.gitops.render.kustomize.resource import Resource
-from argosy.gitops.render.kustomize.resources import Addresses, Resources
+from argosy.gitops.render.kustomize.resources import Addresses
 from argosy.gitops.render.kustomize.tree_paths import located
-from argosy.gitops.render.kustomize.vars import Var, bound, declare, merge_vars
+from argosy.gitops.render.kustomize.vars import bound, declare
 from argosy.gitops.render.lfs_check import refuse_pointer
-from argosy.gitops.render.submodules import find_submodule, submodule_text
-
-if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.field_tracing import Tracer
 
 _DEEPEST: Final = 50
 _SCHEMAS: Final = "v1.21.2"
@@ -41,61 +31,26 @@ _MOST_FOLDERS: Final = 5_000
 _MOST_RESOURCES: Final = 50_000
 
 
-@dataclass
-class Accumulated:
-    """What a kustomization hands to the one that uses it."""
-
-    resources: Resources = field(default_factory=Resources)
-    config: Config = EMPTY
-    variables: list[Var] = field(default_factory=list)
-
-    def absorb(self, other: Accumulated) -> None:
-        self.resources.extend(other.resources)
-        self.config = self.config.merge(other.config)
-        self.variables = merge_vars(self.variables, other.variables)
-
-
-class Build:
-    """One run: where its files are, what it may do, and the limits over all of it."""
-
-    def __init__(self, grounds: Grounds, permits: Permits = NOTHING, inflate: charts.Inflate | None = None) -> None:
-        self.grounds = grounds
-        self.permits = permits
-        self.inflate = inflate
-        self.folders = 0
-        self.openapi: Definitions | None = None
-        self.metadata: frozenset[str] = frozenset()
-        self.tracer: Tracer | None = None
-
-    @property
-    def schemas(self) -> SchemaOf:
-        return self.openapi.node if self.openapi else builtin_node
-
-    def open(self, spot: Spot, where: str, within: tuple[Spot, ...]) -> Level:
-        self.folders += 1
-        if len(within) > _DEEPEST or self.folders > _MOST_FOLDERS:
-            message = (
-                f"kustomizations stand on more than {_DEEPEST} others or read {_MOST_FOLDERS} folders: flatten them"
-            )
-            raise LimitError(message, where=where)
-        ground, folder, _ = spot
-        file = kustomization_file(ground.tree, folder)
-        if file is None:
-            place = spot.name if folder or ground.url else "the root folder"
-            raise RenderError(f"there is no kustomization.yaml in {place}: add one or correct the path", where=where)
-        file, _ = located(ground.tree, file, where)
-        text = refuse_pointer(ground.tree.read(file), ground.name(file))
-        return Level(self, spot, read_kustomization(text, ground.name(file)), (*within, spot))
+def open_folder(build: Build, spot: Spot, where: str, within: tuple[Spot, ...]) -> Accumulator:
+    """Read the kustomization of a folder."""
+    build.folders += 1
+    if len(within) > _DEEPEST or build.folders > _MOST_FOLDERS:
+        message = (
+            f"kustomizations stand on more than {_DEEPEST} others or read {_MOST_FOLDERS} folders: flatten them"
+        )
+        raise LimitError(message, where=where)
+    ground, folder, _ = spot
+    file = kustomization_file(ground.tree, folder)
+    if file is None:
+        place = spot.name if folder or ground.url else "the root folder"
+        raise RenderError(f"there is no kustomization.yaml in {place}: add one or correct the path", where=where)
+    file, _ = located(ground.tree, file, where)
+    text = refuse_pointer(ground.tree.read(file), ground.name(file))
+    return Accumulator(build, spot, read_kustomization(text, ground.name(file)), (*within, spot))
 
 
-class Level(Cursor):
-    """One kustomization's folder."""
-
-    def __init__(self, build: Build, spot: Spot, kustomization: Kustomization, within: tuple[Spot, ...]) -> None:
-        self.build = build
-        self.spot = spot
-        super().__init__(kustomization)
-        self.within = within
+class Accumulator(Level):
+    """Reads the resources of a folder and of all that it names, and transforms them."""
 
     def accumulate(self, into: Accumulated) -> Accumulated:
         try:
@@ -135,21 +90,6 @@ class Level(Cursor):
             raise LimitError(f"more than {_MOST_RESOURCES} resources: split the kustomization", where=self.file)
         return into
 
-    def mark(self, into: Accumulated, kind: str, plugin: Resource | None = None) -> None:
-        """Notes a transformer with every resource that there is, where someone wants to know."""
-        if CHANGES in self.build.metadata:
-            step = Step(plugin.file, kind, plugin.name, plugin.namespace) if plugin else Step(self.file, kind)
-            for each in into.resources.listed:
-                each.notes.setdefault("changes", []).append(step)
-        if plugin is None:
-            self.trace(into)
-
-    def trace(self, into: Accumulated, plugin: Resource | None = None) -> None:
-        """Lets whoever follows fields see what the entry at hand, or a transformer, has done."""
-        if self.build.tracer is not None:
-            self.at = plugin.notes.get("entry", self.at) if plugin else self.at
-            self.build.tracer.step(self, into.resources.listed, plugin)
-
     def _add_resources(self, into: Accumulated) -> None:
         known: Addresses | None = None
         for path in self.entries("resources"):
@@ -163,7 +103,7 @@ class Level(Cursor):
                 self._absorb(into, spot, path)
                 known = None
             else:
-                raise RenderError(_missing(path), where=self.file)
+                raise RenderError(missing(path), where=self.file)
 
     def _absorb(self, into: Accumulated, spot: Spot, path: str) -> None:
         level = self.enter(spot, path)
@@ -174,7 +114,7 @@ class Level(Cursor):
     def _add_component(self, into: Accumulated, path: str) -> None:
         spot = self.find(path)
         if spot.kind != "folder":
-            what = f"{path} is no folder" if spot.kind else _missing(path)
+            what = f"{path} is no folder" if spot.kind else missing(path)
             raise RenderError(f"components: {what}", where=self.file)
         level = self.enter(spot, path)
         if not level.kustomization.is_component:
@@ -182,61 +122,15 @@ class Level(Cursor):
             raise RenderError(message, where=self.file)
         level.accumulate(into)
 
-    def enter(self, spot: Spot, path: str) -> Level:
+    def enter(self, spot: Spot, path: str) -> Accumulator:
         if any(spot.holds(each) for each in self.within):
             place = spot.name or "the root folder"
             raise RenderError(f"{path} is a cycle: {place} holds or is what uses it", where=self.file)
         try:
-            return self.build.open(spot, self.file, self.within)
+            return open_folder(self.build, spot, self.file, self.within)
         except RenderError:
-            self._refuse_submodule(spot)
+            self.refuse_submodule(spot)
             raise
-
-    def _refuse_submodule(self, spot: Spot) -> None:
-        if submodule := find_submodule(spot.ground.tree, spot.path):
-            raise RenderError(submodule_text(submodule), where=self.file) from None
-
-    def find(self, path: str) -> Spot:
-        """What a path of this kustomization names, here or in a remote base."""
-        if "://" in path and (remote := self.build.grounds.find(path, self.file)):
-            return remote
-        here = self.spot.ground.find(self.spot.path, path, self.file)
-        if not here.kind:
-            self._refuse_submodule(here)
-        # k8s: a file is a file, whatever its name looks like.
-        if here.kind == "file" or is_plain_path(path):
-            return here
-        return self.build.grounds.find(path, self.file) or here
-
-    def name(self, path: str) -> str:
-        if looks_remote(path):
-            return path
-        return self.spot.ground.name(posixpath.normpath(f"{self.spot.path}/{path}".lstrip("/")))
-
-    def read(self, path: str) -> bytes:
-        """A file beside the kustomization or below it."""
-        return self.file_at(path).read()
-
-    def file_at(self, path: str) -> Spot:
-        spot = self.find(path)
-        if spot.kind != "file":
-            raise RenderError(f"{path} is no file: name one" if spot.kind else _missing(path), where=self.file)
-        return self.permitted(spot, path)
-
-    def resources_of(self, spot: Spot) -> list[Resource]:
-        entry = self.permitted(spot).ground.tree.entry(spot.path)
-        found = read_resources(spot.read(), spot.name, entry.id if entry else "")
-        if self.build.tracer is not None:
-            self.build.tracer.read(spot.read(), spot.name, found)
-        return found
-
-    def permitted(self, spot: Spot, path: str = "") -> Spot:
-        # k8s: what a remote base holds never leaves its folders, whatever is permitted here.
-        is_free = self.build.permits.reads_anywhere and not spot.ground.url
-        if spot.ground is self.spot.ground and not is_free and not self.spot.holds(spot):
-            message = f"{path or spot.path} is outside of the kustomization's folder: move it there, or make it a base"
-            raise RenderError(message, where=self.file)
-        return spot
 
     def _config(self) -> Config:
         config = default_config()
@@ -284,8 +178,4 @@ class Level(Cursor):
             return self.resources_of(spot)
         if spot.kind == "folder":
             return self.enter(spot, text).accumulate(Accumulated()).resources.listed
-        raise RenderError(_missing(text), where=self.file)
-
-
-def _missing(path: str) -> str:
-    return f"{path} does not exist: add it or correct the path"
+        raise RenderError(missing(text), where=self.file)

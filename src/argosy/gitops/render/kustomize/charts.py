@@ -6,20 +6,19 @@ repository; none is pulled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from argosy.errors import ManifestError, RenderError
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.render.kustomize.build_level import Level
 from argosy.gitops.render.kustomize.build_trees import Spot
 from argosy.gitops.render.kustomize.documents import read_values, resources_of_manifests
 from argosy.gitops.render.kustomize.kustomization_fields import CHART, CHART_GLOBALS, Shape
 from argosy.gitops.render.kustomize.resource import Resource
 from argosy.gitops.render.kustomize.strategic_merge import merge, without_blanks
-from argosy.kube.objects import Manifest, load
+from argosy.kube.objects import load
 
 if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.accumulator import Level
     from argosy.gitops.render.kustomize.kustomization_file import Kustomization
 
 Fields = dict[str, Any]
@@ -31,25 +30,6 @@ _LEGACY: Final = {
     "chartName": "name", "chartVersion": "version", "chartRepoUrl": "repo", "values": "valuesFile",
     "valuesLocal": "valuesInline", "valuesMerge": "valuesMerge", "releaseName": "releaseName",
 }  # fmt: skip
-
-
-class Inflate(Protocol):
-    """Has Helm render the chart in a folder of a tree; `values` are paths in that tree or maps, the later wins."""
-
-    def __call__(
-        self,
-        tree: Tree,
-        chart: str,
-        *,
-        release_name: str = "",
-        namespace: str = "",
-        values: Sequence[str | Mapping[str, Any]] = (),
-        include_crds: bool = False,
-        skip_hooks: bool = False,
-        skip_tests: bool = False,
-        kube_version: str = "",
-        api_versions: Sequence[str] = (),
-    ) -> list[Manifest]: ...
 
 
 def wanted(kustomization: Kustomization) -> list[Fields]:

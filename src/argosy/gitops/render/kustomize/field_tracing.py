@@ -30,7 +30,7 @@ from argosy.kube.objects.field_lines import Lines, Marked
 from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.accumulator import Level
+    from argosy.gitops.render.kustomize.build_level import Level
 
 GuideOf = Callable[[Resource], Guide | None]
 _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
@@ -45,7 +45,7 @@ class _Seen(NamedTuple):
     tree: Traced
 
 
-class Tracer:
+class FieldTracer:
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}
         self._lines: dict[str, Lines] = {}

@@ -37,7 +37,7 @@ from argosy.gitops.render.kustomize.transformers import (
 )
 
 if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.accumulator import Accumulated, Level
+    from argosy.gitops.render.kustomize.build_level import Accumulated, Level
 
 Given = dict[str, Any]
 _SHAPE: Final[Shape] = {

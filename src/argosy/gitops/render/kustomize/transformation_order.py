@@ -29,7 +29,7 @@ from argosy.gitops.render.kustomize.resources import Resources
 from argosy.gitops.render.kustomize.transformers import add_affixes, set_entries, set_namespace, set_replicas, specs_of
 
 if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.accumulator import Accumulated, Level
+    from argosy.gitops.render.kustomize.build_level import Accumulated, Level
 
 _LABELS: Final = FieldSpec("metadata/labels", create=True)
 
