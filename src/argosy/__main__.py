@@ -1,5 +1,5 @@
 """`python -m argosy`: the same as the `argosy` command."""
 
-from argosy.cli import main
+from argosy.main import main
 
 raise SystemExit(main())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import main
+from argosy.main import main
 
 ROOT = Path(__file__).parents[2]
 APPS = "examples/stages/gitops/argocd/applications"

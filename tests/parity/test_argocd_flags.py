@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy import cli
 from argosy.cli.compat import RENAMED, SWITCHES, WITH_VALUE
+from argosy.main import command_line
 
 LIST = Path(__file__).parents[3] / "shared" / "spec" / "argocd.md"
 ROW = re.compile(r"^- `argocd app ([a-z -]+)`: (.*)$", re.MULTILINE)
@@ -38,7 +38,7 @@ def verbs() -> dict[str, set[str]]:
 
 @cache
 def build_app_parser() -> argparse.ArgumentParser:
-    return children(cli.command_line("app"))["app"]
+    return children(command_line("app"))["app"]
 
 
 def understood(verb: str) -> set[str]:

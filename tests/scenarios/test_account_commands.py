@@ -117,15 +117,15 @@ async def test_argocd_knows_the_same_commands(scene: Scene) -> None:
 
 
 def test_open_mints_a_code_for_the_page_that_began_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from argosy import cli
+    from argosy.main import main
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert cli.main(["open", "--no-browser"]) == 2
+    assert main(["open", "--no-browser"]) == 2
     folder = tmp_path / "argosy" / "page"
     with entering.told(folder, "http://127.0.0.1:9000"):
         url, place = entering.entrance_here()
         assert url.startswith("http://127.0.0.1:9000/enter?code=")
         assert Codes(place).redeem(url.partition("=")[2]) == "admin"
-        assert cli.main(["open", "--no-browser", "--port", "9001"]) == 2
+        assert main(["open", "--no-browser", "--port", "9001"]) == 2
     (folder / "served-999999999.json").write_text('{"url": "http://127.0.0.1:1"}')
     assert entering.served() == []

@@ -9,9 +9,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from argosy import __version__, cli
+from argosy import __version__
 from argosy.cli.compat import understood
 from argosy.kube.objects.names import ResourceKey
+from argosy.main import main
 from support.app_commands import HANG, Said, Scene, scene
 from support.argocd_answers import Command, differences, play, recorded
 from support.engine import CONTROL, config_map
@@ -113,7 +114,7 @@ async def test_specs_are_edited_and_what_is_refused_is_kept(desk: Scene, monkeyp
 
 
 def said_as_argocd(capsys: pytest.CaptureFixture[str], line: str) -> Said:
-    code = cli.main(line.split(), program="argocd")
+    code = main(line.split(), program="argocd")
     return Said(code, *capsys.readouterr())
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import NO, main
+from argosy.cli.exit_codes import NO
 from argosy.gitops.render.helm.engine_choice import find_program, has_library
+from argosy.main import main
 
 DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
 HELPER = re.compile(r'^```yaml\n(\{\{- define "wait-for-image" -\}\}.*?)^```', re.MULTILINE | re.DOTALL)

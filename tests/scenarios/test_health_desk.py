@@ -232,7 +232,7 @@ def test_the_report_of_a_script_has_only_the_promised_fields(files: Path) -> Non
 
 @pytest.mark.tier("all")
 def test_every_name_of_the_list_is_one_that_show_takes(files: Path) -> None:
-    from argosy.cli import main
+    from argosy.main import main
 
     wild = '  resource.customizations: |\n    "*.example.com/*": {health.lua: "return {}"}\n'
     (files / "cm.yaml").write_text(CM + wild)

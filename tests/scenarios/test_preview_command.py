@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import CANNOT, DONE, NO, main
+from argosy.cli.exit_codes import CANNOT, DONE, NO
+from argosy.main import main
 from support.helm_engines import needs_one
 from support.preview_repository import Repo, application, config, deployment, two_environments
 

@@ -292,7 +292,8 @@ def test_after_a_run_in_a_clone_comes_a_push_and_a_sync_and_a_second_run_has_not
 
 
 def test_a_dry_run_is_called_a_plan(clone: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    from argosy.cli import Mistyped, main
+    from argosy.cli.parser import Mistyped
+    from argosy.main import main
 
     with pytest.raises(Mistyped):
         main(["promote", "run", "--to", "staging", "--dry-run"])

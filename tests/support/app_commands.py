@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 from unittest import mock
 
-from argosy import cli
 from argosy.app.engine import Engine, EngineOptions
 from argosy.gitops.application_client import render_process
 from argosy.isolation.process_pool import Crew
 from argosy.kube.objects import dump
 from argosy.kube.schema.bundled_crds import definition
+from argosy.main import main
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.clusters import TOKEN, Served, served
 from support.deadlines import HANG_SECONDS
@@ -83,7 +83,7 @@ class Scene(Room):
         lent = mock.patch.object(render_process, "Crew", Lent.take)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), lent:
             try:
-                code = cli.main(words, program=program)
+                code = main(words, program=program)
             except SystemExit as ended:
                 code = int(ended.code or 0)
         return Said(code, out.getvalue(), err.getvalue())

@@ -205,7 +205,7 @@ def has_chromium() -> bool:
 
 
 def is_built(command: str) -> bool:
-    from argosy.cli import GROUPS
+    from argosy.main import GROUPS
 
     return command in GROUPS
 

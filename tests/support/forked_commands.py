@@ -31,7 +31,9 @@ from support.deadlines import HANG_SECONDS
 ARGOSY = Path(sys.executable).parent / "argosy"
 # Packages that are imported with all their modules, and libraries that commands import when they use them: each command
 # would spend a third of a second on that.
-WHOLE = ("argosy.cli", "argosy.app", "argosy.desk", "argosy.addons")
+SHARED = ("analysis", "application_client", "cluster_view", "coexistence", "delivery_file", "reconciler", "workspace")
+WHOLE = ("argosy.cli", "argosy.app", "argosy.desk", "argosy.addons", "argosy.sandbox.simulators")
+WHOLE += tuple(f"argosy.gitops.{package}" for package in SHARED)
 BESIDE = ("aiohttp", "uvloop", "uvicorn", "lupa", "cel")
 NOT_HERE = "argosy.addons.notebooks.runner"  # it runs where notebooks do
 READY = b"ready"
@@ -264,7 +266,7 @@ def _become(request: Any, streams: Sequence[int]) -> NoReturn:
     os.chdir(request["cwd"])
     sys.argv[:] = [str(ARGOSY), *request["words"]]
     exec(request["bug"], {"__name__": "bug"})
-    from argosy.cli import main
+    from argosy.main import main
 
     code = main()
     threading._shutdown()  # type: ignore[attr-defined]

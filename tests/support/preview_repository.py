@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.cli import main
+from argosy.main import main
 
 
 class Said(NamedTuple):

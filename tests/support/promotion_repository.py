@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from argosy.cli import main
+from argosy.main import main
 
 BASE = """\
 apiVersion: apps/v1

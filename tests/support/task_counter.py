@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import ClientSession
 
-from argosy.cli import main
+from argosy.main import main
 
 
 def tell(*_: object) -> None:

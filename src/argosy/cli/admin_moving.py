@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.cli import REFUSED
 from argosy.cli.app_flags import Commands, at_desk, can_ask, described, print_data, talk
 from argosy.cli.asking import agree
+from argosy.cli.exit_codes import REFUSED
 from argosy.cli.screen import plain
 from argosy.cli.target_flags import add_target_flags
 from argosy.errors import UserError

@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.cli import DONE, NO, answering, failed
 from argosy.cli.app_flags import print_data, talk
+from argosy.cli.error_messages import answering, failed
+from argosy.cli.exit_codes import DONE, NO
 from argosy.cli.screen import counted
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.errors import ArgosyError, UserError

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from argosy.cli import REFUSED, TIMED_OUT, tell
 from argosy.cli.app_flags import Commands, at_desk, can_ask, print_data, typed, verb
 from argosy.cli.asking import agree
 from argosy.cli.durations import seconds
+from argosy.cli.error_messages import tell
+from argosy.cli.exit_codes import REFUSED, TIMED_OUT
 from argosy.errors import UserError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import Mistyped
 from argosy.cli.app_flags import Commands, add_truth, at_desk, is_compat, talk, verb
+from argosy.cli.parser import Mistyped
 from argosy.gitops.workspace.source_flags import FLAGS
 
 if TYPE_CHECKING:

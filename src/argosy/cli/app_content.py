@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import NO
 from argosy.cli.app_flags import Commands, add_truth, at_desk, form, is_compat, print_data, talk, verb
+from argosy.cli.exit_codes import NO
 from argosy.cli.screen import Screen, counted, fold
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from argosy.cli import failed
 from argosy.cli.asking import asked as asked
+from argosy.cli.error_messages import failed
 from argosy.cli.target_flags import add_target_flags, target_options, with_target
 from argosy.errors import ArgosyError
 

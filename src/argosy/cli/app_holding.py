@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from argosy.cli import TIMED_OUT, say
 from argosy.cli.app_flags import (
     Commands,
     add_truth,
@@ -18,6 +17,8 @@ from argosy.cli.app_flags import (
     verb,
 )
 from argosy.cli.durations import seconds
+from argosy.cli.error_messages import say
+from argosy.cli.exit_codes import TIMED_OUT
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def run_refresh(chosen: argparse.Namespace) -> int:
             app = await desk.find(chosen.name)
             app = await refresh(desk, app, is_hard=chosen.hard, seconds=chosen.timeout, tell=talk)
         except TooLate as error:
-            from argosy.cli import tell
+            from argosy.cli.error_messages import tell
 
             tell(error, doing=f"{typed(chosen)} failed")
             return TIMED_OUT

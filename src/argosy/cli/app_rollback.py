@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from argosy.cli import INTERRUPTED, NO
 from argosy.cli.app_flags import Commands, asked, at_desk, can_ask, is_compat, talk, verb
 from argosy.cli.app_syncing import FORMS, add_timeout, followed, leaving_it_running
+from argosy.cli.exit_codes import INTERRUPTED, NO
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.cli import INTERRUPTED, NO, REFUSED, TIMED_OUT, say
 from argosy.cli.app_flags import (
     Commands,
     asked,
@@ -21,6 +20,8 @@ from argosy.cli.app_flags import (
     verb,
 )
 from argosy.cli.durations import seconds
+from argosy.cli.error_messages import say
+from argosy.cli.exit_codes import INTERRUPTED, NO, REFUSED, TIMED_OUT
 from argosy.cli.screen import Screen
 from argosy.errors import UserError
 

@@ -6,9 +6,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from argosy.cli import NO, TIMED_OUT, say
 from argosy.cli.app_flags import Commands, at_desk, form, is_compat, talk, verb
 from argosy.cli.app_syncing import FORMS, add_timeout, print_end, verdict
+from argosy.cli.error_messages import say
+from argosy.cli.exit_codes import NO, TIMED_OUT
 from argosy.errors import UserError
 
 if TYPE_CHECKING:

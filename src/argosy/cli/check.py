@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from argosy.cli import DONE, NO, answering
+from argosy.cli.error_messages import answering
+from argosy.cli.exit_codes import DONE, NO
 from argosy.cli.patience import patiently
 from argosy.cli.screen import Screen, counted, plain
 from argosy.errors import UserError

@@ -126,7 +126,7 @@ def _verb(
 
 
 def _telling(run: Run, chosen: argparse.Namespace) -> int:
-    from argosy.cli import failed
+    from argosy.cli.error_messages import failed
 
     try:
         return run(chosen)

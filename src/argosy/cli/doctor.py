@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from argosy.cli import DONE, NO, REFUSED, answering, failed
 from argosy.cli.app_flags import asked, can_ask, print_data, talk
 from argosy.cli.durations import seconds
+from argosy.cli.error_messages import answering, failed
+from argosy.cli.exit_codes import DONE, NO, REFUSED
 from argosy.cli.screen import plain
 from argosy.cli.target_flags import add_target_flags, target_options, with_target
 from argosy.errors import ArgosyError, UserError

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import failed
 from argosy.cli.app_flags import print_data
+from argosy.cli.error_messages import failed
 from argosy.cli.screen import Screen, plain
 from argosy.cli.target_flags import target_options
 from argosy.errors import ArgosyError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.cli import DONE
+from argosy.cli.exit_codes import DONE
 from argosy.errors import UserError
 
 RULE: Final = re.compile(r"AGY\d+", re.IGNORECASE)

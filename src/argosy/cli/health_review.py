@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from argosy.cli import CANNOT, DONE, NO, answering, tell
+from argosy.cli.error_messages import answering, tell
+from argosy.cli.exit_codes import CANNOT, DONE, NO
 from argosy.cli.output import print_data, print_lines, talk, warn
 from argosy.cli.screen import Screen, counted, plain
 

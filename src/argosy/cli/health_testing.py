@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from argosy.cli import CANNOT, DONE, NO, Unread, answering, tell
+from argosy.cli.error_messages import Unread, answering, tell
+from argosy.cli.exit_codes import CANNOT, DONE, NO
 from argosy.cli.output import print_data, print_lines, talk, warn
 from argosy.cli.screen import Screen, counted, plain
 from argosy.errors import ArgosyError, UserError

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from argosy.cli import NO, code_of, say
 from argosy.cli.app_flags import described, print_data, talk, work_at
+from argosy.cli.error_messages import say
+from argosy.cli.exit_codes import NO, code_of
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.errors import TransientError, UserError
 

@@ -6,7 +6,7 @@ import argparse
 import importlib
 from pathlib import Path
 
-from argosy.cli import failed
+from argosy.cli.error_messages import failed
 from argosy.cli.target_flags import add_target_flags
 from argosy.errors import ArgosyError
 

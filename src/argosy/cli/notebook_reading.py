@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import CANNOT, DONE, NO, answering, say
 from argosy.cli.app_flags import asked, can_ask, print_data, talk
+from argosy.cli.error_messages import answering, say
+from argosy.cli.exit_codes import CANNOT, DONE, NO
 from argosy.cli.screen import Screen, counted, plain
 from argosy.errors import UserError
 

@@ -9,8 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import DONE, INTERRUPTED, NO, answering, say
 from argosy.cli.app_flags import print_data, talk
+from argosy.cli.error_messages import answering, say
+from argosy.cli.exit_codes import DONE, INTERRUPTED, NO
 from argosy.cli.notebook_reading import comparison, comparison_of
 from argosy.cli.screen import Screen, counted, plain
 

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import CANNOT, NO, say
 from argosy.cli.app_flags import described, print_data, talk, work_at
+from argosy.cli.error_messages import say
+from argosy.cli.exit_codes import CANNOT, NO
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.errors import UserError
 

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from argosy.cli import DONE, NO, answering
+from argosy.cli.error_messages import answering
+from argosy.cli.exit_codes import DONE, NO
 from argosy.cli.patience import patiently
 from argosy.cli.screen import Screen, plain
 from argosy.cli.target_flags import add_target_flags, target_options

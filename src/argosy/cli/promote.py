@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.cli import DONE, NO, answering, failed, say
 from argosy.cli.app_flags import described, print_data, talk
+from argosy.cli.error_messages import answering, failed, say
+from argosy.cli.exit_codes import DONE, NO
 from argosy.cli.patience import patiently
 from argosy.cli.screen import MESSAGE, Screen, plain
 from argosy.cli.target_flags import add_target_flags, target_options

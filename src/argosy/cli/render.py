@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import DONE, Unread, code_of, tell
+from argosy.cli.error_messages import Unread, tell
+from argosy.cli.exit_codes import DONE, code_of
 from argosy.gitops.workspace.source_flags import FLAGS
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from argosy.cli import NO, failed
 from argosy.cli.app_flags import print_data, talk
+from argosy.cli.error_messages import failed
+from argosy.cli.exit_codes import NO
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.errors import ArgosyError
 

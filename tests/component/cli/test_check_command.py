@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import CANNOT, DONE, NO, main
+from argosy.cli.exit_codes import CANNOT, DONE, NO
+from argosy.main import main
 from support.paths import ROOT
 
 APPLICATION = """\

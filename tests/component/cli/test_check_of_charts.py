@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import DONE, NO, main
+from argosy.cli.exit_codes import DONE, NO
 from argosy.gitops.render.helm.engine_choice import find_program, has_library
+from argosy.main import main
 
 pytestmark = pytest.mark.skipif(not (find_program() or has_library()), reason="there is no Helm (make install)")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy import cli
 from argosy.cli import app
+from argosy.main import GROUPS, OVERVIEW, command_line
 
 PROGRAM = """
 import sys
-from argosy.cli import main
+from argosy.main import main
 code = main(sys.argv[1:])
 print("|".join(sorted(sys.modules)), file=sys.stderr)
 sys.exit(code)
@@ -53,20 +53,20 @@ def test_a_render_of_one_folder_imports_nothing_slow_that_it_does_not_need(tmp_p
     assert SLOW & set(done.stderr.strip().split("|")) == set()
 
 
-@pytest.mark.parametrize("group", cli.GROUPS)
+@pytest.mark.parametrize("group", GROUPS)
 def test_a_command_group_alone_is_the_same_as_among_all(group: str) -> None:
-    alone = cli.command_line(group)
+    alone = command_line(group)
     assert [action.choices.keys() for action in alone._actions if action.choices] == [{group}]
-    assert group in cli.OVERVIEW
+    assert group in OVERVIEW
 
 
 def test_all_command_groups_are_those_that_are_named() -> None:
-    assert cli.command_line().format_help() == cli.command_line(*cli.GROUPS).format_help()
+    assert command_line().format_help() == command_line(*GROUPS).format_help()
 
 
 def test_a_verb_of_applications_alone_is_the_same_as_among_all() -> None:
     def verbs(typed: str = "") -> dict[str, str]:
-        (group,) = (action.choices["app"] for action in cli.command_line("app", typed=typed)._actions if action.choices)
+        (group,) = (action.choices["app"] for action in command_line("app", typed=typed)._actions if action.choices)
         (found,) = (action.choices for action in group._actions if action.choices)
         return {name: parser.format_help() for name, parser in found.items()}
 

@@ -13,8 +13,8 @@ import yaml
 from argosy.app import kubeconfig
 from argosy.app.choosing import chosen_folder
 from argosy.app.folder import DataFolder, Run, write_text
-from argosy.cli import main
 from argosy.errors import UserError
+from argosy.main import main
 
 
 @pytest.fixture(autouse=True)

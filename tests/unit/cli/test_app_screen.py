@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from argosy import cli
 from argosy.cli import app_screen
 from argosy.cli.app_flags import spelled
 from argosy.cli.app_progress import Lines, Retries, Waves, wave_lines
@@ -20,6 +19,7 @@ from argosy.gitops.application_client.tree_order import branches
 from argosy.gitops.live.ownership import Parent
 from argosy.gitops.live.resource_tree import Node
 from argosy.kube.objects.names import ResourceKey
+from argosy.main import command_line
 
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")
 
@@ -175,7 +175,7 @@ def test_a_tree_is_drawn_with_children_below_their_parents_and_rings_left_out() 
 
 
 def test_switches_can_be_spelled_as_go_spells_them() -> None:
-    parser = cli.command_line("app")
+    parser = command_line("app")
     words = ["app", "sync", "models", "--prune=true", "--force=false", "--dry-run"]
     assert spelled(parser, words) == ["app", "sync", "models", "--prune", "--dry-run"]
     assert spelled(parser, ["app", "delete", "x", "--cascade"]) == ["app", "delete", "x", "--cascade=true"]

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from argosy.app.target import Target
-from argosy.cli import main
 from argosy.cli.controller import _say
+from argosy.main import main
 
 SHOWN = argparse.Namespace(no_engine=False, log_format="text")
 

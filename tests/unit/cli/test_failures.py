@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cli import CANNOT, GROUPS, REFUSED, UNREACHABLE, failed, main
+from argosy.cli.error_messages import failed
+from argosy.cli.exit_codes import CANNOT, REFUSED, UNREACHABLE
 from argosy.errors import (
     ArgosyError,
     ClusterError,
@@ -17,6 +18,7 @@ from argosy.errors import (
 )
 from argosy.kube.client.status_errors import Unavailable, Untrusted
 from argosy.kube.objects.names import ResourceKey
+from argosy.main import GROUPS, main
 
 KEY = ResourceKey("", "ConfigMap", "team", "a")
 NEED_NO_VERB = (

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import main
 from argosy.cli.screen import Screen, plain, table
 from argosy.kube.objects import load
+from argosy.main import main
 from support.paths import ROOT
 
 KEY = "resource.customizations.health."

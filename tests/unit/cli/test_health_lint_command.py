@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from argosy.cli import main
+from argosy.main import main
 
 SCRIPT = """\
 local hs = {status = "Progressing"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import main
+from argosy.main import main
 
 SERVICE = """\
 apiVersion: serving.kserve.io/v1beta1

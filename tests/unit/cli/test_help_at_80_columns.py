@@ -7,18 +7,18 @@ import io
 
 import pytest
 
-from argosy import cli
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application.step_results import Difference
 from argosy.gitops.application_client.differences import Differing, in_short
 from argosy.kube.objects.names import ResourceKey
+from argosy.main import main
 
 
 def help_of(*words: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("COLUMNS", "80")
     out = io.StringIO()
     with contextlib.redirect_stdout(out), pytest.raises(SystemExit):
-        cli.main([*words, "--help"])
+        main([*words, "--help"])
     return out.getvalue()
 
 
@@ -34,7 +34,7 @@ def test_help_of_promotions_leads_to_the_guide_of_promotions(verb: str, monkeypa
 
 
 def test_a_rule_that_there_is_not_leads_to_the_list_of_rules(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["explain", "AGY999"]) == 2
+    assert main(["explain", "AGY999"]) == 2
     assert "next: see which there are: docs/reference/rules.md" in capsys.readouterr().err
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import CANNOT, DONE, NO, main
+from argosy.cli.exit_codes import CANNOT, DONE, NO
+from argosy.main import main
 
 
 def write(folder: Path, name: str, *sources: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cli import main
+from argosy.main import main
 
 FLAGS = [
     ("controller", "--port"),

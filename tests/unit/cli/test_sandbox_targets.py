@@ -11,8 +11,9 @@ import pytest
 
 from argosy.app.entering import told
 from argosy.app.folder import DataFolder, Run, state_home
-from argosy.cli import CANNOT, main
+from argosy.cli.exit_codes import CANNOT
 from argosy.kube.objects import dump
+from argosy.main import main
 
 API = "https://127.0.0.1:1"
 ACTING = [["sandbox", "load", "-f", "manifests.yaml"], ["sandbox", "user", "add", "ann"]]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.cli import NO, REFUSED
 from argosy.cli.app_syncing import verdict
+from argosy.cli.exit_codes import NO, REFUSED
 from argosy.gitops.application import Application, Destination, read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.policy.projects import permits, violations

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import GROUPS, command_line, main, say
 from argosy.cli.compat import understood
+from argosy.cli.error_messages import say
 from argosy.cli.leading_flags import CHOOSES_CLUSTER, LOCAL, PASSED_ON, drop_flags_without_cluster, move_leading_flags
 from argosy.cli.target_flags import remember_target, with_target
 from argosy.errors import UserError
+from argosy.main import GROUPS, command_line, main
 
 
 def chosen(line: str) -> argparse.Namespace:

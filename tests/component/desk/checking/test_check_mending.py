@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import DONE, NO, main
+from argosy.cli.exit_codes import DONE, NO
 from argosy.desk.checking.checking import OVERRIDDEN, Checked, check, fix
 from argosy.desk.checking.mending import mend
 from argosy.gitops.analysis.rules import CATALOGUE
+from argosy.main import main
 from support.paths import DATA
 
 FIXTURES = DATA / "rules"

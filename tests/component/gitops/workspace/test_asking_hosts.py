@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import DONE, main
+from argosy.cli.exit_codes import DONE
 from argosy.desk.checking.asking import Hosts
 from argosy.errors import Unreachable
 from argosy.gitops.source.git.refs import Refs
 from argosy.gitops.workspace.checkouts import Checkouts
+from argosy.main import main
 
 KNOWN = Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40, "refs/tags/v1.2.0": "2" * 40})
 URL = "https://git.example.com/acme/fraud.git"

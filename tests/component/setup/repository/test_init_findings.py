@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import DONE, main
+from argosy.cli.exit_codes import DONE
+from argosy.main import main
 from argosy.setup.repository.files import NewRepository
 
 

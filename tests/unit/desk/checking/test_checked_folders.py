@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli import main
 from argosy.desk.checking import files
 from argosy.desk.checking.checking import Checked, check
 from argosy.errors import UserError
+from argosy.main import main
 
 APPLICATION = """\
 apiVersion: argoproj.io/v1alpha1

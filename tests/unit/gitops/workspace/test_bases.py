@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy import cli
 from argosy.desk.checking.checking import check
 from argosy.errors import UserError
 from argosy.gitops.workspace.kustomize_bases import locate_with_bases, root_with_bases
 from argosy.gitops.workspace.render import Outcome, outcomes
 from argosy.gitops.workspace.render_request import Request
+from argosy.main import main
 from argosy.testing.repository import Repo
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
@@ -109,7 +109,7 @@ def test_the_tree_stays_as_small_as_it_was_where_nothing_above_is_named(top: Pat
 
 
 def test_check_builds_on_folders_above_too(top: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = cli.main(["check", "overlays/dev"])
+    code = main(["check", "overlays/dev"])
     assert (code, "AGY102" in capsys.readouterr().out) == (0, False)
 
 
@@ -137,5 +137,5 @@ def test_a_name_with_a_null_character_is_refused_and_nothing_breaks(
 ) -> None:
     write(top / "apps/web/overlays/dev/kustomization.yaml", f'{field}: ["a\\0b"]\n')
     assert render().error is not None
-    assert cli.main(["check", "overlays/dev"]) == 0
+    assert main(["check", "overlays/dev"]) == 0
     assert "overlays/dev: was not built" in capsys.readouterr().err

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from argosy.app.engine import EngineOptions
-from argosy.cli import command_line
 from argosy.desk.accounts import changing
 from argosy.errors import UserError
 from argosy.gitops.application_client import control_namespace
@@ -20,6 +19,7 @@ from argosy.isolation.limits import ProgramLimits
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of, load_all
 from argosy.kube.objects.names import ResourceKey
+from argosy.main import command_line
 from argosy.setup.installing import roles
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import manifests
