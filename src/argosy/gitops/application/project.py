@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from argosy.kube.objects.field_reader import Fields
+
+BUDGETS_CONFIG_MAP: Final = "argosy-project-budgets"  # controllers write it while work of a project waits
 
 
 class DestinationPattern(NamedTuple):

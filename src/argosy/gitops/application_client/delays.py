@@ -12,11 +12,12 @@ from datetime import datetime
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.delays import find_delay, is_waiting_for_pass, is_waiting_for_sync
 from argosy.gitops.application import Application
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.application_client.client import Desk, clock
 from argosy.gitops.coexistence.argocd_detection import UNKNOWN, seen_engines
 from argosy.gitops.policy.delivery_engine import Engines
 from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, find_budget_use, read_budget_uses
+from argosy.gitops.status.project_budgets import BudgetUse, find_budget_use, read_budget_uses
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.names import ResourceKey
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Final
 
-from argosy.gitops.application.project import KindPattern, OrphanRule
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP, KindPattern, OrphanRule
 from argosy.gitops.live.app_resources import concerned, living_parents
 from argosy.gitops.live.cache_reader import BY_NAMESPACE, CacheReader
 from argosy.gitops.live.resource_tree import Node, Permitted, node_of, walk
@@ -21,7 +21,7 @@ from argosy.languages.globs import matches
 _EVERYWHERE: Final = (
     ResourceKey("", "ServiceAccount", "", "default"),
     ResourceKey("", "ConfigMap", "", "kube-root-ca.crt"),
-    ResourceKey("", "ConfigMap", "", "argosy-project-budgets"),  # controllers write it while work waits
+    ResourceKey("", "ConfigMap", "", BUDGETS_CONFIG_MAP),
 )
 _KUBERNETES: Final = ResourceKey("", "Service", "default", "kubernetes")
 

@@ -13,13 +13,8 @@ from typing import Any, Final, Protocol
 
 from argosy.errors import ArgosyError, ClusterError, Conflict
 from argosy.fair_share import Budget
-from argosy.gitops.status.project_budgets import (
-    BUDGETS_CONFIG_MAP,
-    BUDGETS_LABELS,
-    BudgetUse,
-    budget_uses_to_wire,
-    is_abandoned,
-)
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
+from argosy.gitops.status.project_budgets import BUDGETS_LABELS, BudgetUse, budget_uses_to_wire, is_abandoned
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller import Cache

@@ -19,7 +19,6 @@ from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import written
 
-BUDGETS_CONFIG_MAP: Final = "argosy-project-budgets"
 BUDGETS_LABELS: Final = {"app.kubernetes.io/name": "argosy-controller", PART_OF: "argosy"}
 VALID_SECONDS: Final = 120.0  # then an entry is ignored: the controller that wrote it has stopped
 ABANDONED_SECONDS: Final = 3600.0  # then any controller may remove an entry; until then, clocks may only differ

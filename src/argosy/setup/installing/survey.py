@@ -11,8 +11,8 @@ from typing import Final
 
 from argosy.errors import ClusterError
 from argosy.gitops.application.install_labels import MANAGER
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.policy.delivery_engine import Engines
-from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP
 from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.leases import PREFIX
 from argosy.kube.objects import Manifest, key_of

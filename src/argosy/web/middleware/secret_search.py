@@ -17,7 +17,7 @@ from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware.secret_encodings import forms
 from argosy.web.middleware.secret_provenance import SecretOrigin, unescape
 from argosy.web.middleware.secret_values import Long, values
-from argosy.web.middleware.substring_index import list_first_words, list_words, may_contain
+from argosy.web.middleware.substring_index import count_common_prefix, list_first_words, list_words, may_contain
 
 BLOCK_BYTES: Final = 32  # bytes that are kept of each block
 BLOCK_STEP_BYTES: Final = 256  # bytes from one block to the next
@@ -244,21 +244,9 @@ def _forms(long: Long) -> tuple[bytes, ...]:
 def run(block: Block, data: bytes, at: int) -> tuple[int, int]:
     """How much of the data, around the place where a block was found, is of its value."""
     whole = _forms(block.long)[block.form]
-    before = _same(whole[: block.at][::-1], data[max(0, at - block.at) : at][::-1])
-    after = _same(whole[block.at :], data[at : at + len(whole) - block.at])
+    before = count_common_prefix(whole[: block.at][::-1], data[max(0, at - block.at) : at][::-1])
+    after = count_common_prefix(whole[block.at :], data[at : at + len(whole) - block.at])
     return at - before, at + after
-
-
-def _same(one: bytes, other: bytes) -> int:
-    """Bytes that both begin with."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _some(known: bytes | dict[bytes, None]) -> Iterable[bytes]:

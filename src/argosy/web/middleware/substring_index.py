@@ -40,3 +40,15 @@ def _places(text: bytes, first: int) -> Iterable[int]:
 
 def _read_word(text: bytes, at: int) -> int:
     return int.from_bytes(text[at : at + WORD_BYTES], sys.byteorder)
+
+
+def count_common_prefix(one: bytes, other: bytes) -> int:
+    """Return how many bytes both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

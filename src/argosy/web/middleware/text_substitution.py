@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from argosy.web.middleware.secret_encodings import list_forms
-from argosy.web.middleware.substring_index import MIN_TEXT_BYTES, list_first_words, may_contain
+from argosy.web.middleware.substring_index import MIN_TEXT_BYTES, count_common_prefix, list_first_words, may_contain
 
 MIN_CUT_CHARACTERS: Final = 7  # characters: of a commit, pages show as many
 ANCHOR_BYTES: Final = MIN_TEXT_BYTES
@@ -159,7 +159,7 @@ class _TextsOfAnchor:
         cuts = self._sorted_cuts[max(0, number - 1) : number + 1]
         if not cuts:
             return None
-        same, cut = max(((_count_same(text, ahead), text) for text in cuts), key=lambda found: found[0])
+        same, cut = max(((count_common_prefix(text, ahead), text) for text in cuts), key=lambda found: found[0])
         characters = len(cut[:same].decode("utf-8", "ignore"))
         if characters < MIN_CUT_CHARACTERS:
             return None
@@ -199,15 +199,3 @@ def _build_pattern(texts: Iterable[bytes], depth: int = ANCHOR_BYTES) -> bytes:
     return b"(?:%s)" % b"|".join(
         re.escape(first) + _build_pattern(inner, depth - 1) for first, inner in sorted(rests.items())
     )
-
-
-def _count_same(text: bytes, ahead: bytes) -> int:
-    """Return how many bytes are the same at the beginning of both."""
-    low, high = 0, min(len(text), len(ahead))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if text[low:middle] == ahead[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

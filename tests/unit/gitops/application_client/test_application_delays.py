@@ -17,12 +17,13 @@ from argosy.cli.app_screen import list_lines, wide_lines
 from argosy.cli.app_watching import watch_list
 from argosy.cli.screen import Screen
 from argosy.desk.doctor.examining import Wanted, examine
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.client import Desk, clock
 from argosy.gitops.application_client.delays import describe_delays
 from argosy.gitops.application_client.reader import open_reader
 from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
-from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP, BudgetUse, budget_uses_to_wire
+from argosy.gitops.status.project_budgets import BudgetUse, budget_uses_to_wire
 from argosy.kube.client import Cluster
 from argosy.kube.objects.names import ResourceKey
 from argosy.web.pages.application.delayed_rows import add_delay

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.annotations import INSTANCE_LABEL, SYNC_OPTIONS
 from argosy.gitops.application import Application
-from argosy.gitops.application.project import KindPattern, OrphanRule
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP, KindPattern, OrphanRule
 from argosy.gitops.live import (
     BY_OWNER,
     CacheReader,
@@ -27,7 +27,6 @@ from argosy.gitops.live import (
     tree,
 )
 from argosy.gitops.live.resource_tree import Node
-from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP
 from argosy.kube.controller import Cache
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.names import GroupKind, ResourceKey

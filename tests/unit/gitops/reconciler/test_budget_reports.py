@@ -13,10 +13,10 @@ import pytest
 
 from argosy.errors import ClusterError
 from argosy.fair_share import Budget, Shares
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.reconciler.budget_reporter import REPORTS_UNTIL_REMOVAL, REPORTS_UNTIL_RENEWAL, BudgetReporter
 from argosy.gitops.status.project_budgets import (
     ABANDONED_SECONDS,
-    BUDGETS_CONFIG_MAP,
     VALID_SECONDS,
     BudgetUse,
     budget_uses_to_wire,

@@ -9,8 +9,9 @@ import pytest
 from argosy.annotations import RESOURCES_FINALIZER as FINALIZER
 from argosy.errors import UserError
 from argosy.gitops.application.finalizers import OF_HOOKS, OF_RESOURCES
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.coexistence.argocd_detection import find_engines
-from argosy.gitops.status.project_budgets import BUDGETS_CONFIG_MAP, BUDGETS_LABELS
+from argosy.gitops.status.project_budgets import BUDGETS_LABELS
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import TooLate
 from argosy.kube.objects import Manifest, key_of
