@@ -96,11 +96,11 @@ def test_the_proof_notices_an_input_that_takes_too_much_memory(
 ) -> None:
     """One of few inputs, and one whose memory is free again soon; what the process had before does not hide it."""
     monkeypatch.setattr("support.fuzzer.MEGABYTES", 32)
-    earlier, kept = bytearray(128 << 20), []
+    earlier, kept = bytearray(512 << 20), []
     del earlier
 
     def take(data: bytes) -> None:
-        memory = bytearray(64 << 20)
+        memory = bytearray(256 << 20)  # the system may take other pages of this process back meanwhile
         kept.append(memory if is_kept else data)
 
     feed(texts(rng, 3), kept.append)
