@@ -344,12 +344,15 @@ def find_circles(modules: list[Module]) -> list[list[str]]:
 
 
 def list_imported_modules(module: Module, names: set[str]) -> set[str]:
+    """With the packages around each: Python runs their `__init__` first, if the importing module is not inside."""
     imported_modules = set()
     for imported in module.imports:
         name = imported.removeprefix("argosy.")
         if imported.startswith("argosy.") and (name in names or (name := name.rpartition(".")[0]) in names):
-            imported_modules.add(name)
-    return imported_modules - {module.name, ""}
+            while name and not within(module.name, name):
+                imported_modules.add(name)
+                name = name.rpartition(".")[0]
+    return imported_modules & names - {module.name, ""}
 
 
 @pytest.fixture(scope="module")

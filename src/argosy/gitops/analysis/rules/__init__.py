@@ -11,6 +11,7 @@ from typing import Final
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveView
 from argosy.gitops.analysis.repository import Repository
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.rules import (
     applications,
     gating,
@@ -41,7 +42,6 @@ from argosy.gitops.analysis.rules.live import (
     windows,
     workloads,
 )
-from argosy.gitops.analysis.rules.rule import Rule
 
 _FAMILIES: Final = (
     *(

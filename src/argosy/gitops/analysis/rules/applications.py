@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.gitops.analysis.fixes import replaced, with_sync_option
 from argosy.gitops.analysis.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.schema_validation import Schemas
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.kube.objects.names import ResourceKey

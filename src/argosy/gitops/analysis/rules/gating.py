@@ -11,7 +11,7 @@ from typing import Final
 
 from argosy.gitops.analysis.pod_specs import TRIGGERS, containers, script_of
 from argosy.gitops.analysis.repository import Item, Rendering, Repository, Step
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.rules.sync_order import turn_of
 from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.health.bundled import Origin

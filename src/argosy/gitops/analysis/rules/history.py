@@ -13,7 +13,7 @@ from argosy.gitops.analysis.change_effects import EffectKind, effects_of
 from argosy.gitops.analysis.generated_applications import Lost
 from argosy.gitops.analysis.object_changes import Touched
 from argosy.gitops.analysis.repository import Repository, pointer
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.schema_validation import Schemas
 from argosy.gitops.analysis.violation import Severity, Sight
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from argosy.gitops.analysis.fixes import value_at
 from argosy.gitops.analysis.repository import Item, Repository, Step
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.secret_detection import IN_URL, TOKENS, is_secret
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from argosy.gitops.analysis.alignment.field_writers import WHOLE, why_too_broad
 from argosy.gitops.analysis.fixes import without_ignored
 from argosy.gitops.analysis.repository import Item, Rendering, Repository, Written
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.application import IgnoreDifference
 from argosy.languages import globs

@@ -15,7 +15,7 @@ from argosy.errors import ArgosyError
 from argosy.gitops.analysis.fixes import with_word
 from argosy.gitops.analysis.name_prefixes import renamed
 from argosy.gitops.analysis.repository import Item, Rendering, Repository
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.application import hooks
 from argosy.kube.objects import load

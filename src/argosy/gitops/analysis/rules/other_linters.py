@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from argosy.gitops.analysis.repository import Repository
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Severity, Sight
 
 _READ: Final = "The script is followed on all its ways without being run; what cannot be known is not told."

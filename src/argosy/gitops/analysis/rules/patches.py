@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.repository import Item, Repository, Step
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.kube.objects import load
 

@@ -12,7 +12,7 @@ from typing import Final
 from argosy import annotations as names
 from argosy.gitops.analysis.fixes import Edits, with_sync_option, written
 from argosy.gitops.analysis.repository import Repository, Step, Written
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Mend, Severity, Sight
 
 DATA_BEARING: Final = "data-bearing"

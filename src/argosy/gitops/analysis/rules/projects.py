@@ -10,7 +10,7 @@ from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveApp
 from argosy.gitops.analysis.repository import Item, Repository
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.shallow_denials import ShallowDenial, find_shallow_denials

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.gitops.analysis.pod_specs import SPECS, containers
 from argosy.gitops.analysis.repository import Item, Rendering, Repository, Step
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.kube.schema.pod_resources import added, read_amounts
 from argosy.kube.schema.quantity import Quantity

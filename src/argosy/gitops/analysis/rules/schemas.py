@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.gitops.analysis.fixes import moved
 from argosy.gitops.analysis.pod_specs import TRIGGERS, containers
 from argosy.gitops.analysis.repository import Item, Rendering, Repository, Step
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.schema_validation import MISSING, MISTYPED, UNKNOWN, WRONG, Amiss, Schemas
 from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.live.exclusions import read_exclusions

@@ -10,7 +10,7 @@ from typing import Final
 
 from argosy.gitops.analysis.name_prefixes import renamed
 from argosy.gitops.analysis.repository import Item, Rendering, Repository
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Severity, Sight
 
 _GROUP: Final = "serving.kserve.io"

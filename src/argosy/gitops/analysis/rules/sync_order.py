@@ -13,7 +13,7 @@ from argosy import annotations as names
 from argosy.gitops.analysis.fixes import annotated
 from argosy.gitops.analysis.pod_specs import AWAITED, Need, containers, needs, script_of
 from argosy.gitops.analysis.repository import Item, Rendering, Repository
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.application import hooks
 from argosy.gitops.application.hooks import DeletePolicy

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from argosy.gitops.analysis.repository import Item, Repository, Step
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.violation import Severity, Sight
 
 _TIER: Final = re.compile(r"(?i)tier[-_]?[0-9a-z]+")

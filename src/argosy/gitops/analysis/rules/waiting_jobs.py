@@ -13,7 +13,7 @@ from typing import Any, Final
 from argosy.gitops.analysis.fixes import in_texts
 from argosy.gitops.analysis.pod_specs import Container, containers, script_of, spec_path
 from argosy.gitops.analysis.repository import Item, Rendering, Repository
-from argosy.gitops.analysis.rules.rule import Rule
+from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.rules.sync_order import PHASES, turn_of
 from argosy.gitops.analysis.script_commands import Call, calls, singular
 from argosy.gitops.analysis.shell_loops import find_unset_counters

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveApp, LiveView
-from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Severity, Sight
 
 MOST: Final = 240  # letters of what is said

@@ -13,7 +13,7 @@ from typing import Final
 from argosy.gitops.analysis.cause import Cause, CauseKind, is_by_hand
 from argosy.gitops.analysis.evidence import is_immutable, refused_fields
 from argosy.gitops.analysis.live_view import Differs, LiveApp, LiveView
-from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.application.operations import Outcome, Progress
 from argosy.gitops.status.hold import read_hold

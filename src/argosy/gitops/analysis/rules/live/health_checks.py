@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveApp, LiveRow, LiveView, SettingsView
+from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.rules.live.workloads import MODEL, is_ready
-from argosy.gitops.analysis.rules.rule import live_rule
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.objects.names import GroupKind

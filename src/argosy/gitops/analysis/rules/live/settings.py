@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Severity
 
 RULES: Final = (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveView
-from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 
 SETTING: Final = "ConfigMap/argocd-cm"

@@ -12,8 +12,8 @@ from typing import Final
 
 from argosy.gitops.analysis.cause import CauseKind
 from argosy.gitops.analysis.live_view import LiveApp, LiveView, RepositorySecret
+from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.rules.live.destinations import cluster_trouble
-from argosy.gitops.analysis.rules.rule import live_rule
 from argosy.gitops.analysis.violation import Severity, Sight
 
 LABEL: Final = "argocd.argoproj.io/secret-type=repository"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.gitops.analysis.delays import find_budget_delay
 from argosy.gitops.analysis.live_view import LiveApp, LiveView, moment, span
-from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.application.operations import Progress
 from argosy.gitops.status.history import deployments

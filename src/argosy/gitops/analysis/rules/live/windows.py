@@ -10,7 +10,7 @@ from typing import Final
 
 from argosy.gitops.analysis.delays import find_window_delay
 from argosy.gitops.analysis.live_view import LiveApp, LiveView
-from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.application.project import Project, SyncWindow, read_project
 from argosy.gitops.policy.sync_windows import find_window_fault, is_for, verdict

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from argosy.gitops.analysis.live_view import LiveApp, LiveView
-from argosy.gitops.analysis.rules.rule import live_rule
+from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.objects import Manifest, annotation, key_of
