@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from argosy.gitops.reconciler.application_controller import APPLICATION
 from argosy.isolation.process_pool import Crew
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.engine import CONTROL, Room, config_map, engine_room
 
 MAX_RATIO = 5.0

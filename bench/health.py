@@ -29,7 +29,7 @@ from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import from_config_maps
 from argosy.gitops.health.settings_location import PREFIX
 from argosy.isolation import Pool
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 ARGO_CD_MICROSECONDS = 115.0
 CONDITIONS = ("IngressReady", "PredictorReady", "Ready", "Stopped")

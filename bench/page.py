@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from argosy.app.listening import bind, listening
 from argosy.app.site import cookie_of, opened_site
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

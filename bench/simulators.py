@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from argosy.app.addons import running
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make
 

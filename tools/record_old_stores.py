@@ -31,7 +31,7 @@ import asyncio, sys
 from pathlib import Path
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.control_plane import Folder
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 def metadata(name, **more):
     return {"name": name, "namespace": "default", **more}

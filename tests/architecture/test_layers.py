@@ -23,7 +23,9 @@ STEPS = "gitops.source gitops.render gitops.policy gitops.live gitops.diff gitop
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "annotations errors fair_share kube.objects",
+        "annotations fair_share kube.names",
+        "errors",
+        "kube.objects",
         "isolation http_client observability kube.patch kube.schema",
         "languages kube.client",
         "kube.controller",
@@ -49,11 +51,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
 LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package in layer}
 # Packages that have not moved to their place in kube, sandbox, gitops, features and web. Nothing is added to this list.
 NOT_MOVED = {"addons", "setup", "models", "promote", "desk", "app"}
-MAY_IMPORT_BESIDE = {
-    "errors": {"kube.objects"},
-    "kube.objects": {"errors", "annotations"},
-}
-ADDONS_MAY_IMPORT = frozenset().union(*LAYERS[:6]) | {"gitops.source"}
+ADDONS_MAY_IMPORT = frozenset().union(*LAYERS[:8]) | {"gitops.source"}
 WIRING = {"app"}
 RUNNER = "addons.notebooks.runner"
 RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
@@ -61,7 +59,7 @@ RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
 PARTS_OF_SYNC = "auto_sync task_validation wave_gates container_images managed_fields_migration options task_order"
 PARTS_OF_SYNC += " client_side_patch sync_plan retry rollback task_states operation_terms"
 PURE = {f"gitops.sync.{part}" for part in PARTS_OF_SYNC.split()}
-PURE |= {"annotations", "errors", "fair_share", "kube.objects", "kube.patch", "kube.schema", "languages"}
+PURE |= {"annotations", "errors", "fair_share", "kube.names", "kube.objects", "kube.patch", "kube.schema", "languages"}
 PURE |= {f"gitops.{step}" for step in ("application", "policy", "live", "diff", "health", "status", "render")}
 IMPURE = (
     *("asyncio", "subprocess", "socket", "ssl", "http", "urllib.request", "aiohttp", "uvicorn"),
@@ -219,9 +217,7 @@ def imports_go_down_only(module: Module) -> Iterator[str]:
     for package, imported in module.packages_imported():
         if LAYER_OF[package] > LAYER_OF[module.package]:
             yield f"imports {imported}, which is in a higher layer"
-        elif LAYER_OF[package] < LAYER_OF[module.package] or package in MAY_IMPORT_BESIDE.get(module.package, ()):
-            continue
-        else:
+        elif LAYER_OF[package] == LAYER_OF[module.package]:
             yield f"imports {imported}, another package of the same layer"
 
 
@@ -411,11 +407,11 @@ BY_NAME = "import importlib\nimportlib.import_module('argosy.kube.controller')"
 LONG_FUNCTION = "def f():\n" + "    pass\n" * 60
 
 BROKEN = [
-    (imports_go_down_only, "kube/objects/names.py", "from argosy.kube.patch import json_pointer", "higher"),
-    (imports_go_down_only, "kube/objects/names.py", "def f():\n    import argosy.kube.controller.work_queue", "higher"),
-    (imports_go_down_only, "kube/objects/names.py", TYPES_ONLY, "higher"),
-    (imports_go_down_only, "kube/objects/names.py", BY_NAME, "higher"),
-    (imports_go_down_only, "kube/objects/names.py", "CALL = 'argosy.kube.schema.cel:evaluate'", "higher"),
+    (imports_go_down_only, "kube/names.py", "from argosy.kube.patch import json_pointer", "higher"),
+    (imports_go_down_only, "kube/names.py", "def f():\n    import argosy.kube.controller.work_queue", "higher"),
+    (imports_go_down_only, "kube/names.py", TYPES_ONLY, "higher"),
+    (imports_go_down_only, "kube/names.py", BY_NAME, "higher"),
+    (imports_go_down_only, "kube/names.py", "CALL = 'argosy.kube.schema.cel:evaluate'", "higher"),
     (imports_go_down_only, "kube/objects/deep.py", "from ..patch import json_pointer", "higher"),
     (imports_go_down_only, "kube/objects/__init__.py", "from .. import patch", "higher"),
     (imports_go_down_only, "kube/schema/builtin_types.py", "from argosy.kube import patch", "same layer"),
@@ -426,7 +422,7 @@ BROKEN = [
     (pure_packages_do_no_io, "kube/patch/strategic_merge.py", "import asyncio", "pure"),
     (pure_packages_do_no_io, "gitops/diff/diff.py", "from argosy.kube.client import Cluster", "pure"),
     (pure_packages_do_no_io, "gitops/sync/sync_plan.py", "from http import client", "pure"),
-    (pure_packages_do_no_io, "kube/objects/names.py", "import urllib.request", "pure"),
+    (pure_packages_do_no_io, "kube/names.py", "import urllib.request", "pure"),
     (addons_use_the_public_api, "addons/notebooks/run.py", "from argosy.gitops.diff import diff", "third-party"),
     (addons_use_the_public_api, "addons/notebooks/run.py", "from argosy.addons.notifications import x", "another"),
     (the_notebook_runner_can_be_shipped_alone, "addons/notebooks/runner/a.py", "import argosy.errors", "a Pod"),

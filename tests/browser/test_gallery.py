@@ -37,6 +37,7 @@ def test_nobody_is_kept_out(open_page: Opens, gallery_site: Gallery, axe: Any, t
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.tier("all")
 def test_it_reads_without_a_script(open_page: Opens, gallery_site: Gallery) -> None:
     page = open_page(java_script_enabled=False)
     page.goto(f"{gallery_site.url}/gallery")

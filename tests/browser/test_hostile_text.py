@@ -20,7 +20,7 @@ import pytest
 from minijinja import safe
 
 from argosy.app.listening import bind, listening
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.middleware.asgi import Entry
 from argosy.web.request import Asked
 from argosy.web.responses import Page

@@ -19,7 +19,7 @@ from argosy.kube.client import Cluster, Propagation
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.https_server import serve
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -13,8 +13,8 @@ from argosy.gitops.application import Application
 from argosy.gitops.live import BY_OWNER, Keeping, Tracking, indexes, managed, read_exclusions, track
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Cache, Everything
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 from support.contract_manifests import CONFIG_MAP, WAIT, config, definition
 from support.real_server import REAL
 

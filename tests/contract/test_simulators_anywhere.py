@@ -11,8 +11,8 @@ import pytest
 from argosy.app.addons import running
 from argosy.gitops.health.builtin import judge
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS
 from support.real_server import REAL

@@ -25,8 +25,8 @@ from argosy.gitops.status.operations import request_wire
 from argosy.gitops.status.resources import Resource
 from argosy.gitops.status.status import Report, changes, is_outdated, status
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from support.contract_manifests import eventually
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.kube.patch import json_patch
 from argosy.setup.checks.merging import Check, merged, missing_from
 from support import proof_scale

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from argosy.gitops.health.bundled import bundled_rules, profile_rules
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from support.ansible_playbooks import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
 from support.clusters import KUBECTL, Sandbox, argosy, sandbox
 from support.deadlines import HANG_SECONDS

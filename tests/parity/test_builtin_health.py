@@ -14,8 +14,8 @@ import pytest
 from argosy.gitops.health import builtin
 from argosy.gitops.health.assess import judge
 from argosy.gitops.health.bundled import Origin, Rule
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import load_all
-from argosy.kube.objects.names import split_api_version
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "health-builtin"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Argo CD's cases are not here")

@@ -12,8 +12,8 @@ import pytest
 
 from argosy.gitops.health.bundled import bundled_rules
 from argosy.gitops.health.lua import run_health
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import load
-from argosy.kube.objects.names import GroupKind
 
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "health-kserve"
 pytestmark = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded answers of Argo CD are not here")

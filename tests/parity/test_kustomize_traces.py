@@ -14,7 +14,7 @@ from argosy.gitops.application.file_tree import Tree
 from argosy.gitops.render.kustomize import build, trace
 from argosy.gitops.render.origins import Traced
 from argosy.gitops.source.folder_tree import FolderTree
-from argosy.kube.objects.names import ResourceKey, split_api_version
+from argosy.kube.names import ResourceKey, split_api_version
 from support.file_trees import TextTree
 from support.tiers import IN_TEST_ALL
 

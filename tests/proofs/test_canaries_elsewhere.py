@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.middleware.asgi import Entry
 from argosy.web.middleware.redaction import MaskedLogs
 from argosy.web.route import Route

@@ -19,8 +19,8 @@ from urllib.parse import quote
 import orjson
 import pytest
 
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import dump
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.web.middleware.asgi import Entry
 from argosy.web.middleware.redaction import Mask
 from argosy.web.request import Asked

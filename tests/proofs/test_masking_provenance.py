@@ -17,8 +17,8 @@ from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware import secret_provenance
 from argosy.web.middleware.asgi import Entry
 from argosy.web.middleware.echoed_input import NO_ECHO

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.kube.objects.names import split_api_version
+from argosy.kube.names import split_api_version
 from argosy.kube.schema import protobuf_reader
 from argosy.kube.schema.builtin_types import type_of
 from argosy.kube.schema.typed_json import decode

@@ -31,8 +31,8 @@ from argosy.gitops.sync.prune import refusal
 from argosy.gitops.sync.sync_plan import Occasion, plan
 from argosy.kube.client import KindInfo
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.tier("test", "prove")
 CONTROL, HERE, ELSEWHERE = "argocd", "ml", "prod"

@@ -16,7 +16,7 @@ import pytest
 
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.passwords import Hashing
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.auth.authenticator import Identities
 from argosy.web.auth.caller import Caller, Shown
 from argosy.web.auth.session_revocation import Revoking

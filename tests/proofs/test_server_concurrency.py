@@ -19,8 +19,8 @@ from argosy.errors import ClusterError, Conflict, Invalid
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import json_patch
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.registry import Registry

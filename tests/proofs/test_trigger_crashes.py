@@ -18,8 +18,8 @@ from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.triggers.turns import Turn
 from argosy.kube.controller import SYSTEM_CLOCK, Cache, Context
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.crashing_client import Crash, CrashingCluster

@@ -25,8 +25,8 @@ from argosy.gitops.application_client import refresh_requests
 from argosy.gitops.application_client.refresh_requests import Refreshes
 from argosy.gitops.source import webhooks
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.web.api import webhook
 from argosy.web.api.webhook import Webhooks
 from support.deadlines import HANG_SECONDS, wait_until_async

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from argosy.cli import admin_moving, asking
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump, load_all
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.app_commands import Scene, scene, write_kubeconfig

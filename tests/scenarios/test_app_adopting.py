@@ -14,8 +14,8 @@ import pytest
 from argosy.cli import app_adopting, asking
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import adoption
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, config_map

@@ -11,8 +11,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client import Admitter
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map

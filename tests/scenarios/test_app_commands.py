@@ -12,8 +12,8 @@ import pytest
 from argosy.gitops.application_client import watch
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import until
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map

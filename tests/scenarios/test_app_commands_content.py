@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump
-from argosy.kube.objects.names import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.engine import config_map
 

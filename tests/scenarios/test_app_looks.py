@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.app_commands import Scene, scene
 from support.engine import config_map
 

@@ -16,8 +16,8 @@ from argosy.gitops.application import Application, SyncRequest, read_application
 from argosy.gitops.application.hooks import is_hook
 from argosy.gitops.sync.app_deletion import Deleted, delete_further, finalizers_for
 from argosy.kube.client import Cluster, Propagation
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.crashing_client import Crash, CrashingCluster
 from support.sync_operations import (

@@ -22,7 +22,7 @@ from argosy.gitops.application_client.reader import Unseen, fares, open_reader
 from argosy.gitops.application_client.resource_actions import Choice
 from argosy.gitops.application_client.validation import check_project
 from argosy.gitops.policy.delivery_engine import Controller, Engines
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.auth.caller import Caller
 from argosy.web.caller_clients import reader_of
 from argosy.web.request import Asked, Query

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from argosy.errors import ClusterError, ManifestError
 from argosy.gitops.application.step_results import Comparison
 from argosy.gitops.diff import CompareRules, CustomShapes, compare, differences
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of, read_manifests
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.bundled_crds import definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

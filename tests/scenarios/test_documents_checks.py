@@ -21,8 +21,8 @@ from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import Check, Customizations, from_manifests
 from argosy.gitops.sync.stale_status import DEFAULT_OBSERVED_KINDS, hold_stale_statuses
 from argosy.isolation import Pool
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import load
-from argosy.kube.objects.names import GroupKind
 from support.documented_health import (
     CELLS,
     CLAIM,

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map, engine_room
 from support.real_server import REAL
-from support.tiers import in_test_all
 
 pytestmark = pytest.mark.anyio
 REFRESH = "argocd.argoproj.io/refresh"
@@ -90,7 +89,8 @@ async def test_a_sync_leaves_ignored_fields_alone_where_that_is_asked_for(room: 
 HOSTILE = "repeat(.)"
 
 
-@pytest.mark.parametrize("place", ["application", in_test_all("argocd-cm")])
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("place", ["application", "argocd-cm"])
 async def test_an_expression_that_runs_for_ever_is_a_condition_and_stops_nobody(room: Room, place: str) -> None:
     """Its own Application keeps the rules that hold, and another one is delivered beside it."""
     pytest.importorskip("jq", reason="the real jq is not installed")

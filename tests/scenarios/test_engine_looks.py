@@ -16,8 +16,8 @@ import pytest
 from argosy.errors import Forbidden, SourceRefused, Unreachable
 from argosy.gitops.reconciler.read_your_writes import TOLD
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 

@@ -20,8 +20,8 @@ from argosy.gitops.reconciler.read_your_writes import Doorway
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Catalog, Cluster, Listing, WatchEvent
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 

@@ -22,7 +22,7 @@ from argosy.gitops.application_client.client import Desk
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.controller.log_context import fields
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.tls import certificates
 from support import prometheus_text
 from support.deadlines import HANG_SECONDS, wait_until_async

@@ -13,8 +13,8 @@ import pytest
 from argosy.app.addons import running
 from argosy.gitops.application_client.differences import differing
 from argosy.gitops.diff import CompareRules, compare
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators import make
 from support.engine import Room, engine_room, furnish
 

@@ -14,7 +14,7 @@ from argosy.kube.client import User
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.controller import run
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.kube.schema.bundled_crds import definition
 from support.clusters import sandbox
 from support.deadlines import HANG_SECONDS

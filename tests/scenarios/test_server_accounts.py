@@ -9,7 +9,7 @@ import pytest
 
 from argosy.desk.accounts.passwords import Hashing
 from argosy.desk.accounts.tokens import MAX_PARENTS
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.auth.authenticator import Identities
 from support.identities import CHEAP
 from support.rest_api import DENIED, World, rest_world

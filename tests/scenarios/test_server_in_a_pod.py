@@ -11,8 +11,8 @@ import pytest
 from argosy.app.serving import PageOptions, serving
 from argosy.errors import Forbidden
 from argosy.kube.client import User
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import read_manifests
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.main import command_line
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.clusters import served

@@ -13,7 +13,7 @@ from argosy.app.listening import bind, listening
 from argosy.app.site import opened_site
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web import build
 from argosy.web.site import ServeOptions, Site
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application_client import refresh_requests
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.api.webhook import BURST, Webhooks
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.loop_clock import LoopClock

@@ -20,8 +20,8 @@ from argosy.gitops.sync.operation_terms import SyncSettings
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.https_server import serve
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

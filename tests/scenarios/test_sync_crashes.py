@@ -21,8 +21,8 @@ from argosy.errors import ArgosyError, ClusterError, TransientError
 from argosy.gitops.application import OperationState, Progress, SyncRequest
 from argosy.gitops.sync.operation_terms import SyncSettings
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.crashing_client import Crash, CrashingCluster
 from support.proof_scale import is_full

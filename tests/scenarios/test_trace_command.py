@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from argosy.desk.tracing import address_field
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from support.app_commands import Scene, scene
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from argosy.errors import Conflict, RenderError, UnknownRef
 from argosy.isolation import OverLimit
 from argosy.isolation.scratch_folders import scratch_folder
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 learned: list[object] = []
 

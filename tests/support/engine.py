@@ -26,8 +26,8 @@ from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.sharding.members import Members
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.control_plane import Folder, Plane
 from argosy.sandbox.apiserver.https_server import serve

@@ -22,8 +22,8 @@ from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump_all, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import furnish

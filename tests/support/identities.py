@@ -21,8 +21,8 @@ from argosy.errors import ClusterError
 from argosy.gitops.reconciler.render_cache import Renders
 from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.web.auth.authenticator import Identities
 from argosy.web.auth.caller import BadCredential, Caller, Shown
 from support.engine import LeapingClock, embedded, furnish

@@ -10,8 +10,8 @@ from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.analysis.live_view import Differs, LiveApp, LiveRow, LiveView
 from argosy.gitops.analysis.rules import CATALOGUE
 from argosy.gitops.application import read_application
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.objects.timestamps import written
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

@@ -21,8 +21,8 @@ from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
 from argosy.app.addons import running
 from argosy.errors import ArgosyError
 from argosy.kube.controller import AddOn, Context, run
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -22,8 +22,8 @@ from argosy.gitops.policy.rbac import Subjects
 from argosy.gitops.reconciler.render_cache import Renders
 from argosy.gitops.reconciler.settings import Rules
 from argosy.kube.controller.cache import Cache
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.auth.caller import BadCredential, Caller, Shown
 from argosy.web.middleware.asgi import Entry
 from argosy.web.route import Route

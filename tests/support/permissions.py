@@ -30,8 +30,8 @@ from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.controller.sharding.leases import lease_key
 from argosy.kube.controller.sharding.members import Members
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.setup.installing.apply import carry_out

@@ -17,8 +17,8 @@ from argosy.errors import ClusterError
 from argosy.kube.client import Catalog, Cluster
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from support import control_plane as realcluster
 from support.deadlines import HANG_SECONDS
 

@@ -18,8 +18,8 @@ from typing import Any
 from argosy.kube.client import Cluster
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from support import clusters
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, furnish

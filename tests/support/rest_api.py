@@ -19,8 +19,8 @@ from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.web.route_table import TABLE
 from argosy.web.site import ServeOptions, Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from argosy.kube.objects.names import split_api_version
+from argosy.kube.names import split_api_version
 from argosy.kube.schema import defaults, validation
 from argosy.kube.schema.resources import Resource
 

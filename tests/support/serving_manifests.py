@@ -13,8 +13,8 @@ from argosy.app.addons import running
 from argosy.gitops.health.assess import judge
 from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import Customizations
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import playing
 from support.simulators import CLAIM, DEPLOYMENT, POD, REPLICA_SET, World, made

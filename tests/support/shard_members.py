@@ -21,8 +21,8 @@ from argosy.kube.client import Listing, WatchEvent
 from argosy.kube.client.write_hook import BEFORE_SENDING
 from argosy.kube.controller.sharding.members import Members, Standing
 from argosy.kube.controller.write_fence import carried
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 KEYS = [f"argocd/app-{number}" for number in range(6)]
 TURNS = 14  # of the loop, until everybody who was woken waits again

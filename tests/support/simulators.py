@@ -14,8 +14,8 @@ from argosy.app.addons import running
 from argosy.gitops.health.builtin import judge
 from argosy.kube.client import Cluster
 from argosy.kube.controller import run
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox import simulators
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -34,8 +34,8 @@ from argosy.gitops.sync.operation_terms import SyncSettings
 from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.sync_plan import Occasion, hook_tasks, plan
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 NAMESPACE = "ml"
 STARTED = "2026-01-01T00:00:00Z"

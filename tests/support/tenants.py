@@ -21,7 +21,7 @@ from unittest.mock import patch
 from argosy.app.site import opened_site
 from argosy.desk.accounts.tokens import ISSUER, Claims, sign
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.web.api import stream_trees
 from argosy.web.auth.authenticator import Identities

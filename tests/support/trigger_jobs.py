@@ -10,8 +10,8 @@ from typing import Any
 from argosy.addons.notebooks.job import KIND
 from argosy.addons.notebooks.making import PLEDGES, after_result, at_start
 from argosy.addons.notebooks.metrics import Metrics
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job, leaping, world

@@ -16,8 +16,8 @@ from typing import Final
 from argosy.errors import ArgosyError, ClusterError, Forbidden, UserError
 from argosy.kube.client import Admitting, Cluster, Performing
 from argosy.kube.controller import AddOn, run
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 
 GROUP: Final = "argosy.addons"
 MANAGER: Final = "argosy-addons"

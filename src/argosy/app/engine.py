@@ -53,8 +53,8 @@ from argosy.kube.controller.clock import is_ended
 from argosy.kube.controller.informer_set import Everything
 from argosy.kube.controller.log_context import about
 from argosy.kube.controller.sharding.members import Members
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -21,7 +21,7 @@ from argosy.gitops.status.metrics import (
 )
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.client.counting import Answered
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.observability.metrics import Counts, Family, Histogram
 
 RECONCILING: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: its own

@@ -25,8 +25,8 @@ from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller import Cache, Clock
 from argosy.kube.controller.clock import within
 from argosy.kube.controller.cluster_concurrency import Admission
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 UNUSED: Final = 600.0  # seconds without any application, until it is closed

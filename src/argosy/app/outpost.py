@@ -30,8 +30,8 @@ from argosy.kube.controller.clock import beside, let_go, sleep, within
 from argosy.kube.controller.informer import Listener
 from argosy.kube.controller.informer_set import Everything
 from argosy.kube.controller.liveness import PATIENCE, Living, Pulse
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")

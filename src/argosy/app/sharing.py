@@ -22,8 +22,8 @@ from argosy.kube.controller.clock import sleep
 from argosy.kube.controller.sharding.leases import LABELS, PREFIX
 from argosy.kube.controller.sharding.leases import LEASE as KIND
 from argosy.kube.controller.sharding.members import Members
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 LOOK: Final = 0.5  # seconds between looks at a Lease that may be a dead one's
 USUAL_LEASE: Final = 15.0

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from argosy.gitops.application import APPLICATION
 from argosy.kube.controller.log_context import fields
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.web.middleware.redaction import Mask

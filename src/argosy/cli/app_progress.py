@@ -18,7 +18,7 @@ from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.summary import Row
 from argosy.gitops.application_client.wait_conditions import Waited
 from argosy.gitops.application_client.watch import is_taken_up
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 Tell = Callable[[str], None]
 HEADINGS = ("TIMESTAMP", "GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")

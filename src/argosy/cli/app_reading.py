@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client import summary
     from argosy.gitops.application_client.client import Desk
     from argosy.gitops.policy.delivery_engine import Engines
-    from argosy.kube.objects.names import ResourceKey
+    from argosy.kube.names import ResourceKey
 
 LIST_FORMS = ("table", "wide", "name", "json", "yaml")
 GET_FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")

@@ -17,7 +17,7 @@ from argosy.gitops.policy.delivery_engine import Engines
 from argosy.gitops.status.history import Deployment
 from argosy.gitops.status.hold import read_hold
 from argosy.gitops.status.wire_format import mapping, mappings
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 GAP: Final = "  "
 UNDER: Final = "  └ "

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.client import Desk
     from argosy.gitops.application_client.sync_requests import SyncWish
     from argosy.gitops.application_client.watch import Ended
+    from argosy.kube.names import ResourceKey
     from argosy.kube.objects import Manifest
-    from argosy.kube.objects.names import ResourceKey
 
 FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 MOST = 12  # objects that are named

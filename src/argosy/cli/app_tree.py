@@ -14,8 +14,8 @@ from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.tree_order import Branch, branches
 from argosy.gitops.live.resource_tree import Node
 from argosy.gitops.status.wire_format import mapping
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 
 def tree_lines(

@@ -24,8 +24,8 @@ from argosy.gitops.application_client.delays import describe_delays, may_be_dela
 from argosy.gitops.application_client.watch import FOR_EVER
 from argosy.kube.controller.clock import SYSTEM_CLOCK, let_go, sleep
 from argosy.kube.controller.wait import AGAIN, until
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 DELAY_CACHE_SECONDS: Final = 5.0  # for which what Applications wait for counts as known
 TRIES: Final = 10  # in a row, over half a minute

@@ -16,7 +16,7 @@ from argosy.gitops.application_client.summary import Row
 from argosy.gitops.application_client.tree_order import Branch, branches
 from argosy.gitops.live.resource_tree import Node
 from argosy.gitops.status.wire_format import mapping, mappings
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 WIDTH: Final = 20
 LONGEST_VALUE: Final = 80

@@ -14,7 +14,7 @@ from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.reader import Reader, fares, health_words, open_reader
 from argosy.gitops.application_client.sync_windows import assigned, window_text
 from argosy.gitops.reconciler.settings_watch import ARGOCD_CM
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application

@@ -15,8 +15,8 @@ from argosy.desk.finding import Noun, all_of, nobody, the_one, typed_name
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.http_client.plain_request import Answered, ask
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.models.facts import INFERENCE_SERVICE, ServedModel, read_model
 from argosy.models.requests import LISTED, Question, health_paths, question_for
 

@@ -27,8 +27,8 @@ from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.gitops.application_client.client import Desk
 from argosy.isolation import Pool
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, read_manifests
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 __all__ = ["Message", "NotificationDesk", "Trial", "asks_of_jobs", "exported", "notification_desk"]
 EVENT: Final = GroupKind("", "Event")

@@ -15,8 +15,8 @@ from argosy.gitops.application_client.object_explanation import explain, find
 from argosy.gitops.application_client.reader import open_reader
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.models.lineage import VOLUME, Address, Lineage, Run, runs_of, trace
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")

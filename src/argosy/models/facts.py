@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import GroupKind
 
 INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 NOT_RECOGNIZED: Final = "RuntimeNotRecognized"

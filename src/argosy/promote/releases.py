@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from argosy.gitops.analysis.object_changes import HASH
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of_source
-from argosy.kube.objects.names import ResourceKey
 
 _GENERATED: Final = ("ConfigMap", "Secret")
 _STEP: Final = re.compile(r'(?:"([^"]*)"|([^."\[]+))(\[[^\]]*\])?')

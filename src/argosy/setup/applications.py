@@ -13,8 +13,8 @@ from argosy.gitops.application.url_credentials import PLACEHOLDER
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami
 from argosy.kube.controller.wait import Named, until_all
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import APPLICATION, PLAIN_NAMESPACE, SETTINGS, USUAL, NotInstalled
 from argosy.setup.delivery import desired
 from argosy.setup.delivery.differences import replacement

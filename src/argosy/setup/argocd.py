@@ -10,8 +10,8 @@ from typing import Final
 
 from argosy.errors import ClusterError, Forbidden, UserError
 from argosy.kube.client import ClusterReader
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
 APPLICATION: Final = GroupKind("argoproj.io", "Application")

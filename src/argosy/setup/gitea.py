@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.setup.delivery import desired
 from argosy.setup.delivery.differences import update
 from argosy.setup.openshift import found

@@ -14,8 +14,8 @@ from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami
 from argosy.kube.controller.wait import until
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import USUAL, Installation, NotInstalled
 from argosy.setup.delivery import desired
 from argosy.setup.delivery.differences import update

@@ -13,8 +13,8 @@ from typing import Final
 from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.controller.wait import Named, until_all
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import APPLICATION
 from argosy.setup.words import Table
 

@@ -21,8 +21,8 @@ from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.wire_format import mappings
 from argosy.kube.client import PatchKind
 from argosy.kube.client.resource_names import read_names
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of, read_manifests
-from argosy.kube.objects.names import ResourceKey
 from argosy.testing.background import Background, Held
 from argosy.testing.manifests import Manifests
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.gitops.application import APPLICATION, Application, read_application
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.languages.globs import matches
 from argosy.web.request import Absent, Asked, Refused
 from argosy.web.route import Found

@@ -13,7 +13,7 @@ from argosy.app.demo.stages import StagesArranger
 from argosy.app.demo.stages_content import URL
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.source.settings import read_settings
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.setup.repository.bare import BareRepository

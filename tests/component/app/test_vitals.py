@@ -12,7 +12,7 @@ import pytest
 from argosy.app.engine import Engine, EngineOptions, count_workers
 from argosy.app.vitals import ENDED, Vitals
 from argosy.kube.controller.leader_election import Election, Terms
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
 

@@ -16,7 +16,7 @@ from argosy.app.setup.in_cluster import InstallOptions, Planned
 from argosy.cli import asking
 from argosy.cli.install import carried_out
 from argosy.errors import UserError
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.setup.installing.plan import Plan, Step, Verb
 from support.deadlines import wait_until
 

@@ -17,7 +17,7 @@ import argosy
 from argosy.errors import Conflict, LimitError, RenderError, TransientError, UnknownRef
 from argosy.fair_share import Tenant, on_behalf_of
 from argosy.isolation import Crew, OverLimit
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support import crew_functions
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
 from support.own_process import run_in_own_process

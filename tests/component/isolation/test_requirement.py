@@ -38,7 +38,7 @@ def program():
 async def worker():
     pool = Pool(workers=1)
     try:
-        answer = await pool.run("argosy.kube.objects.names:split_api_version", "apps/v1")
+        answer = await pool.run("argosy.kube.names:split_api_version", "apps/v1")
         return {"said": answer, **dataclasses.asdict(pool.report())}
     except RefusedError as problem:
         return {"refused": str(problem)}

@@ -17,8 +17,8 @@ from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.application_client.reader import Reader
 from argosy.kube.client import Listing
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 from argosy.web.pages.application import list_page
 from argosy.web.pages.template_rendering import part
 from argosy.web.responses import Page

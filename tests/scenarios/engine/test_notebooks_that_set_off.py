@@ -15,8 +15,8 @@ from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.summarizing import Summaries
 from argosy.kube.controller import run
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map

@@ -12,7 +12,7 @@ from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.application_client.reader import open_reader
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
 from support.sync_operations import job
 from support.tiers import IN_TEST_ALL

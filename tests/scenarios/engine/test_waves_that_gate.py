@@ -10,8 +10,8 @@ import pytest
 
 from argosy.app.addons import running
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS

@@ -13,8 +13,8 @@ from argosy.app.addons import load_addons, running
 from argosy.errors import UserError
 from argosy.kube.client import PatchKind
 from argosy.kube.controller import AddOn, Context, Watch, itself
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 

@@ -16,8 +16,8 @@ from argosy.kube.client.connection import Connection
 from argosy.kube.controller import Cache, Clock
 from argosy.kube.controller.clock import SYSTEM_CLOCK
 from argosy.kube.controller.liveness import LONGEST, Pulse
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

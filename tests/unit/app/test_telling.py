@@ -14,7 +14,7 @@ import pytest
 
 from argosy.app.telling import Lines, QuotableSecrets, masked
 from argosy.kube.controller.log_context import about, about_object, fields, note
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "web")
 LOG = logging.getLogger("argosy.gitops.reconciler.application_controller")

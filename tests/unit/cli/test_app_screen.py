@@ -18,7 +18,7 @@ from argosy.gitops.application_client.differences import Differing, normal, unif
 from argosy.gitops.application_client.tree_order import branches
 from argosy.gitops.live.ownership import Parent
 from argosy.gitops.live.resource_tree import Node
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.main import command_line
 
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")

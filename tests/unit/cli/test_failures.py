@@ -17,7 +17,7 @@ from argosy.errors import (
     UserError,
 )
 from argosy.kube.client.status_errors import Unavailable, Untrusted
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.main import GROUPS, main
 
 KEY = ResourceKey("", "ConfigMap", "team", "a")

@@ -10,7 +10,7 @@ import pytest
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application.step_results import Difference
 from argosy.gitops.application_client.differences import Differing, in_short
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.main import main
 
 

@@ -11,7 +11,7 @@ from argosy.cli.exit_codes import NO, REFUSED
 from argosy.gitops.application import Application, Destination, read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.policy.projects import permits, violations
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 PROJECT = read_project({"metadata": {"name": "team"}, "spec": {"sourceRepos": [], "destinations": []}})
 

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.desk.models import RESTARTED, ModelDesk
 from argosy.errors import UserError
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from argosy.desk.models import ModelDesk
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 pytestmark = pytest.mark.anyio
 

@@ -21,8 +21,8 @@ from argosy.addons.notebooks.runs import RunKey, Runs
 from argosy.addons.notebooks.statuses import BUILDING, BUILT, INITIALIZING, TERMINAL, Status
 from argosy.errors import ArgosyError, Conflict
 from argosy.kube.controller import Context, Requeue, Watch, itself
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"

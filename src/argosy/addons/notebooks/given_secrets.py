@@ -17,7 +17,7 @@ from argosy.addons.notebooks.redacting import redact
 from argosy.addons.notebooks.runs import Standing
 from argosy.errors import ArgosyError
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 SHORTEST: Final = 6  # characters: shorter ones are words that stand everywhere
 LONGEST: Final = 100_000

@@ -13,8 +13,8 @@ from typing import Any, Final
 from argosy.addons.notebooks.durations import seconds_of
 from argosy.annotations import RE_RUN
 from argosy.errors import UserError
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 KIND: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 API_VERSION: Final = "mlops.mlops.dev/v1alpha1"

@@ -23,8 +23,8 @@ from argosy.addons.notebooks.triggers import Triggers, give_up, pledged
 from argosy.errors import UserError
 from argosy.kube.client import Admitter
 from argosy.kube.controller import AddOn, Context
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 
 NAME: Final = "notebooks"

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol
 
 from argosy.addons.notebooks.job import Job
 from argosy.kube.controller import Context
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 State = Literal["absent", "waiting", "running", "ended", "lost"]
 LONGEST: Final = 200

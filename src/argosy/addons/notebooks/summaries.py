@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from argosy.addons.notebooks.statuses import FAILED, SUCCEEDED, first_line
 from argosy.annotations import INSTANCE_LABEL, PART_OF, TRACKING_ID
+from argosy.kube.names import CONTROL_NAMESPACES, GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, annotation, key_of
-from argosy.kube.objects.names import CONTROL_NAMESPACES, GroupKind, ResourceKey
 from argosy.kube.objects.timestamps import written
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")

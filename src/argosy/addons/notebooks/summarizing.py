@@ -14,8 +14,8 @@ from argosy.addons.notebooks.job import KIND
 from argosy.annotations import NOTEBOOK_STATUS, NOTEBOOK_SUMMARY
 from argosy.errors import ClusterError
 from argosy.kube.controller import Context, Requeue, Watch
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"

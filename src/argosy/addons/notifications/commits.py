@@ -22,8 +22,8 @@ from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import read_settings
 from argosy.isolation.scratch_folders import scratch_folder
 from argosy.kube.client import ClusterReader
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 ASKED: Final = "GetCommitMetadata"

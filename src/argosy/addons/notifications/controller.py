@@ -30,8 +30,8 @@ from argosy.addons.notifications.telling import tell
 from argosy.errors import ArgosyError, Conflict, TransientError, UserError
 from argosy.http_client.checked_request import Unanswered
 from argosy.kube.controller import Context, Requeue, Watch, itself
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 LOOK_AGAIN: Final = 30.0  # seconds, where a condition asks for the time

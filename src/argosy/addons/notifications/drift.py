@@ -14,8 +14,8 @@ import orjson
 
 from argosy.annotations import FIELD_MANAGER, LAST_APPLIED
 from argosy.errors import PatchError
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch.field_sets import path_text
 from argosy.kube.patch.managed_fields import Manager, managers_of
 

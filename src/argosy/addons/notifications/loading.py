@@ -12,9 +12,9 @@ from argosy.addons.notifications.settings import Settings, read_settings
 from argosy.errors import ClusterError
 from argosy.kube.client import ClusterReader
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.boolean_text import parse_switch
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 Versions = tuple[str, ...]

@@ -10,8 +10,8 @@ from argosy.addons.notifications.drift import drift_of, drifted
 from argosy.errors import ClusterError
 from argosy.gitops.application import read_destination
 from argosy.kube.client import ClusterReader
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 
 async def look_for_drift(app: Manifest, cluster: ClusterReader) -> Drift:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from argosy.addons.notifications.loading import Versions
 from argosy.addons.notifications.subscriptions import Destination
 from argosy.kube.controller import Backoff
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 BACKOFF: Final = Backoff(first=10.0, most=300.0)
 MOST: Final = 10_000  # that are remembered

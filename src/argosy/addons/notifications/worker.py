@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.languages.expr import compile_expression
+from argosy.languages.go_format import text_of
 from argosy.languages.go_templates import compile_template
-from argosy.languages.go_templates.go_format import text_of
 from argosy.languages.notification_functions import namespaces
 
 JUDGE: Final = "argosy.addons.notifications.worker:judge"

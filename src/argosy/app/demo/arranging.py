@@ -22,8 +22,8 @@ from argosy.errors import ClusterError, TransientError
 from argosy.gitops.source.settings import MIRRORS
 from argosy.gitops.source.settings import PLACE as SETTINGS
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.setup.repository.bare import BareRepository
 from argosy.setup.repository.files import REPO_URL
 

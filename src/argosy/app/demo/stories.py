@@ -22,8 +22,8 @@ from argosy.app.target import TargetOptions, open_target
 from argosy.errors import UserError
 from argosy.gitops.application_client.control_namespace import control_namespace, has_engine
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.setup.repository.bare import BareRepository, Change
 from argosy.setup.repository.files import File
 

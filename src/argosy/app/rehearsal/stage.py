@@ -22,8 +22,8 @@ from argosy.app.rehearsal.working_trees import WorkingTrees
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application_client.control_namespace import USUAL
 from argosy.isolation.process_pool import Crew
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definitions
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.https_server import serve

@@ -14,7 +14,7 @@ from argosy.desk.health.kinds import find_kind, known_kinds
 from argosy.errors import UserError
 from argosy.gitops.health.bundled import USUAL_PROFILE
 from argosy.gitops.health.settings import Customizations
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.setup.argocd import NotInstalled
 from argosy.setup.checks.export import exported
 from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, Check, wanted_checks

@@ -8,7 +8,7 @@ from argosy.gitops.policy.rbac import Enforcer, Subjects
 from argosy.gitops.policy.rbac_config import RBAC_CM, read_access
 from argosy.gitops.policy.roles import role_of
 from argosy.kube.client import ClusterReader
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 
 
 async def may(

@@ -37,8 +37,8 @@ from argosy.desk.accounts.tokens import ISSUER, Claims, sign
 from argosy.errors import Conflict, TransientError, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.objects.timestamps import written
 
 INITIAL: Final = "argocd-initial-admin-secret"

@@ -15,7 +15,7 @@ from argosy.errors import Conflict, UserError
 from argosy.gitops.application_client.client import ATTEMPTS, Desk, clock
 from argosy.gitops.application_client.projects import project_named
 from argosy.gitops.policy.roles import role_subject
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 TOKENS: Final = "jwtTokens"
 

@@ -25,8 +25,8 @@ from argosy.gitops.application_client.reader import Reader
 from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.wire_format import mappings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import key_of
-from argosy.kube.objects.names import ResourceKey
 
 ROUNDS: Final = 4
 _REFUSED: Final = frozenset({CauseKind.IMMUTABLE, CauseKind.REFUSED})

@@ -22,8 +22,8 @@ from argosy.gitops.live import is_self_referenced, settle
 from argosy.gitops.reconciler.app_state import Look, removed_by
 from argosy.gitops.reconciler.operation import respected
 from argosy.gitops.sync.client_side_patch import patch_of, placed, shape_of, with_last_applied
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import merge_patch, strategic_merge
 
 AT_ONCE: Final = 8

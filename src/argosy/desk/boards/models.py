@@ -13,8 +13,8 @@ from typing import Any, Final
 from argosy.desk.boards.readiness import Link, chain
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.models.facts import ServedModel, read_model
 from argosy.models.lineage import Lineage, Run, trace
 from argosy.models.requests import Question, curl, question_for

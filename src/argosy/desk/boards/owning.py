@@ -11,8 +11,8 @@ from typing import Final
 from argosy.gitops.live.tracking import Tracking, owner
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 

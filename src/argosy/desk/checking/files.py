@@ -17,9 +17,9 @@ from argosy.errors import ArgosyError, UserError
 from argosy.gitops.analysis.repository import Item
 from argosy.gitops.analysis.violation import Place
 from argosy.gitops.workspace.paths import enclosing
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of_source, load_all
 from argosy.kube.objects.field_lines import Lines
-from argosy.kube.objects.names import ResourceKey
 
 MOST_BYTES: Final = 1 << 20
 _ENDINGS: Final = (".yaml", ".yml", ".json")

@@ -11,8 +11,8 @@ from argosy.desk.checking.files import shown
 from argosy.gitops.analysis.repository import Item, Locate
 from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application.step_results import Origins, Rendered
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import key_of_source
-from argosy.kube.objects.names import ResourceKey
 
 
 def located(rendered: Rendered, home: str) -> list[Item]:

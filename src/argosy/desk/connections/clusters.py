@@ -33,8 +33,8 @@ from argosy.gitops.clusters.cluster_secret import check_address, connection_of, 
 from argosy.gitops.reconciler.settings_watch import ARGOSY_CM
 from argosy.kube.client import Cluster, Versioned
 from argosy.kube.client.connection import Connection
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects.field_reader import Fields
-from argosy.kube.objects.names import ResourceKey
 
 HERE, HERE_NAME = IN_CLUSTER
 KIND: Final = "cluster"

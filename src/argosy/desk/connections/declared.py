@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from argosy.annotations import LAST_APPLIED, SECRET_TYPE
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application_client.client import ATTEMPTS, Desk
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 SECRET: Final = GroupKind("", "Secret")
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")

@@ -28,8 +28,8 @@ from argosy.desk.connections.granting import (
 from argosy.errors import ArgosyError, Conflict, Invalid, UserError
 from argosy.gitops.application_client.client import Desk, Opener
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 
 async def delist(desk: Desk, declared: Declared, opener: Opener, tell: Tell) -> None:

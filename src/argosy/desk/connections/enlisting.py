@@ -37,9 +37,9 @@ from argosy.gitops.application_client.client import Desk, Opener
 from argosy.gitops.clusters.cluster_secret import check_address
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of, load
 from argosy.kube.objects.field_reader import Fields
-from argosy.kube.objects.names import ResourceKey
 
 SYSTEM: Final = "kube-system"
 FILLED, UNSEEN = 10.0, 1.5  # seconds to fill in a token, for a controller-manager that is seen, and for one that is not

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, Forbidden, UserError
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 # argo: its names, so that either program finds what the other made
 MANAGER, ROLE, BINDING = "argocd-manager", "argocd-manager-role", "argocd-manager-role-binding"

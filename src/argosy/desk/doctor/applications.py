@@ -25,8 +25,8 @@ from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.reconciler.unknown_state import invalid
 from argosy.gitops.source.git.refs import SHORT_COMMIT
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 SECRET: Final = GroupKind("", "Secret")
 WELL: Final = ("Healthy", "Suspended")

@@ -11,8 +11,8 @@ from typing import Final
 
 from argosy.errors import ArgosyError, ClusterError
 from argosy.kube.client import Catalog, Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 AT_ONCE: Final = 12  # requests
 MANY: Final = 20  # namespaces

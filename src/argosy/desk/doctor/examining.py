@@ -34,8 +34,8 @@ from argosy.gitops.application_client.client import Desk, clock
 from argosy.gitops.application_client.delays import load_budget_uses
 from argosy.gitops.application_client.reader import Reader, open_reader
 from argosy.gitops.source.credentials import read_credentials
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.models.facts import read_model
 from argosy.models.lineage import trace
 from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL

@@ -23,8 +23,8 @@ from argosy.gitops.application_client.small_changes import refresh
 from argosy.gitops.application_client.summary import health_word
 from argosy.gitops.health.kind_keys import joined
 from argosy.kube.controller.wait import TooLate, until
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import merge_patch
 from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS
 from argosy.setup.checks.merging import KEY_PREFIX

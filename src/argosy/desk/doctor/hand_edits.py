@@ -16,8 +16,8 @@ from argosy.gitops.analysis.live_view import SettingsView
 from argosy.gitops.analysis.violation import Place, Sight
 from argosy.gitops.application.settings_events import EDITED_KEY, SETTINGS_RESTORED
 from argosy.gitops.status.wire_format import mapping
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.setup.argocd import SETTINGS
 from argosy.setup.checks.merging import KEY_PREFIX
 

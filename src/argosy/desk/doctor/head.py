@@ -22,8 +22,8 @@ from argosy.gitops.policy.delivery_engine import POD, Deliverer, is_simulated
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.isolation.requirement import REFUSAL
 from argosy.kube.client import Versioned
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.setup.argocd import SETTINGS
 from argosy.setup.openshift import DEPLOYMENT, OPERATOR, PLACES
 

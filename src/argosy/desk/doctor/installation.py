@@ -31,8 +31,8 @@ from argosy.gitops.health.settings import from_config_maps
 from argosy.gitops.policy.application_sets import APPLICATION_SET, is_expanded
 from argosy.gitops.reconciler.setting_errors import RESTRICTING_KEYS, describe_fallback
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, annotation, dump
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS, Installation
 from argosy.setup.checks.merging import KEY_PREFIX
 from argosy.setup.checks.place import Place as ChecksPlace

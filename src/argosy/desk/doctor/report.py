@@ -16,7 +16,7 @@ from argosy.gitops.analysis.diagnosis import Line, Score, lines, score
 from argosy.gitops.analysis.rules.live.workloads import CLAIM, MODEL, is_ready
 from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.status.wire_format import mapping
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 QUOTA: Final = GroupKind("", "ResourceQuota")
 

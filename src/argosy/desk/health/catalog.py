@@ -13,7 +13,7 @@ from argosy.gitops.health.kind_keys import is_wild, key_text
 from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import Check, Customizations
 from argosy.gitops.health.settings_location import MAP_KEY
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 OPERATED: Final = "ArgoCD"
 BUILT_IN: Final[Mapping[str, str]] = {

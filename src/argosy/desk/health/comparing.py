@@ -27,8 +27,8 @@ from argosy.gitops.health.kind_keys import is_wild
 from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import Check, Customizations
 from argosy.gitops.health.test_suite import collect
+from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, split_api_version
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from argosy.gitops.health import builtin
 from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.gitops.health.kind_keys import is_wild
 from argosy.gitops.health.settings import Customizations
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 
 # Of kinds that are custom, so that no server can be asked.

@@ -19,8 +19,8 @@ from argosy.gitops.health.setting_error import Fault, Place
 from argosy.gitops.health.settings import DISCOVERY, ActionsCheck, Customizations, from_manifests
 from argosy.gitops.health.settings_location import holds_settings
 from argosy.gitops.health.table_rules import to_lua
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import load
-from argosy.kube.objects.names import GroupKind
 
 ERROR: Final = "error"
 DISAGREES: Final = "AGY405"

@@ -13,7 +13,7 @@ from argosy.desk.health.workbench import Verdict
 from argosy.gitops.health.bundled import DEFAULT_PROFILES, Origin, profiles_of
 from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import Customizations
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 STRICT: Final = "strict"
 MAX_EXAMPLES: Final = 3

@@ -12,7 +12,7 @@ from argosy.desk.health.workbench import Trial, Verdict
 from argosy.errors import UserError
 from argosy.gitops.health.setting_error import EVERY_KIND, Fault
 from argosy.gitops.health.test_suite import ActionCase, Case, DiscoveryCase, HealthCase, Outcome, report
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 CASES: Final[dict[str, type[Case]]] = {"health": HealthCase, "action": ActionCase, "discovery": DiscoveryCase}
 

@@ -14,7 +14,7 @@ from typing import Any
 from argosy.gitops.health.bundled import profile_rules, profiles_of
 from argosy.gitops.health.lint.finding import Finding
 from argosy.gitops.health.lint.schema_values import check_schema_values, find_enum, read_fields
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.kube.schema.bundled_crds import definition, names
 
 

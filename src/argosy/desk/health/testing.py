@@ -20,7 +20,7 @@ from argosy.gitops.health.kind_patterns import matches
 from argosy.gitops.health.setting_error import Fault, meant
 from argosy.gitops.health.settings import Customizations
 from argosy.gitops.health.test_suite import Outcome, Suite, collect
-from argosy.kube.objects.names import GroupKind, split_api_version
+from argosy.kube.names import GroupKind, split_api_version
 
 FACTS: Final = ("storageClasses", "defaultStorageClass")
 _NEAR: Final = 0.75

@@ -22,8 +22,8 @@ from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import Check, Customizations
 from argosy.gitops.health.test_suite import Outcome, Suite, run
 from argosy.isolation import Pool
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 TELL_SECONDS: Final = 1.0
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.desk.kubectl.talking import Refused, Talk, field_of
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 GROUP: Final = "build.openshift.io"
 BUILD: Final = GroupKind(GROUP, "Build")

@@ -17,8 +17,8 @@ from argosy.desk.kubectl.writing import LOOK, MANAGER
 from argosy.errors import ClusterError
 from argosy.gitops.coexistence.argocd_server_addresses import is_same_address
 from argosy.kube.client.resource_names import Named
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 BUILD_CONFIG: Final = GroupKind("build.openshift.io", "BuildConfig")
 STARTED_SECONDS: Final = 30.0

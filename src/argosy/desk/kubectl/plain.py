@@ -8,7 +8,7 @@ from __future__ import annotations
 from argosy import __version__
 from argosy.desk.kubectl.reading import print_rows
 from argosy.desk.kubectl.talking import Talk, say
-from argosy.kube.objects.names import join_api_version
+from argosy.kube.names import join_api_version
 
 
 async def version(talk: Talk) -> int:

@@ -217,7 +217,7 @@ async def describe(talk: Talk) -> int:
 
 
 async def _events(talk: Talk, manifest: Manifest) -> None:
-    from argosy.kube.objects.names import GroupKind
+    from argosy.kube.names import GroupKind
 
     fields = f"involvedObject.uid={manifest['metadata'].get('uid')}"
     namespace = manifest["metadata"].get("namespace") or "default"

@@ -17,8 +17,8 @@ from argosy.desk.kubectl.writing import LOOK
 from argosy.errors import ClusterError
 from argosy.gitops.application.sync_policy import seconds_of
 from argosy.kube.client.resource_names import Named
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.jsonpath import compiled
 
 LONGEST: Final = 7 * 24 * 3600.0

@@ -16,8 +16,8 @@ from argosy.desk.kubectl.talking import Refused, Talk, say
 from argosy.errors import ClusterError
 from argosy.kube.client import PatchKind, Propagation
 from argosy.kube.client.resource_names import Named, called
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of, load, read_manifests
-from argosy.kube.objects.names import GroupKind
 
 MANAGER: Final = "argosy-kubectl"
 KINDS_OF_PATCH: Final = {"strategic": PatchKind.STRATEGIC, "merge": PatchKind.MERGE, "json": PatchKind.JSON}

@@ -18,8 +18,8 @@ from argosy.errors import ClusterError, Conflict, TransientError, UserError
 from argosy.gitops.coexistence.argocd_detection import seen_engines
 from argosy.gitops.reconciler.app_state import DEFINITION
 from argosy.kube.client import Cluster, Propagation
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, read_manifests
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.kube.schema.defaults.core import secret
 

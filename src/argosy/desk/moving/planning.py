@@ -19,8 +19,8 @@ from argosy.gitops.diff.secret_masks import masked
 from argosy.gitops.policy.delivery_engine import Engines
 from argosy.gitops.status.hold import Hold, hold_text
 from argosy.gitops.status.wire_format import given, mapping, mappings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import merge_patch
 from argosy.setup.delivery.differences import sentences
 

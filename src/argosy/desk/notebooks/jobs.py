@@ -15,8 +15,8 @@ from argosy.annotations import RE_RUN
 from argosy.desk.finding import Noun, all_of, nobody, the_one, typed_name
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.objects.timestamps import written
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")

@@ -22,7 +22,7 @@ from argosy.errors import ArgosyError, SourceError
 from argosy.gitops.analysis.repository import Item, Written
 from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application import Application, read_application, read_source
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 GROUP: Final = "argoproj.io"
 APPLICATION: Final = (GROUP, "Application")

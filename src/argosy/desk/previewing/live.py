@@ -29,8 +29,8 @@ from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.workspace.checkouts import Checkouts, Talk, cache_folder
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of_source
-from argosy.kube.objects.names import ResourceKey
 
 
 class _Heads(Repositories):

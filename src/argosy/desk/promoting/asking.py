@@ -16,8 +16,8 @@ from argosy.gitops.application_client.client import Desk, Opening
 from argosy.gitops.application_client.refresh_requests import ask_quietly
 from argosy.gitops.sync.stale_status import find_stale_generations
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.promote.environments import Way
 from argosy.promote.gates import Ran
 from argosy.promote.log import By

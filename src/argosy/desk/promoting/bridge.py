@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 
 from argosy.gitops.application_client.client import Desk, Opening
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 Answer = TypeVar("Answer")
 

@@ -21,7 +21,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.hooks import is_hook
 from argosy.gitops.diff.differences import readable
 from argosy.gitops.sync.options import SyncOptions, outlives
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 
 _TEMPLATE: Final = {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("argoproj.io", "Rollout")}

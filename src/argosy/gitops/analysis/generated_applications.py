@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from argosy.gitops.analysis.repository import Item
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 _HOLE: Final = re.compile(r"\{\{\s*\.?([\w.-]+)\s*\}\}")
 _KEEPING: Final = ("create-only", "create-update")  # argo: policies that delete nothing

@@ -24,8 +24,8 @@ from argosy.gitops.status.hold import read_hold, told
 from argosy.gitops.status.project_budgets import BudgetUse
 from argosy.gitops.status.rollback import Rollback, rollback_of
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 PRODUCTION: Final = frozenset({"prod", "production", "prd", "live"})
 NO_OTHERS: Final = Engines()

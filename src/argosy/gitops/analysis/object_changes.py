@@ -18,8 +18,8 @@ from argosy.gitops.analysis.violation import Place
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Difference, Pair
 from argosy.gitops.diff import differences, masked_pair
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 
 HASH: Final = re.compile(r"(?<=.)-[bcdfghkmt24-9]{10}$")  # argo: what Kustomize puts behind names of what it generates

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from argosy.gitops.analysis.fixes import value_at
 from argosy.gitops.analysis.violation import Mend, Place, Sight
 from argosy.gitops.application import Application
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.kube.objects.yaml_edits import Edit

@@ -15,8 +15,8 @@ from argosy.errors import ArgosyError, ManifestError
 from argosy.gitops.analysis.kept_defaults import carried
 from argosy.gitops.analysis.repository import Step
 from argosy.gitops.analysis.serving_fields import odd_fields
+from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, split_api_version
 from argosy.kube.schema import defaults, typed_json, validation
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 from argosy.kube.schema.builtin_types import type_of

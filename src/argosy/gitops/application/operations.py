@@ -12,8 +12,8 @@ from typing import Any
 
 from argosy.gitops.application.sources import Source, source_of
 from argosy.gitops.application.sync_policy import Retry, retry_of
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects.field_reader import Fields
-from argosy.kube.objects.names import ResourceKey
 
 
 class Progress(enum.StrEnum):

@@ -23,8 +23,8 @@ from argosy.gitops.status.events import NOBODY, Reason, event
 from argosy.gitops.status.hold import Hold, hold_text, read_hold
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.controller.wait import TooLate, until
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.reader import Reader

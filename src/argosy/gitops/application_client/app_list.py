@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.gitops.application_client.app_row import AppRow, row_of
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, PAGE_SIZE, SYNC_WORDS, Query, read_query
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.schema.selectors import labels as read_labels
 
 May = Callable[[AppRow], bool]

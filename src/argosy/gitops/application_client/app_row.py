@@ -27,8 +27,8 @@ from argosy.gitops.application_client.summary import (
 )
 from argosy.gitops.status.hold import Hold, read_hold
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 NO_OPERATION: Final = "None"
 ENVIRONMENT_LABELS: Final = ("environment", "env", "app.kubernetes.io/environment")

@@ -20,8 +20,8 @@ from argosy.gitops.application import Application, read_application
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.whoami import whoami
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.objects.timestamps import written
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")

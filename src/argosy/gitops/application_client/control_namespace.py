@@ -13,8 +13,8 @@ from argosy.errors import ClusterError, Forbidden
 from argosy.gitops.application.install_labels import CONTROL, USUAL_NAMESPACE, is_control
 from argosy.kube.client import ClusterReader
 from argosy.kube.controller.sharding.leases import LABELS
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
 NAMESPACE: Final = GroupKind("", "Namespace")

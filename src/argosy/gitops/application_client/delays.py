@@ -18,8 +18,8 @@ from argosy.gitops.coexistence.argocd_detection import UNKNOWN, seen_engines
 from argosy.gitops.policy.delivery_engine import Engines
 from argosy.gitops.reconciler.settings import Rules
 from argosy.gitops.status.project_budgets import BudgetUse, find_budget_use, read_budget_uses
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 GetManifest = Callable[[ResourceKey], Manifest | None]
 

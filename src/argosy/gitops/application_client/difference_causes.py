@@ -29,8 +29,8 @@ from argosy.gitops.reconciler.desired_state import Assembled
 from argosy.gitops.source.git.blame import Blame
 from argosy.gitops.source.git.refs import SHORT_COMMIT, Refs
 from argosy.kube.client import Catalog
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 AT_ONCE: Final = 8  # dry runs
 MOST: Final = 100  # objects that a server is asked about

@@ -17,7 +17,7 @@ from argosy.gitops.application_client.health_reasons import reason
 from argosy.gitops.application_client.render_process import renderer
 from argosy.gitops.application_client.stuck_pods import UNSCHEDULED, stuck_pods
 from argosy.gitops.application_client.summary import health_word, is_only_differing, is_only_ill
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.reader import Reader

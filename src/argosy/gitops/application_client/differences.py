@@ -15,8 +15,8 @@ from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application.step_results import Comparison, Difference, Origin, Pair, Rendered
 from argosy.gitops.diff import additions, differences, masked_pair
 from argosy.gitops.status.wire_format import given
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, dump
-from argosy.kube.objects.names import ResourceKey
 
 
 class Differing(NamedTuple):

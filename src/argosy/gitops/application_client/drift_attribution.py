@@ -18,8 +18,8 @@ from argosy.gitops.application_client.app_row import AppRow
 from argosy.gitops.application_client.summary import is_only_differing, revisions
 from argosy.gitops.status.history import deployments
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 Get = Callable[[ResourceKey], Manifest | None]
 Mark = tuple[Any, ...]

@@ -12,8 +12,8 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.application_client.summary import rows
 from argosy.gitops.status.wire_format import mapping
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 
 EVENT: Final = GroupKind("", "Event")
 

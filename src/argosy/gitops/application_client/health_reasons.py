@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.application_client.stuck_pods import unscheduled
 from argosy.gitops.application_client.summary import gist
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.models.facts import invalid
 
 

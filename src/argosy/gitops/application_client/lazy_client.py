@@ -14,8 +14,8 @@ from argosy.gitops.application_client.client import Opener
 from argosy.kube.client import Catalog, Cluster, Listing, User, WatchEvent
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.status_errors import Unavailable
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 T = TypeVar("T")
 SECONDS: Final = 10.0  # for an answer: people wait for it

@@ -25,7 +25,7 @@ from argosy.gitops.diff import additions, differences, masked_pair, readable
 from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.status.wire_format import given, mappings
 from argosy.kube.client.resource_names import read_names
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.patch.json_pointer import parse
 
 

@@ -18,8 +18,8 @@ from argosy.gitops.application_client.spec_patches import read_patch
 from argosy.gitops.diff import masked
 from argosy.gitops.status.events import NOBODY, Reason, event
 from argosy.kube.client import PatchKind, Propagation
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 
 async def read_objects(reader: Reader, app: Application, choice: Choice) -> list[Manifest]:

@@ -10,7 +10,7 @@ import secrets
 from argosy.gitops.application_client.client import Desk, now
 from argosy.gitops.reconciler.settings_watch import PROJECT
 from argosy.gitops.status.events import NOBODY, Reason
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 COMPONENT = "argocd-server"  # argo
 

@@ -14,8 +14,8 @@ from argosy.errors import Conflict, PolicyError, UserError
 from argosy.gitops.application.project import read_project
 from argosy.gitops.application_client.client import ATTEMPTS, Desk
 from argosy.gitops.reconciler.settings_watch import EVERYTHING_ALLOWED, PROJECT
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 DEFAULT = "default"
 HEAD = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject"}

@@ -46,8 +46,8 @@ from argosy.isolation import Pool
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Catalog, Cluster, User
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 
 AT_ONCE: Final = 8  # requests

@@ -18,7 +18,7 @@ from argosy.gitops.application.refresh import refresh_asked
 from argosy.gitops.application_client.client import ATTEMPTS, PAUSE
 from argosy.kube.client import Cluster
 from argosy.kube.controller.log_context import about, about_object
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 log = logging.getLogger(__name__)
 SECONDS: Final = 10.0  # between two of one Application

@@ -17,7 +17,7 @@ from argosy.gitops.application_client.reader import LOCAL, Reader
 from argosy.gitops.reconciler.desired_state import Assembled
 from argosy.gitops.source.git.blame import Blame
 from argosy.gitops.status.wire_format import mappings
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 Causes = Mapping[str, Cause]
 

@@ -20,8 +20,8 @@ from argosy.gitops.live.resource_tree import POD, Node
 from argosy.gitops.reconciler.permissions import permission
 from argosy.gitops.status.events import NOBODY, Reason, event
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 CONFIG_MAPS: Final = ("argocd-cm", "argosy-cm")
 

@@ -15,8 +15,8 @@ from argosy.gitops.application_client.summary import rows
 from argosy.gitops.live.stuck_pods import IMAGE_FAILURES, is_image_current, is_old_replica_set, waiting_containers
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.gitops.sync.retry import is_resting
+from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 
 POD: Final = GroupKind("", "Pod")
 UNSCHEDULED: Final = "Unschedulable"  # k8s: not hopeless: somebody may add a node, or end another Pod

@@ -18,7 +18,7 @@ from argosy.gitops.status.hold import read_hold
 from argosy.gitops.status.rollback import Rollback, rollback_of
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.gitops.sync.retry import is_resting
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 NONE: Final = "<none>"
 SHORT: Final = 7  # characters of a commit

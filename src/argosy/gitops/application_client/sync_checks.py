@@ -15,8 +15,8 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application_client.client import Desk, clock
 from argosy.gitops.application_client.reader import Reader, open_reader
 from argosy.gitops.policy.sync_windows import verdict
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects.boolean_text import parse_switch
-from argosy.kube.objects.names import ResourceKey
 
 SECONDS: Final = 5.0  # for all sources together
 OVERRIDE: Final = "application.sync.requireOverridePrivilegeForRevisionSync"  # argo: a setting of argocd-cm

@@ -14,8 +14,8 @@ from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.summary import is_busy, retrying, rows
 from argosy.gitops.status.wire_format import given, mapping
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 
 @dataclass(frozen=True)

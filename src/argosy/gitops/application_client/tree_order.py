@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from argosy.gitops.live.resource_tree import Node
 from argosy.gitops.status.wire_format import given
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 
 class Branch(NamedTuple):

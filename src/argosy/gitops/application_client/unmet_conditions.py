@@ -19,7 +19,7 @@ from argosy.gitops.application_client.stuck_pods import waiting
 from argosy.gitops.application_client.summary import Row, rows
 from argosy.gitops.application_client.tree_order import Branch, branches
 from argosy.gitops.status.wire_format import mappings
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 MOST: Final = 12
 WELL: Final = (None, Health.HEALTHY)

@@ -25,8 +25,8 @@ from argosy.gitops.reconciler.ownership.claim import Claims
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Cache
 from argosy.kube.controller.sharding.members import Standing
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.objects.timestamps import written
 
 log = logging.getLogger(__name__)

@@ -23,8 +23,8 @@ from argosy.isolation import Pool
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Catalog, Cluster, Listing
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.selectors import labels as read_labels
 
 Knows = Callable[[GroupKind], bool]

@@ -38,8 +38,8 @@ from argosy.kube.client import Versioned
 from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock
 from argosy.kube.controller.informer import REFUSALS, Listener
 from argosy.kube.controller.informer_set import Everything
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 _place: Final = operator.attrgetter("name", "namespace")  # of a row in the list

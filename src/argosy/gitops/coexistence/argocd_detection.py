@@ -20,8 +20,8 @@ from argosy.kube.client.reachability import loudness
 from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock
 from argosy.kube.controller.clock import Backoff, Timer, sleep
 from argosy.kube.controller.informer import REFUSALS, Informer
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 # Pods, too: one whose StatefulSet is deleted without it runs on.

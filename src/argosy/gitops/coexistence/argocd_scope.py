@@ -22,8 +22,8 @@ from argosy.gitops.policy.delivery_engine import (
     running,
 )
 from argosy.kube.client import ClusterReader
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 CONFIG_MAP, NAMESPACE = GroupKind("", "ConfigMap"), GroupKind("", "Namespace")
 REVIEW: Final = "authorization.k8s.io/v1"

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from argosy.errors import ClusterError, UserError
 from argosy.kube.client import ClusterReader
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, load
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 ROUTE: Final = GroupKind("route.openshift.io", "Route")

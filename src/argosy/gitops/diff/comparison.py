@@ -21,8 +21,8 @@ from argosy.gitops.diff.ignored_fields import NOTHING_REMOVED, Question, Removed
 from argosy.gitops.diff.normalization import Normalizer, normalizer_for
 from argosy.gitops.diff.typed_manifests import ShapeOf, no_shape, retyped, shape_for
 from argosy.gitops.diff.version_conversion import in_version_of
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of_source
-from argosy.kube.objects.names import ResourceKey
 from argosy.languages.jq import compile_path, too_expensive_sentence
 
 _EXTRANEOUS: Final = "IgnoreExtraneous"

@@ -15,8 +15,8 @@ import orjson
 
 from argosy.errors import PatchError
 from argosy.gitops.application import IgnoreDifference
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.patch import json_pointer
 from argosy.languages.jq import Path, compile_path
 from argosy.languages.jq_evaluator import JqTooExpensiveError

@@ -13,8 +13,8 @@ from typing import Any, Final
 from argosy.errors import ManifestError
 from argosy.gitops.application.sync_policy import seconds_of
 from argosy.gitops.diff.diff_options import KnownField
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema import quantity
 from argosy.kube.schema.builtin_types import named
 from argosy.kube.schema.typed_json import decode_part

@@ -15,8 +15,8 @@ from argosy.gitops.diff.diff_options import CompareRules, KnownField, concerns
 from argosy.gitops.diff.ignored_fields import NOTHING_REMOVED, Ignored, Removed, ignored_by
 from argosy.gitops.diff.known_types import fields_of, in_known_types
 from argosy.gitops.diff.typed_manifests import retyped
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 _MOST_KINDS: Final = 2_000
 

@@ -15,8 +15,8 @@ from argosy.gitops.application.hooks import annotation_text
 from argosy.gitops.diff.fast_path import covers
 from argosy.gitops.diff.field_subset import trimmed, trimmed_map
 from argosy.gitops.diff.typed_manifests import kept, type_for
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 from argosy.kube.patch import merge_patch, strategic_merge, three_way
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.patch.strategic_diff import Wanted, diff_maps

@@ -10,8 +10,8 @@ from typing import Final
 
 from argosy.errors import ManifestError
 from argosy.gitops.diff.field_subset import trimmed_map
+from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, split_api_version
 from argosy.kube.patch.merge_schema import ListType, Shape, ShapeKind
 from argosy.kube.schema import defaults, typed_json
 from argosy.kube.schema.builtin_types import Type, type_of

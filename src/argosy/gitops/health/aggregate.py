@@ -13,8 +13,8 @@ from typing import Final
 from argosy.annotations import IGNORE_HEALTHCHECK
 from argosy.gitops.application.hooks import annotation_text, is_hook, is_skipped
 from argosy.gitops.application.step_results import Assessment, Health
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MOST_CAUSES: Final = 3  # argo: as many are named, the rest is counted

@@ -33,8 +33,8 @@ from argosy.gitops.health.lua.projection import project
 from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.isolation import NotConfinedError
 from argosy.isolation.backoff import FIRST_SECONDS, ScriptBackoff
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 
 PENDING_DELETION: Final = Assessment(Health.PROGRESSING, "Pending deletion")
 REST: Final = FIRST_SECONDS  # that a check which used up the patience is left alone, the first time

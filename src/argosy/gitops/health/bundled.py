@@ -14,8 +14,8 @@ from typing import Final
 
 from argosy.gitops.health.kind_keys import key_text
 from argosy.gitops.health.table_rules import to_lua
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import load
-from argosy.kube.objects.names import GroupKind
 
 RULES: Final = Path(__file__).parent / "rules"
 PROFILES: Final = Path(__file__).parent / "profiles"

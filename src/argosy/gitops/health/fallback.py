@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.gitops.application.step_results import Assessment, Health
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 
 # k8s: the groups of its own kinds and aggregated APIs. Others below k8s.io, such as gateway.networking.k8s.io, are
 # custom resources like any.

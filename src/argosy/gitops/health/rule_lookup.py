@@ -11,7 +11,7 @@ from argosy.gitops.health.bundled import Origin, Rule, bundled_rules, profile_ru
 from argosy.gitops.health.kind_keys import is_wild, key_text
 from argosy.gitops.health.kind_patterns import matches, read
 from argosy.gitops.health.settings import Check, Customizations
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 
 class Rulebook:

@@ -16,8 +16,8 @@ from argosy.gitops.health import kind_keys, kind_patterns
 from argosy.gitops.health.bundled import profile_rules, profiles_of
 from argosy.gitops.health.setting_error import EVERY_KIND, NOWHERE, Fault, Place, meant
 from argosy.gitops.health.settings_location import ARGOCD_CM, ARGOSY_CM, MAP_KEY, PREFIX, Entry, gather
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, load
-from argosy.kube.objects.names import GroupKind
 
 # argo: the types of customization that it knows; any other makes it refuse all of them
 TYPES: Final = ("health", "useOpenLibs", "actions", "ignoreDifferences", "ignoreResourceUpdates", "knownTypeFields")

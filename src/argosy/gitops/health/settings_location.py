@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from argosy.gitops.health.kind_keys import from_key, joined
 from argosy.gitops.health.setting_error import NOWHERE, Fault, Place, meant
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 
 ARGOCD_CM: Final = "argocd-cm"
 ARGOSY_CM: Final = "argosy-cm"

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from argosy.gitops.live.cache_reader import BY_OWNER, BY_PARENT, CacheReader
 from argosy.gitops.live.ownership import CLAIM, STATEFUL_SET, Parent, claims, parent_of, parents
 from argosy.gitops.live.tracking import Tracking, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 
 def managed(

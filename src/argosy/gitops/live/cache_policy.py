@@ -14,8 +14,8 @@ import orjson
 from argosy.gitops.live.ownership import STATEFUL_SET
 from argosy.gitops.live.stuck_pods import CONTAINER_LISTS, find_image_failure
 from argosy.gitops.live.tracking import Tracking, owner
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 # More than metadata is read of these, whoever has them.

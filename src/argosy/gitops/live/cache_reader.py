@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 from argosy.gitops.live.ownership import is_child, unsaid_parent
 from argosy.gitops.live.tracking import Tracking, owner
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 BY_OWNER: Final = "live.owner"  # an instance name → what is tracked by it and nobody's child
 BY_PARENT: Final = "live.parent"  # a key → children that do not say so in ownerReferences

@@ -14,9 +14,9 @@ from argosy.errors import UserError
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import parse_cluster_address
 from argosy.gitops.application.cluster_globs import matches_cluster
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import load
 from argosy.kube.objects.field_reader import Fields
-from argosy.kube.objects.names import GroupKind
 from argosy.languages.globs import matches
 
 EXCLUSIONS: Final = "resource.exclusions"

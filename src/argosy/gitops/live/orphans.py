@@ -14,8 +14,8 @@ from argosy.gitops.live.app_resources import concerned, living_parents
 from argosy.gitops.live.cache_reader import BY_NAMESPACE, CacheReader
 from argosy.gitops.live.resource_tree import Node, Permitted, node_of, walk
 from argosy.gitops.live.tracking import Tracking
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.languages.globs import matches
 
 _EVERYWHERE: Final = (

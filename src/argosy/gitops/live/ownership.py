@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from argosy.gitops.application.hooks import has_option
+from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 
 CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")

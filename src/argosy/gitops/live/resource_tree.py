@@ -14,8 +14,8 @@ from argosy.gitops.live import pod_status
 from argosy.gitops.live.app_resources import children, living_parents
 from argosy.gitops.live.cache_reader import CacheReader
 from argosy.gitops.live.ownership import Parent
+from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 
 POD = GroupKind("", "Pod")
 

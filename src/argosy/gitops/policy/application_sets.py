@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from argosy.gitops.policy.delivery_engine import COMPONENT, KINDS, NAME, PART_OF, is_running
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 
 APPLICATION_SET: Final = GroupKind("argoproj.io", "ApplicationSet")
 CONTROLLER: Final = "applicationset-controller"  # argo: how the name of its workload ends, in a label

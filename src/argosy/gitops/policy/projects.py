@@ -13,7 +13,7 @@ from argosy.gitops.application.cluster_globs import denies_cluster, matches_clus
 from argosy.gitops.application.project import DestinationPattern, KindPattern, Project
 from argosy.gitops.policy.destination_clusters import Clusters
 from argosy.gitops.policy.repository_patterns import Address, allows, denies, is_selected, read_address
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.languages.globs import matches
 
 # Parts of the sentences below: an operation's status has only text to say who refused it.

@@ -56,8 +56,8 @@ from argosy.gitops.reconciler.settings import Rules
 from argosy.gitops.status.conditions import Condition, ConditionType
 from argosy.gitops.status.resources import Resource, resource_of, told_keys
 from argosy.kube.client import Catalog
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 READER: Final = "argosy-reader"

@@ -31,8 +31,8 @@ from argosy.kube.controller import Cache, Context, Requeue, Watch
 from argosy.kube.controller.log_context import note
 from argosy.kube.controller.sharding.members import Standing
 from argosy.kube.controller.write_fence import NotOurs
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.objects.timestamps import written
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from argosy.gitops.status.wire_format import mapping
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller import Cache
 from argosy.kube.controller.clock import Backoff, Clock, sleep
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 log = logging.getLogger(__name__)
 REPORT_SECONDS: Final = 5.0

@@ -27,8 +27,8 @@ from argosy.gitops.source.signatures import signature_rule
 from argosy.gitops.status.conditions import Condition, ConditionType
 from argosy.kube.client import Catalog
 from argosy.kube.controller.log_context import note
+from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of, key_of_source
-from argosy.kube.objects.names import ResourceKey, split_api_version
 
 HEAD: Final = "HEAD"
 NOT_LOADED: Final = "Failed to load target state"  # argo: its words

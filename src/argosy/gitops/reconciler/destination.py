@@ -21,7 +21,7 @@ from argosy.gitops.reconciler.operation import Operator
 from argosy.gitops.reconciler.read_your_writes import Doorway
 from argosy.gitops.reconciler.settings import Rules
 from argosy.gitops.status.conditions import Condition, ConditionType
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 
 
 def everything(kind: GroupKind) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 
 class Asked(NamedTuple):

@@ -16,8 +16,8 @@ from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.diff import CompareSettings, UpdateFilter
 from argosy.gitops.live import CacheReader, owner
 from argosy.gitops.reconciler.settings_watch import Settings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 

@@ -38,8 +38,8 @@ from argosy.gitops.sync.retry import is_resting, next_attempt, rest, settle
 from argosy.gitops.sync.sync_plan import Occasion, hook_tasks, plan
 from argosy.gitops.sync.wave_step import AppliedMessages
 from argosy.kube.client import Catalog
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.objects.timestamps import CLOCK_SKEW, written
 
 BLOCKED: Final = "Sync operation blocked by sync window"

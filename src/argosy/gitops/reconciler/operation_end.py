@@ -22,8 +22,8 @@ from argosy.gitops.reconciler.unknown_state import standing
 from argosy.gitops.status.conditions import ConditionType
 from argosy.gitops.status.hold import read_hold
 from argosy.gitops.sync.auto_sync import Start, Target, decide, is_attempted
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 POD: Final = GroupKind("", "Pod")
 REMOVED: Final = "its operation was removed from the Application"

@@ -16,8 +16,8 @@ from argosy.gitops.policy.prune_policy import Candidate, may_delete
 from argosy.gitops.reconciler.settings import Rules
 from argosy.gitops.sync.options import SyncOptions
 from argosy.kube.client import Catalog
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 Allowed = Callable[[ResourceKey], bool]
 

@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from argosy.gitops.live import is_slim
 from argosy.kube.client import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
 from argosy.kube.controller.write_fence import carried
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 MOST: Final = 20_000
 TOLD: Final = 60.0  # seconds after which a watch has told of a write, or will not

@@ -41,8 +41,8 @@ from argosy.gitops.status.wire_format import mapping
 from argosy.gitops.sync.app_deletion import Deleted, awaits_hooks, delete_further
 from argosy.gitops.sync.auto_sync import Later, Refusal, Start, Target, decide
 from argosy.gitops.sync.termination import TERMINATING
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.objects.timestamps import written
 
 UNKNOWN_HOOKS: Final = "hooks of its deletion are not known"

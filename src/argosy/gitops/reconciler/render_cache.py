@@ -26,7 +26,7 @@ from argosy.gitops.application.file_tree import Tree
 from argosy.gitops.application.step_results import Checkout, Rendered
 from argosy.gitops.render import BuildSettings, are_current, build_environment, render
 from argosy.isolation.backoff import backoff_seconds
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 log = logging.getLogger("argosy.gitops.render")  # who reads logs looks for it there
 MOST_REMEMBERED: Final = 20_000

@@ -14,8 +14,8 @@ from argosy.errors import ClusterError
 from argosy.gitops.application.hooks import is_hook
 from argosy.gitops.diff import CompareRules
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 
 class _Said(NamedTuple):

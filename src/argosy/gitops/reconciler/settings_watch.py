@@ -41,9 +41,9 @@ from argosy.gitops.sync.operation_terms import SyncSettings
 from argosy.gitops.sync.stale_status import DEFAULT_OBSERVED_KINDS, read_observed_kinds
 from argosy.isolation.backoff import ScriptBackoff
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.boolean_text import read_switch
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, Confined, jq_limits, remove_confined
 
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")

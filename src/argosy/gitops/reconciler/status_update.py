@@ -23,8 +23,8 @@ from argosy.gitops.status.operations import request_wire
 from argosy.gitops.status.status import Report, changes, status
 from argosy.gitops.status.summary import summary
 from argosy.gitops.sync.app_deletion import finalizers_for
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.objects.timestamps import written
 
 

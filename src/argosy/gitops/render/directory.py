@@ -19,8 +19,8 @@ from argosy.gitops.render.lfs_check import refuse_pointer
 from argosy.gitops.render.manifest_lists import fault_of, flattened
 from argosy.gitops.render.origins import Trace, Traced, of_documents
 from argosy.gitops.render.settings import RenderLimits
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, Profile, load_all, load_json
-from argosy.kube.objects.names import ResourceKey
 from argosy.languages.globs import glob_pattern
 
 SKIP_MARKER: Final = b"+argocd:skip-file-rendering"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from argosy.gitops.application.step_results import Origin
+from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects.field_lines import Lines, Marked
-from argosy.kube.objects.names import ResourceKey, split_api_version
 
 _DEEPEST = 120
 

@@ -16,8 +16,8 @@ from argosy.gitops.application.step_results import Origin, Origins
 from argosy.gitops.render.manifest_lists import fault_of, flattened
 from argosy.gitops.render.settings import BuildSettings, Fetch
 from argosy.gitops.render.tool_detection import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.application import DirectoryOptions

@@ -13,8 +13,8 @@ from argosy.errors import ManifestError
 from argosy.gitops.application import OperationRequest, OperationState, Result, Retry, SyncRequest
 from argosy.gitops.application.operations import request_of
 from argosy.gitops.status.wire_format import given, key_wire, sources_wire, synced_wire
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects.field_reader import Fields
-from argosy.kube.objects.names import ResourceKey
 
 _OURS: Final = ("sync", "initiatedBy", "retry")
 

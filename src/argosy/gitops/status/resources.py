@@ -12,8 +12,8 @@ from typing import Any, Final
 from argosy.gitops.application.hooks import is_hook, sync_options, wave
 from argosy.gitops.application.step_results import Assessment, SyncStatus
 from argosy.gitops.status.wire_format import given, mappings
+from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey, split_api_version
 
 _CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from argosy.annotations import IGNORE_DEFAULT_LINKS, LINK_PREFIX
 from argosy.gitops.status.wire_format import given, mapping, mappings
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})  # argo: as Go reads a flag
 _SCHEMES: Final = frozenset({"http", "https"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 
 def given(**fields: Any) -> dict[str, Any]:

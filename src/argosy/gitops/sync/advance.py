@@ -33,7 +33,7 @@ from argosy.gitops.sync.termination import TERMINATING, terminate
 from argosy.gitops.sync.wave_gates import deadline_of, pause_of, with_pause
 from argosy.gitops.sync.wave_step import DELETING, AppliedMessages, Ran, Runner, RunState
 from argosy.kube.client import Catalog, Cluster, Propagation
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects.timestamps import CLOCK_SKEW, written
 
 RUNNING = "one or more tasks are running"  # argo: its words, as all that follow

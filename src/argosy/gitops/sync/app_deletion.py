@@ -29,8 +29,8 @@ from argosy.gitops.sync.task_health import AssessAll
 from argosy.gitops.sync.task_states import Turn, shown, verdict, waiting_text
 from argosy.gitops.sync.wave_step import DELETING
 from argosy.kube.client import Cluster, Propagation
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 _FINALIZERS: Final = {
     Phase.PRE_DELETE: names.PRE_DELETE_FINALIZER,

@@ -17,8 +17,8 @@ from argosy.gitops.sync.client_side_patch import placed, with_last_applied
 from argosy.gitops.sync.managed_fields_migration import migration
 from argosy.gitops.sync.operation_terms import DEFINITION, REPLACER, How
 from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 ROUNDS: Final = 5  # how often something that changed under our hands is read again
 _UPDATED: Final = frozenset({DEFINITION, ("", "Namespace")})

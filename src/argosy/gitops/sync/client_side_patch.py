@@ -12,8 +12,8 @@ import orjson
 
 from argosy.annotations import LAST_APPLIED
 from argosy.errors import ClusterError, ManifestError, PatchError
+from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.patch import strategic_merge, three_way
 from argosy.kube.patch.last_applied import encoded
 from argosy.kube.schema import defaults

@@ -11,8 +11,8 @@ from argosy.errors import ClusterError, Conflict, Invalid
 from argosy.gitops.sync.apply import ROUNDS
 from argosy.gitops.sync.live_lookup import read_live
 from argosy.kube.client import Cluster, PatchKind, Propagation
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 
 async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:

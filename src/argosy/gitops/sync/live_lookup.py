@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from argosy.errors import ClusterError
 from argosy.kube.client import ClusterReader
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 
 async def read_live(key: ResourceKey, cluster: ClusterReader) -> Manifest | None:

@@ -14,8 +14,8 @@ from argosy import annotations as names
 from argosy.gitops.application import Application
 from argosy.gitops.application.hooks import annotation_text
 from argosy.gitops.application.hooks import wave as wave_of
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 LOOK: Final = 2.0  # seconds: a job of another application wakes only its own

@@ -14,8 +14,8 @@ from argosy.gitops.sync.apply import ROUNDS
 from argosy.gitops.sync.live_lookup import read_live
 from argosy.gitops.sync.operation_terms import Terms
 from argosy.kube.client import Cluster, Propagation
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 MayDelete = Callable[[Manifest], str]
 Pruned = tuple[Outcome, str]

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from argosy.gitops.application.step_results import Assessment, Health
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 from argosy.languages.globs import glob_pattern, matches
 
 AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]

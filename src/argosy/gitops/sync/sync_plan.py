@@ -21,8 +21,8 @@ from argosy.gitops.application.hooks import has_option, phases, wave
 from argosy.gitops.application.step_results import Comparison, Task
 from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.task_order import PHASES, in_order
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 NAMESPACE: Final = ("", "Namespace")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]")  # k8s: of a chart's version, such as "+"

@@ -8,7 +8,7 @@ from typing import Final
 
 from argosy.gitops.application import Phase
 from argosy.gitops.application.step_results import Task
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)
 _PHASE_RANK: Final = {phase: rank for rank, phase in enumerate(PHASES)}

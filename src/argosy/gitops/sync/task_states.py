@@ -15,8 +15,8 @@ from argosy.gitops.application.step_results import Assessment, Health, Task
 from argosy.gitops.sync.container_images import images_of
 from argosy.gitops.sync.notebook_gates import block_wave
 from argosy.gitops.sync.wave_gates import Gate, gate_of
+from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey, split_api_version
 
 DELETION = "deletion of"
 HELD_BACK = "not applied: "  # how the result of an object begins whose wave a notebook blocks

@@ -11,7 +11,7 @@ from typing import Protocol
 from argosy.gitops.sync.operation_terms import Terms
 from argosy.gitops.sync.task_order import defined_by
 from argosy.gitops.sync.task_states import Board, Turn
-from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
+from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 
 Permitted = Callable[[ResourceKey, bool], str]  # a key, and whether its kind is namespaced → why not; "": it may
 

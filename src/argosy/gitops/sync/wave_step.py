@@ -26,7 +26,7 @@ from argosy.gitops.sync.task_order import defined_by
 from argosy.gitops.sync.task_states import DELETION, PROGRESS_OF, Board, Turn, waiting_text
 from argosy.gitops.sync.wave_gates import GateKind, with_deadline
 from argosy.kube.client import Cluster, Propagation
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 AppliedMessages = dict[tuple[ResourceKey, Phase], str]  # what an operation said of objects when it changed them
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from argosy.errors import ClusterError
 from argosy.kube.client import Catalog, Cluster, Listing, User, WatchEvent
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from argosy.kube.client.list_pages import Pages, log_unprintable, name_in_budget
 from argosy.kube.client.read_budget import UNLIMITED, ReadBudget
 from argosy.kube.client.response_checks import check_written, estimate_memory, has_printable_name, read_event
 from argosy.kube.client.status_errors import Unavailable, not_served, plain_status
+from argosy.kube.names import GroupKind, ResourceKey, join_api_version, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey, join_api_version, split_api_version
 
 if TYPE_CHECKING:
     from argosy.kube.client.reachability import Contact

@@ -17,8 +17,8 @@ from argosy.kube.client import KindInfo
 from argosy.kube.client.read_budget import ListSize, ObjectName, ReadBudget
 from argosy.kube.client.response_checks import Page, TooLarge, estimate_memory, read_page
 from argosy.kube.client.status_errors import Unavailable, plain_text
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 
 if TYPE_CHECKING:
     from argosy.kube.client.transport import Wire

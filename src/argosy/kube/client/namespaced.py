@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from argosy.kube.client import Catalog, ClusterReader, Listing, WatchEvent
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 _SEEN: Final = frozenset({"list", "watch"})
 AHEAD: Final = 100  # events that wait to be taken

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from argosy.errors import UserError
 from argosy.kube.client import Catalog, KindInfo
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 
 
 @dataclass(frozen=True)

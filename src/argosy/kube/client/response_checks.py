@@ -15,8 +15,8 @@ import orjson
 
 from argosy.kube.client.deep_json import CUT_LEVEL, can_be_deep, cut_objects, load_cut
 from argosy.kube.client.status_errors import Unavailable, answered_without_json, plain_text
+from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 
 log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES: Final = 64 * 2**20  # of one answer or one watch event, unpacked

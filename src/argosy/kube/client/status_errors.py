@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from argosy.errors import ArgosyError, ClusterError, TransientError, cluster_error
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 # Who asks again later may well get another answer. A 500 with a Status is a decision, such as a failed webhook.
 PASSING = frozenset({429, 502, 503, 504, 507})

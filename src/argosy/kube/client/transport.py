@@ -33,7 +33,7 @@ from argosy.kube.client.reachability import Contact
 from argosy.kube.client.response_checks import MAX_ANSWER_BYTES, load_json, too_large
 from argosy.kube.client.status_errors import Unavailable, Untrusted, refusal
 from argosy.kube.client.write_hook import BEFORE_SENDING
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 JSON = "application/json"
 # k8s: a server ends every request but watches after a minute; the total is for one that sends a byte at a time.

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import Cache
 from argosy.kube.controller.clock import Clock
+from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 
 Mapper = Callable[[Manifest], Iterable[ResourceKey]]
 

@@ -16,8 +16,8 @@ from argosy.kube.client import ClusterReader, WatchEvent
 from argosy.kube.client.reachability import loudness
 from argosy.kube.controller.cache import Cache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, sleep
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 
 log = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from argosy.kube.client import Cluster
 from argosy.kube.client.reachability import loudness
 from argosy.kube.controller.clock import BOOT_CLOCK, Backoff, Clock, sleep, within
 from argosy.kube.controller.write_fence import Step, wholly_under
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 

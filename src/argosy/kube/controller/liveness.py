@@ -16,8 +16,8 @@ from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.kube.client import Catalog, Cluster, Listing, User, WatchEvent
 from argosy.kube.client.status_errors import Unavailable, Untrusted
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, let_go, sleep, within
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from argosy.fair_share import Shares
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, Timer
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 
 def _nobody(key: ResourceKey) -> str:

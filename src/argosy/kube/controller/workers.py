@@ -18,8 +18,8 @@ from argosy.kube.controller.controller import Context, Controller, Watch
 from argosy.kube.controller.informer import Informer, Listener
 from argosy.kube.controller.log_context import about, about_object
 from argosy.kube.controller.work_queue import WorkQueue
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 

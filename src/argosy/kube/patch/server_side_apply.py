@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import Conflict, PatchError
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 from argosy.kube.patch.field_comparison import EMPTIED, compare, owned, with_named_parents
 from argosy.kube.patch.field_sets import FieldSet, Tree, difference, intersection, path_text, union, without
 from argosy.kube.patch.go_format import quote

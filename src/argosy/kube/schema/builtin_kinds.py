@@ -5,7 +5,7 @@ In: nothing. Out: BUILT_IN, one Resource for each kind in each served version. N
 
 from __future__ import annotations
 
-from argosy.kube.objects.names import split_api_version
+from argosy.kube.names import split_api_version
 from argosy.kube.schema.resources import ALL_VERBS, Resource, Subresource
 
 # A line without indent is a group version; the others: plural, kind, N(amespaced) or C(luster), then what is not usual:

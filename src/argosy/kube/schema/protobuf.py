@@ -12,8 +12,8 @@ from functools import cache
 from typing import NamedTuple
 
 from argosy.errors import ManifestError
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 from argosy.kube.schema import protobuf_writer
 from argosy.kube.schema.builtin_types import EVERYWHERE, META, Type, named, type_of
 from argosy.kube.schema.protobuf_encoding import BYTES, bytes_field, split

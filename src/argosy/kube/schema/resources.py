@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from argosy.kube.objects.names import GroupKind, join_api_version
+from argosy.kube.names import GroupKind, join_api_version
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 

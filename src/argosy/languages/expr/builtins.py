@@ -64,7 +64,7 @@ def _string(meter: Meter, value: Any) -> str:
 
 def shown(value: Any) -> str:
     """As Go prints it."""
-    from argosy.languages.go_templates.go_format import text_of  # late: the two languages print alike
+    from argosy.languages.go_format import text_of  # late: the two languages print alike
 
     return text_of(value)
 

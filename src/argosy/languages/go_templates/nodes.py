@@ -12,8 +12,8 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.languages import go_time
 from argosy.languages.evaluation_budget import Meter
+from argosy.languages.go_format import NO_VALUE, text_of
 from argosy.languages.go_templates.functions import BUILTIN, LAZY, truth
-from argosy.languages.go_templates.go_format import NO_VALUE, text_of
 from argosy.languages.go_templates.lexer import TemplateError
 from argosy.languages.go_templates.sprig import SPRIG
 

@@ -16,8 +16,8 @@ import orjson
 
 from argosy.languages import go_time
 from argosy.languages.expr.nodes import wrapped
+from argosy.languages.go_format import text_of
 from argosy.languages.go_templates.functions import truth
-from argosy.languages.go_templates.go_format import text_of
 from argosy.languages.go_templates.lexer import TemplateError
 from argosy.languages.go_templates.sprig_strings import TEXT, text
 from argosy.languages.go_time import Duration, Time

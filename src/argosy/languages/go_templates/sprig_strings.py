@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from argosy.languages.expr.lexer import ExprError
 from argosy.languages.expr.nodes import MOST_SUBJECT, pattern
-from argosy.languages.go_templates.go_format import quoted, text_of
+from argosy.languages.go_format import quoted, text_of
 from argosy.languages.go_templates.lexer import TemplateError
 
 Function = Callable[..., Any]

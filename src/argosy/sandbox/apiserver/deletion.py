@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from argosy.kube.client import Propagation
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema import field_error
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.kube.names import join_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import join_api_version
 from argosy.kube.schema.resources import Resource, Subresource
 from argosy.sandbox.apiserver.resource_catalog import Catalog
 

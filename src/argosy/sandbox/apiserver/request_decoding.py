@@ -10,8 +10,8 @@ from typing import Any
 
 from argosy.errors import ClusterError, ManifestError, PatchError
 from argosy.kube.client import PatchKind
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 from argosy.kube.patch import json_patch, merge_patch, strategic_merge
 from argosy.kube.patch.json_patch import PatchTooLarge
 from argosy.kube.schema import field_error, typed_json

@@ -11,8 +11,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 from argosy.kube.schema.crd import CustomKind, custom_kinds
 from argosy.kube.schema.crd.versions import preference

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from argosy.errors import ClusterError, UserError
 from argosy.kube.client import Asked, EarlierLogs, PatchKind, PodLogs, User, WayIn
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema import selectors
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors

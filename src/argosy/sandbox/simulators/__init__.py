@@ -17,7 +17,7 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.kube.controller import AddOn, Controller
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.kube.schema.bundled_crds import definitions
 from argosy.sandbox.simulators import constants, kserve, nodes, openshift, openshift_ai, pvc_protection
 from argosy.sandbox.simulators.container_logs import SimulatedLogs

@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterator
 from typing import Final
 
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema import selectors
 from argosy.sandbox.simulators.constants import is_dying, is_played_by_others, owner_of
 

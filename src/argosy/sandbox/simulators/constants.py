@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from argosy.annotations import SIMULATED
+from argosy.kube.names import GroupKind, ResourceKey, join_api_version
 from argosy.kube.objects import Manifest, annotation, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey, join_api_version
 
 POD: Final = GroupKind("", "Pod")
 NODE: Final = GroupKind("", "Node")

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import (
     CONTROLLER_REVISION,
     DAEMON_SET,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, annotation, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators import rollout
 from argosy.sandbox.simulators.adoption import Orphans
 from argosy.sandbox.simulators.constants import (

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import ArgosyError
 from argosy.kube.controller import Context
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import told
 from argosy.sandbox.simulators.timestamps import stamp
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from argosy.kube.controller import Context, Requeue, Watch
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators import nodes
 from argosy.sandbox.simulators.constants import NODE
 from argosy.sandbox.simulators.timestamps import left, moment_of, stamp

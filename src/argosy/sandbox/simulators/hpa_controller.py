@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError, UserError
 from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.sandbox.simulators.constants import (
     AUTOSCALER,
     DEPLOYMENT,

@@ -6,7 +6,7 @@ In: the key of an Ingress. Out: its status. Never: routes a request.
 from __future__ import annotations
 
 from argosy.kube.controller import Context, Requeue, Watch
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.simulators.constants import INGRESS, is_dying, is_played_by_others, unmarked
 from argosy.sandbox.simulators.events import Happening, Recorder
 from argosy.sandbox.simulators.load_balancers import HOSTNAME, address_of, when_given

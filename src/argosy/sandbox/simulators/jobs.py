@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any, Final
 
 from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import (
     BY,
     JOB,

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from argosy.kube.controller import Cache
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.pod_resources import Amounts, added, taken_from
 from argosy.sandbox.simulators.constants import POD
 from argosy.sandbox.simulators.scheduling import needs_of

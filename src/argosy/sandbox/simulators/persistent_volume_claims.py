@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema import quantity
 from argosy.sandbox.simulators import pvc_protection
 from argosy.sandbox.simulators.constants import (

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.kube.schema import selectors
 from argosy.sandbox.simulators.constants import (
     BUDGET,

@@ -11,8 +11,8 @@ from typing import Any
 
 from argosy.errors import UserError
 from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.kube.objects.timestamps import remaining_delay
 from argosy.sandbox.simulators import nodes, pod_events, pod_status
 from argosy.sandbox.simulators.constants import (

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema import selectors
 from argosy.sandbox.simulators.adoption import Orphans
 from argosy.sandbox.simulators.constants import (

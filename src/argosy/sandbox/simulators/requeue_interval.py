@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.kube.controller import Clock
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 LEAST: Final = 0.02  # seconds that are not worth a wait
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.pod_resources import NOTHING, Amounts, added
 from argosy.kube.schema.resource_quota import is_about, shown, usage_of
 from argosy.sandbox.simulators.constants import CLAIM, POD, QUOTA, SERVICE, is_dying, is_played_by_others, unmarked

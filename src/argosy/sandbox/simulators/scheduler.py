@@ -11,8 +11,8 @@ from typing import Final
 
 from argosy.errors import ArgosyError
 from argosy.kube.controller import Cache, Context
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators import pod_status, scheduling
 from argosy.sandbox.simulators.constants import CLAIM, NODE, is_dying, own_key
 from argosy.sandbox.simulators.events import Happening, Recorder

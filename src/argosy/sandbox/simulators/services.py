@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from argosy.annotations import SIMULATED
 from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, annotation, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import (
     ENDPOINT_SLICE,
     ENDPOINTS,

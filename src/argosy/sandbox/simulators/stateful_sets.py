@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError
 from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.adoption import Orphans
 from argosy.sandbox.simulators.constants import (
     CONTROLLER_REVISION,

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Context, Requeue
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import reference_to
 
 SOON: Final = Requeue(0.05)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.gitops.health.kind_keys import joined
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import GroupKind
 from argosy.setup.checks.merging import KEY_PREFIX, Check, kind_in, profile_with
 from argosy.setup.checks.place import FIELD, Place
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.gitops.health.bundled import USUAL_PROFILE, Rule, bundled_rules, profile_rules, profiles, profiles_of
 from argosy.gitops.health.kind_keys import joined, key_text
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 KSERVE: Final = "serving.kserve.io"
 INFERENCE_SERVICE: Final = GroupKind(KSERVE, "InferenceService")

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from argosy.errors import Conflict, UserError
 from argosy.kube.client import Cluster, ClusterReader
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL, Installation, NotInstalled
 from argosy.setup.checks.merging import (
     INFERENCE_SERVICE,

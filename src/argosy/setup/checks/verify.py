@@ -17,8 +17,8 @@ from argosy.gitops.health.lint import Finding, lint
 from argosy.gitops.health.lua.syntax import LuaSyntaxError, parse
 from argosy.gitops.health.settings import Check, from_config_maps
 from argosy.kube.client import ClusterReader
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import SETTINGS, find_argocd
 from argosy.setup.checks.merging import INFERENCE_SERVICE, KEY_PREFIX, kind_in, profile_with
 from argosy.setup.checks.place import FIELD, Place, flags_to, read_place

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.gitops.delivery_file.values import Rbac
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import CONFIG_MAP, Installation
 
 POLICY: Final = "argocd-rbac-cm"

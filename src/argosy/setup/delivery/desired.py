@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.gitops.application.cluster_address import parse_cluster_address
 from argosy.gitops.delivery_file.values import Delivery, Environment, Sync
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import APPLICATION, Installation
 
 NAMESPACE: Final = GroupKind("", "Namespace")

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from argosy.gitops.application.url_credentials import PLACEHOLDER
 from argosy.gitops.delivery_file.values import Delivery, Environment, Sync
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import Installation
 from argosy.setup.checks.marks import with_marks
 from argosy.setup.checks.merging import Check

@@ -12,8 +12,8 @@ from typing import Final
 from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import TooLate, until
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import APPLICATION, Installation
 from argosy.setup.checks.marks import without_marked
 from argosy.setup.checks.place import Place, read_place

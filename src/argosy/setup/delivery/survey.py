@@ -8,8 +8,8 @@ from __future__ import annotations
 from argosy.errors import ClusterError, UserError
 from argosy.gitops.delivery_file.values import FILE, Delivery
 from argosy.kube.client import ClusterReader
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.setup.argocd import APPLICATION, Installation, NotInstalled, find_argocd
 from argosy.setup.delivery import desired
 from argosy.setup.delivery.plan import Live, asked_keys

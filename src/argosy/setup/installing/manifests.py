@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.gitops.application.install_labels import CONTROL, OURS, PART_OF
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.roles import accounts_and_roles, seeds

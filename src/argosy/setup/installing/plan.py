@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.gitops.application.install_labels import CONTROL, is_control, is_ours
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.patch.merge_patch import diff
 from argosy.setup.delivery.differences import sentences
 from argosy.setup.delivery.plan import Verb

@@ -13,8 +13,8 @@ from argosy.annotations import ENGINE, SKIP_RECONCILE
 from argosy.gitops.application.finalizers import OF_RESOURCES, is_served
 from argosy.gitops.application.install_labels import has_marked, is_ours
 from argosy.gitops.policy.delivery_engine import ARGOSY
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.manifests import DEFINITION, NAMESPACE
 from argosy.setup.installing.options import InstallOptions

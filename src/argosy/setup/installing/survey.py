@@ -15,8 +15,8 @@ from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.policy.delivery_engine import Engines
 from argosy.kube.client import Cluster
 from argosy.kube.controller.sharding.leases import PREFIX
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.installing.manifests import every_key, manifests
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import Found, is_changed_here

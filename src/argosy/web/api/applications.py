@@ -14,8 +14,8 @@ from argosy.gitops.application.repository_url import is_same_repository
 from argosy.gitops.application_client.small_changes import refresh
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.controller.wait import TooLate
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.selectors import labels as read_labels
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.applications_health import with_health

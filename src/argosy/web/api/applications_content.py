@@ -21,7 +21,7 @@ from argosy.gitops.reconciler.app_state import Look
 from argosy.gitops.reconciler.permissions import permission
 from argosy.gitops.source.git.refs import COMMIT, SHORT_COMMIT, TAGS
 from argosy.kube.client import Catalog
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.kube.objects.timestamps import written
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.applications import PLACE

@@ -15,8 +15,8 @@ from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.application_client.reader import Reader, Unseen
 from argosy.gitops.reconciler.permissions import permission
 from argosy.gitops.status.wire_format import given, mapping, mappings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 SOURCE, TREE = "resourceHealthSource", "appTree"  # argo: who keeps health out of the status says so
 NAMES: Final = ("group", "kind", "namespace", "name")

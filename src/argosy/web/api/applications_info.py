@@ -18,8 +18,8 @@ from argosy.gitops.application_client.reader import Reader
 from argosy.gitops.diff import masked
 from argosy.gitops.policy.sync_windows import WindowError, is_active, is_for, verdict
 from argosy.gitops.status.wire_format import given, mapping
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.applications import PLACE
 from argosy.web.api.applications_content import AT, OF, choice_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, UserError
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.selectors import labels as read_labels
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.body_fields import Body

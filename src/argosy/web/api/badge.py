@@ -15,8 +15,8 @@ from argosy.errors import UserError
 from argosy.gitops.application import APPLICATION
 from argosy.gitops.application.step_results import Health
 from argosy.gitops.status.wire_format import mapping
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.web.object_lookup import is_at_home, project_of
 from argosy.web.request import Asked
 from argosy.web.responses import Answer, Text

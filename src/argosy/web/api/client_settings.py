@@ -13,8 +13,8 @@ from argosy.desk.accounts.reading import LOGIN, read_accounts
 from argosy.errors import UserError
 from argosy.gitops.health.kind_keys import from_key
 from argosy.gitops.status.wire_format import mapping
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import load
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.api import json_schemas as schema
 from argosy.web.request import Asked
 from argosy.web.responses import Json

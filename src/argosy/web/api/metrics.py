@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from argosy.gitops.application import APPLICATION
 from argosy.gitops.status.metrics import ABOUT, HERE, HERE_NAME, SYNCS, identity, of_applications, of_operation
 from argosy.gitops.status.wire_format import mapping
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.observability.metrics import MEDIA, Family, Sample, one, text
 from argosy.web.middleware.asgi import Entry
 from argosy.web.object_lookup import PROJECT, policy_name, project_of

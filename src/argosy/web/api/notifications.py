@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from argosy.gitops.status.wire_format import mapping
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.paging import ARGO_PAGING, part
 from argosy.web.request import Asked

@@ -27,8 +27,8 @@ from argosy.gitops.application_client.projects import HEAD, create_project, dele
 from argosy.gitops.policy.global_projects import givers
 from argosy.gitops.policy.sync_windows import WindowError, is_active
 from argosy.gitops.status.events import Reason
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.body_fields import Body, same_name
 from argosy.web.api.paging import ARGO_PAGING, FIELDS, chosen, part

@@ -17,7 +17,7 @@ from argosy.gitops.application import APPLICATION
 from argosy.gitops.application.repository_url import is_same_repository
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.status.wire_format import mapping, mappings
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.web.api import json_schemas as schema
 from argosy.web.api.not_implemented import not_built
 from argosy.web.caller_clients import desk_of

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.desk.doctor.examining import Wanted
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.web.api.json_schemas import TEXT, fields, many
 from argosy.web.middleware.application_masks import mask_texts, masks_of

@@ -14,8 +14,8 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.gitops.application import APPLICATION, read_application
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.selectors import labels as read_labels
 from argosy.web.api.applications_health import lacks_health, with_health
 from argosy.web.api.field_selection import read_fields

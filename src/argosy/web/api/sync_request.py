@@ -14,7 +14,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client.summary import rows
 from argosy.gitops.application_client.sync_requests import SyncWish, positioned, sync_operation
 from argosy.gitops.status.wire_format import given
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.api.body_fields import Body, as_fields
 
 LOCAL: Final = "what is delivered must be in Git: commit and push the manifests, then sync that revision"

@@ -15,8 +15,8 @@ from argosy.gitops.application.step_results import Comparison, Pair
 from argosy.gitops.diff import masked, masked_pair
 from argosy.gitops.live.resource_tree import POD, Node
 from argosy.gitops.status.wire_format import given, mapping, mappings
+from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey, split_api_version
 
 SERVICE: Final = GroupKind("", "Service")
 NULL: Final = "null"  # argo: a side that does not exist

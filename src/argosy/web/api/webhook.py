@@ -18,8 +18,8 @@ from argosy.gitops.application import APPLICATION
 from argosy.gitops.application_client.refresh_requests import Refreshes
 from argosy.gitops.source.webhooks import Push, concerns, place_of, read_pushes
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.web.api import json_schemas as schema
 from argosy.web.middleware.request_limits import TooMuch
 from argosy.web.request import Asked

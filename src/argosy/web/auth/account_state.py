@@ -28,8 +28,8 @@ from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.rbac import Enforcer
 from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access
 from argosy.kube.client import ClusterReader
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 log = logging.getLogger(__name__)
 SESSIONS: Final = "argosy-sessions"

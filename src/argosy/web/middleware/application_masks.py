@@ -20,8 +20,8 @@ from argosy.gitops.application_client.app_list import AppRow
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller.cache import Cache
 from argosy.kube.controller.log_context import fields as fields_of_line
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware.echoed_input import sent_texts
 from argosy.web.middleware.git_words import GitText, GitWords
 from argosy.web.middleware.redaction import MARK, Mask, find_instance_label, mask_of

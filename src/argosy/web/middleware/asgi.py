@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from argosy.fair_share import Tenant, on_behalf_of
 from argosy.gitops.application import Application
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.auth import cookies
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, Shown
 from argosy.web.middleware import (

@@ -21,8 +21,8 @@ from argosy.gitops.application.step_results import Rendered
 from argosy.gitops.reconciler.render_cache import Renders, digest_source
 from argosy.gitops.render import BuildSettings
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware.secret_masking import without_secrets
 from argosy.web.middleware.secret_provenance import PUBLIC_SOURCE_FIELDS, is_guessable_value
 from argosy.web.middleware.secret_values import in_address

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from argosy.annotations import INSTANCE_LABEL, LAST_APPLIED, TRACKING_ID
 from argosy.gitops.status.wire_format import mapping, mappings
-from argosy.kube.objects.names import split_api_version
+from argosy.kube.names import split_api_version
 from argosy.kube.schema.builtin_kinds import BUILT_IN
 
 ALWAYS: Final = ("argoproj.io/v1alpha1", "https://kubernetes.default.svc", "application/json", LAST_APPLIED)

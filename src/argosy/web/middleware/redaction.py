@@ -21,8 +21,8 @@ from argosy.gitops.diff.secret_masks import SHORTEST
 from argosy.gitops.live.tracking import read_tracking
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller.cache import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.web.middleware.public_words import Public, addresses
 from argosy.web.middleware.secret_encodings import forms
 from argosy.web.middleware.secret_provenance import SecretOrigin, SecretScope, find_origin

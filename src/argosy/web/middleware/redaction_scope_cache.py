@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Container
 from typing import Final, NamedTuple
 
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware import secret_provenance
 from argosy.web.middleware.secret_provenance import SecretScope
 

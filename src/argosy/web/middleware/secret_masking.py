@@ -14,7 +14,7 @@ import orjson
 
 from argosy.annotations import LAST_APPLIED
 from argosy.gitops.diff.secret_masks import SHORTEST, masked
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.site import Site
 
 MOST_DEPTH: Final = 200

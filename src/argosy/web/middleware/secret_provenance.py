@@ -23,8 +23,8 @@ from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.projects import permits_destination, permits_kind, violations
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.controller.cache import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.languages.globs import matches
 from argosy.web.middleware.secret_encodings import forms
 from argosy.web.middleware.secret_values import LABEL, values

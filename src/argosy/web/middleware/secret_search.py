@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware.secret_encodings import forms
 from argosy.web.middleware.secret_provenance import SecretOrigin, unescape
 from argosy.web.middleware.secret_values import Long, values

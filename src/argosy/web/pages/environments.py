@@ -14,7 +14,7 @@ from argosy.desk.promoting.planning import Asked as Planned
 from argosy.desk.promoting.session import Session
 from argosy.errors import UserError
 from argosy.gitops.application import APPLICATION
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.promote.log import By
 from argosy.web.request import Asked, Refused
 from argosy.web.responses import Page, Redirect

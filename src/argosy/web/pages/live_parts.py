@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.gitops.application import APPLICATION
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.web.live_updates.live_parts import Live, Touches
 from argosy.web.object_lookup import PROJECT

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.web.object_lookup import PROJECT
 from argosy.web.request import Asked
 from argosy.web.responses import Page

@@ -12,7 +12,7 @@ from argosy.desk.boards.health import Tried
 from argosy.errors import ArgosyError
 from argosy.gitops.health.settings import from_config_maps
 from argosy.gitops.status.wire_format import mapping
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.web.pages.settings import CRUMB
 from argosy.web.request import Asked
 from argosy.web.responses import Page

@@ -12,8 +12,8 @@ from argosy.gitops.application import APPLICATION
 from argosy.gitops.application_client.client import clock
 from argosy.gitops.application_client.projects import DEFAULT, HEAD
 from argosy.gitops.reconciler.settings_watch import EVERYTHING_ALLOWED
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.web.object_lookup import PROJECT
 from argosy.web.pages.settings import CRUMB
 from argosy.web.request import Asked

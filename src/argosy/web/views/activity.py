@@ -15,8 +15,8 @@ from argosy.desk.boards.activity import Happening
 from argosy.desk.boards.owning import keys_of
 from argosy.gitops.reconciler.permissions import permission
 from argosy.gitops.status.wire_format import mapping
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.web.caller_clients import reader_of
 from argosy.web.middleware.application_masks import masks_of
 from argosy.web.middleware.audit import Trail

@@ -20,8 +20,8 @@ from argosy.errors import ArgosyError
 from argosy.gitops.analysis.diagnosis import INSTALLATION, Line
 from argosy.gitops.analysis.live_view import span
 from argosy.gitops.analysis.violation import Severity
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware.application_masks import mask_texts, masks_of
 from argosy.web.request import Asked
 from argosy.web.site import Site

@@ -21,8 +21,8 @@ from argosy.desk.promoting.surveying import NoEnvironments
 from argosy.errors import UserError
 from argosy.gitops.application import APPLICATION
 from argosy.gitops.status.wire_format import mapping
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.middleware.application_masks import mask_texts, masks_of, without_passwords
 from argosy.web.object_lookup import application_name, project_of
 from argosy.web.request import Asked, Refused

@@ -14,8 +14,8 @@ from argosy.gitops.application import APPLICATION, read_application, read_destin
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.client import Cluster, User
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.web.middleware.application_masks import masks_of
 from argosy.web.object_lookup import application_name, is_at_home, project_of

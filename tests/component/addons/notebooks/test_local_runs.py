@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from argosy.addons.notebooks.local import LocalRuns
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.notebook_jobs import NAMESPACE, Desk, desk, notebook
 

@@ -20,8 +20,8 @@ from argosy.addons.notebooks.building.dockerfile import IMPORTS, candidates, doc
 from argosy.addons.notebooks.building.objects import build_name
 from argosy.addons.notebooks.job import KIND, Job, read_job
 from argosy.app.addons import running
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import playing

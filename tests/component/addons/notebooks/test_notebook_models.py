@@ -14,8 +14,8 @@ import pytest
 
 from argosy.addons.notebooks.models import _is_of_the_machine, platforms, predictions
 from argosy.errors import UserError
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import World, condition, job, leaping, world

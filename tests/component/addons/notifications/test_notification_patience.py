@@ -16,8 +16,8 @@ from argosy.addons.notifications.subscriptions import Destination
 from argosy.addons.notifications.telling import Told, history
 from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.kube.controller import run
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.engine import LeapingClock
 from support.message_servers import http_inbox

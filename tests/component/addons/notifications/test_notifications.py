@@ -24,7 +24,7 @@ from argosy.app.addons import running
 from argosy.isolation import Pool
 from argosy.kube.controller import AddOn, Cache, Context, Requeue
 from argosy.kube.controller.clock import SYSTEM_CLOCK
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.message_servers import http_inbox, smtp_inbox
 from support.notifications import (

@@ -10,8 +10,8 @@ import pytest
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client import difference_counts
 from argosy.gitops.application_client.client import Desk
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 

@@ -13,7 +13,7 @@ from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.client import APPLICATION, Desk
 from argosy.gitops.application_client.small_changes import entry_to_roll_back_to, roll_back
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -18,7 +18,7 @@ from argosy.kube.client.reachability import GRACE, Contact, loudness
 from argosy.kube.client.status_errors import Unavailable
 from argosy.kube.controller import Cache
 from argosy.kube.controller.informer import Informer
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -20,7 +20,7 @@ from argosy.kube.client.transport import encoded
 from argosy.kube.controller.cache import Cache
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.informer import Informer
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from support.deadlines import wait_until_async
 from support.lying_cluster import LyingCluster, Request, chunked, http_answer
 

@@ -21,7 +21,7 @@ from argosy.kube.client.http import KubeCluster, connect
 from argosy.kube.controller.cache import Cache
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.informer import Informer
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.fuzzer import forget_peak_memory, peak_memory
 from support.lying_cluster import (

@@ -20,7 +20,7 @@ from argosy.gitops.clusters.cluster_secret import connection_of
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import KubeCluster, connect
 from argosy.kube.client.status_errors import Unavailable, Untrusted
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.certificates import YEAR, Certificate, issue, only_old_tls, server_context
 from support.deadlines import wait_until_async
 from support.loop_clock import LoopClock, turns

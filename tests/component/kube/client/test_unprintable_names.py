@@ -14,7 +14,7 @@ import pytest
 from argosy.errors import TransientError
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import KubeCluster, connect
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from support.lying_cluster import Lie, LyingCluster, Request, http_answer
 
 pytestmark = pytest.mark.anyio

@@ -28,7 +28,7 @@ from argosy.kube.client.http import KubeCluster, connect
 from argosy.kube.client.status_errors import Unavailable, Untrusted
 from argosy.kube.client.transport import NameService, Wire
 from argosy.kube.client.write_hook import BEFORE_SENDING
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.control_plane import Folder
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.store.database import APPLICATION_ID, SCHEMA_VERSION

@@ -99,6 +99,7 @@ async def test_a_code_counts_once_and_only_for_the_browser_that_asked(scene: Sce
         await scene.back(cookie, brought)
 
 
+@pytest.mark.tier("all")
 async def test_a_code_that_another_browser_was_given_does_not_fit_the_proof_of_this_one(scene: Scene) -> None:
     """Login CSRF and code injection: state and cookie are the victim's, the code is the attacker's."""
     cookie, brought = await scene.go()
@@ -177,6 +178,7 @@ async def test_groups_of_the_userinfo_endpoint_give_roles_if_they_are_enabled(sc
     assert (await scene.sign_in()).groups == ()
 
 
+@pytest.mark.tier("all")
 async def test_groups_are_asked_for_again_when_the_cache_of_userinfo_expires(scene: Scene) -> None:
     usual = {"requestedIDTokenClaims": None, "enableUserInfoGroups": True, "userInfoPath": "/me"}
     await scene.configure(**usual, userInfoCacheExpiration="20s")

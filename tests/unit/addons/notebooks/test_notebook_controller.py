@@ -16,8 +16,8 @@ from argosy.gitops.health.assess import judge
 from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.controller import Context
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import (

@@ -28,7 +28,7 @@ from argosy.errors import (
 )
 from argosy.gitops.health.assess import judge
 from argosy.gitops.health.bundled import profile_rules
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 NOW = datetime(2026, 1, 24, 22, 0, tzinfo=UTC)
 NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}

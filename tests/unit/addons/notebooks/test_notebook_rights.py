@@ -13,8 +13,8 @@ from argosy.addons.notebooks.making import DEFINITION, made
 from argosy.addons.notebooks.models.platforms import KINDS
 from argosy.addons.notebooks.runner.message import pack
 from argosy.kube.controller import run
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, dump, load_all
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition, definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -15,8 +15,8 @@ from argosy.addons.notebooks.job import KIND
 from argosy.addons.notebooks.making import DEFINITION
 from argosy.addons.notebooks.summarizing import Summaries
 from argosy.kube.controller import run
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.addons.notebooks import waves
 from argosy.addons.notebooks.job import KIND
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, World, job, world

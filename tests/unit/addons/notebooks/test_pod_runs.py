@@ -17,8 +17,8 @@ from argosy.addons.notebooks.runner.message import pack
 from argosy.addons.notebooks.runs import RunKey, Standing
 from argosy.kube.controller import Cache, Context
 from argosy.kube.controller.clock import SystemClock
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import RUN, World, job, made, world

@@ -22,8 +22,8 @@ from argosy.app.known_logs import FirstWhoKnows
 from argosy.app.part_logs import PartLogs
 from argosy.errors import UserError
 from argosy.kube.controller import AddOn
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make as simulators

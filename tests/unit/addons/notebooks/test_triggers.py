@@ -9,8 +9,8 @@ import pytest
 
 from argosy.addons.notebooks.job import KIND
 from argosy.addons.notebooks.problems import warnings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job

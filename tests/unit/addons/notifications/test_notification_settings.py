@@ -19,7 +19,7 @@ from argosy.addons.notifications.telling import Told, noted
 from argosy.addons.notifications.worker import fill, judge
 from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.errors import PolicyError
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.languages.expr import compile_expression
 from argosy.languages.go_templates import compile_template
 

@@ -31,8 +31,8 @@ from argosy.errors import Invalid, UserError
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.application_client.projects import create_project, delete_project, new_project
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

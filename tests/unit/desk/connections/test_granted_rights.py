@@ -20,7 +20,7 @@ from argosy.desk.connections.granting import (
     take_away,
 )
 from argosy.errors import ClusterError, UserError
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

@@ -17,7 +17,7 @@ from argosy.desk.connections.enlisting import rotate
 from argosy.errors import TransientError
 from argosy.gitops.application_client.client import Desk
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
 SERVER = "https://far.example.com"

@@ -18,7 +18,7 @@ from argosy.gitops.application_client.control_namespace import LEASE
 from argosy.gitops.policy.application_sets import build_condition
 from argosy.isolation.requirement import render_refusal
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

@@ -11,7 +11,7 @@ from argosy.desk.doctor.asking import Asking
 from argosy.desk.doctor.installation import read_installation
 from argosy.gitops.analysis.violation import Sight
 from argosy.gitops.health.bundled import profile_rules
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.openshift_gitops import make as make_operator
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks

@@ -10,7 +10,7 @@ import pytest
 from argosy.desk.promoting.asking import Answers, _answers, time_of
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.delivery_file.values import Environment, Gate
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.promote.environments import Way
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -11,7 +11,7 @@ from argosy.gitops.analysis.cause import Cause, CauseKind, is_by_hand
 from argosy.gitops.analysis.causes import causes
 from argosy.gitops.analysis.evidence import ABSENT, Evidence, refusal_of, refused_fields, value_at
 from argosy.gitops.application.step_results import Difference, Origin, Pair
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.paths import ROOT
 
 KEY = ResourceKey("example.org", "Widget", "ml", "one")

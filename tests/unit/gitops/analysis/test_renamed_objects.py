@@ -9,7 +9,7 @@ from argosy.gitops.analysis.repository import Item
 from argosy.gitops.analysis.rules.notebooks import _misspelt
 from argosy.gitops.analysis.script_commands import Call, calls
 from argosy.gitops.analysis.violation import Place
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 
 def named(name: str) -> Item:

@@ -10,7 +10,7 @@ from argosy.errors import ManifestError
 from argosy.gitops.application import Outcome, Phase, Progress, read_application
 from argosy.gitops.application.project import KindPattern, read_project
 from argosy.gitops.application.sync_policy import Retry, seconds_of
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 
 def application(**fields: Any) -> dict[str, Any]:

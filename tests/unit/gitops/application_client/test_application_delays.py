@@ -25,7 +25,7 @@ from argosy.gitops.application_client.reader import open_reader
 from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
 from argosy.gitops.status.project_budgets import BudgetUse, budget_uses_to_wire
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.pages.application.delayed_rows import add_delay
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import furnish

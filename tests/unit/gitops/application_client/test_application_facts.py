@@ -9,7 +9,7 @@ import pytest
 
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client import summary
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 COMMIT = "4c1d2e3" + "0" * 33
 OBJECT = {"version": "v1", "kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync"}

@@ -16,7 +16,7 @@ from argosy.gitops.application_client.sync_requests import (
     read_pattern,
     sync_operation,
 )
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 RESOURCES = [
     {"group": "apps", "kind": "Deployment", "namespace": "ml", "name": "predictor"},

@@ -8,7 +8,7 @@ from argosy.errors import Conflict
 from argosy.gitops.application_client import small_changes
 from argosy.gitops.application_client.client import Desk
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.engine import furnish
 
 pytestmark = pytest.mark.anyio

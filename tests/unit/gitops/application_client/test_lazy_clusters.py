@@ -11,7 +11,7 @@ from argosy.errors import Forbidden
 from argosy.gitops.application_client.lazy_client import Late
 from argosy.kube.client import Cluster, User
 from argosy.kube.client.connection import Connection
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from typing import Any
 from argosy.gitops.application.step_results import Assessment, Health
 from argosy.gitops.application_client.health_reasons import reason, reasons
 from argosy.gitops.application_client.stuck_pods import waiting
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.models.facts import read_model
 
 NO_ROOM = "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient nvidia.com/gpu."

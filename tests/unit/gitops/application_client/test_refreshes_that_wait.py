@@ -10,7 +10,7 @@ from argosy.annotations import REFRESH, REFRESH_TIMESTAMP
 from argosy.gitops.application_client import refresh_requests, small_changes
 from argosy.gitops.application_client.client import Desk
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.engine import furnish
 
 pytestmark = pytest.mark.anyio

@@ -13,8 +13,8 @@ from argosy.gitops.applicationset.condition import WORKLOADS, ApplicationSetRepo
 from argosy.gitops.policy.application_sets import APPLICATION_SET, REASON
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

@@ -20,7 +20,7 @@ from argosy.gitops.health.aggregate import (
     conditions,
     own_assessment,
 )
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.examples import examples
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "shop")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from argosy.annotations import HORIZONTAL_POD_AUTOSCALER_CONDITIONS as CONDITIONS
 from argosy.gitops.application.step_results import Assessment, Health
 from argosy.gitops.health.builtin import CHECKS, judge
-from argosy.kube.objects.names import join_api_version
+from argosy.kube.names import join_api_version
 from support.examples import examples
 
 H, S, P, D, U = Health.HEALTHY, Health.SUSPENDED, Health.PROGRESSING, Health.DEGRADED, Health.UNKNOWN

@@ -15,8 +15,8 @@ from argosy.gitops.health.lint import lint
 from argosy.gitops.health.lua import run_health
 from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import from_config_maps, from_manifests
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import load
-from argosy.kube.objects.names import GroupKind
 from support.documented_health import (
     CELLS,
     CLAIM,

@@ -8,7 +8,7 @@ from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.gitops.health.lint import lint
 from argosy.gitops.health.lint.generations import check_generations, reports_generation
 from argosy.gitops.health.lua.syntax import parse
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 JOB = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 GATEWAY_API = "gateway.networking.k8s.io"

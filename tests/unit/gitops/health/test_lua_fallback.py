@@ -10,7 +10,7 @@ import pytest
 from argosy.gitops.health.bundled import bundled_rules
 from argosy.gitops.health.lua import engine
 from argosy.gitops.health.lua.engine import Engine, strangers_engine
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 lua52 = pytest.importorskip("lupa.lua52", reason="this build of lupa has no Lua 5.2")
 

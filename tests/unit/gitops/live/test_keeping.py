@@ -9,7 +9,7 @@ import pytest
 from argosy.gitops.application import Application
 from argosy.gitops.live import Keeping, Tracking, is_slim, track
 from argosy.gitops.live import cache_policy as module
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 TRACKING = Tracking(control_namespace="argocd")
 APP = Application(name="models", namespace="argocd")

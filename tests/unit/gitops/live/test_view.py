@@ -28,8 +28,8 @@ from argosy.gitops.live import (
 )
 from argosy.gitops.live.resource_tree import Node
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 TRACKING = Tracking(control_namespace="argocd")
 SHOP = Application(name="shop", namespace="argocd")

@@ -11,8 +11,8 @@ from argosy.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
 from argosy.gitops.application.project import OrphanRule
 from argosy.gitops.live import Concern, Tracking, concerned, indexes, managed, orphans, owner, tree
 from argosy.kube.controller import Cache
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from support.examples import examples
 
 KINDS = [("v1", "ConfigMap"), ("v1", "Endpoints"), ("v1", "Service"), ("v1", "PersistentVolumeClaim"),

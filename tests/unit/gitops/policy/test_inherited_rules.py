@@ -10,7 +10,7 @@ from argosy.errors import UserError
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.global_projects import inherited
 from argosy.gitops.policy.projects import permits_kind, permits_source
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 SETTING = """
 - labelSelector:

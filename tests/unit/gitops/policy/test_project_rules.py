@@ -10,7 +10,7 @@ from argosy.gitops.application import Destination, read_application
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.policy.destination_clusters import Clusters, KnownCluster
 from argosy.gitops.policy.projects import permits, permits_destination, permits_kind, permits_source, violations
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 
 
 def project(**spec: Any) -> Project:

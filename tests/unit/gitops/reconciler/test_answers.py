@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from argosy.gitops.reconciler.fetch_cache import Answers, Asked
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 pytestmark = pytest.mark.anyio
 APP = ResourceKey("argoproj.io", "Application", "argocd", "models")

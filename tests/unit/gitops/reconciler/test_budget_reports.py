@@ -25,7 +25,7 @@ from argosy.gitops.status.project_budgets import (
 from argosy.kube.client import Cluster
 from argosy.kube.client.counting import Counted
 from argosy.kube.controller import Cache
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BUDGET = Budget(60.0, 300.0)

@@ -9,8 +9,8 @@ import pytest
 from argosy.gitops.reconciler.read_your_writes import Doorway
 from argosy.kube.client import Propagation, User
 from argosy.kube.controller import Cache
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 

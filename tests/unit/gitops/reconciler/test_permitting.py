@@ -15,8 +15,8 @@ from argosy.gitops.reconciler.settings import Rules
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.sync.options import SyncOptions
 from argosy.kube.client import KindInfo
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 
 CLASS = GroupKind("example.com", "MachineClass")
 KINDS = {CLASS: KindInfo("v1", "machineclasses", False)}

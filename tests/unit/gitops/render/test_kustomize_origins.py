@@ -8,7 +8,7 @@ from argosy.gitops.application import KustomizeOptions
 from argosy.gitops.application.step_results import Origin
 from argosy.gitops.render.kustomize import build, trace
 from argosy.gitops.render.origins import Traced
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.file_trees import TextTree
 
 BASE = """apiVersion: apps/v1

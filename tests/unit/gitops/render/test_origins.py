@@ -9,7 +9,7 @@ import pytest
 
 from argosy.gitops.application.step_results import Origin
 from argosy.gitops.render.origins import Guide, LazyOrigins, changed, of_documents, written
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 TEXT = b"""# two
 apiVersion: apps/v1

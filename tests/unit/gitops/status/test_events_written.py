@@ -12,7 +12,7 @@ from argosy.gitops.application import OperationRequest, OperationState, Progress
 from argosy.gitops.status import events
 from argosy.gitops.status.events import Reason, event
 from argosy.gitops.status.hold import Hold, hold_text, read_hold
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 AT = "2026-01-01T00:00:00Z"
 APP = read_application(

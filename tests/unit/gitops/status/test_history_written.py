@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from argosy.gitops.application import OperationRequest, OperationState, Progress, SyncRequest
 from argosy.gitops.status.history import Deployment, deployments, with_deployment
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 SOURCE = {"repoURL": "https://git.example/models", "path": "dev"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.gitops.application.step_results import Assessment, Health, SyncStatus
 from argosy.gitops.status.resources import Resource, resource_of, resources_wire
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 KEY = ResourceKey("batch", "Job", "ml", "train")
 

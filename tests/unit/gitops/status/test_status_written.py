@@ -14,7 +14,7 @@ from argosy.gitops.status.conditions import Condition, ConditionType
 from argosy.gitops.status.history import with_deployment
 from argosy.gitops.status.resources import Resource
 from argosy.gitops.status.status import Report, changes, compared_to, is_outdated, status, unreadable
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.patch import merge_patch
 from argosy.kube.schema.bundled_crds import definition
 from argosy.kube.schema.crd import custom_kinds

@@ -10,7 +10,7 @@ import pytest
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
 from argosy.gitops.sync.auto_sync import HealBackoff, Later, Refusal, Start, Target, decide
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = {"repoURL": "https://git.example/x", "path": "p"}

@@ -14,7 +14,7 @@ from argosy.gitops.application import OperationRequest, OperationState, Progress
 from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
 from argosy.gitops.sync.auto_sync import Later, Start, Target, decide
 from argosy.gitops.sync.retry import rest
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects.timestamps import written
 from support.examples import examples
 

@@ -13,8 +13,8 @@ from argosy.gitops.health.lua import run_health
 from argosy.gitops.sync.operation_terms import SyncSettings
 from argosy.gitops.sync.stale_status import hold_stale_statuses
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.bundled_crds import definition as bundled_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.sync_operations import Stage, config, ends, manifest, told

@@ -14,8 +14,8 @@ from argosy.gitops.application.step_results import Comparison, Pair, Task
 from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.sync_plan import Occasion, plan
 from argosy.gitops.sync.task_order import in_order
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 KINDS = [
     "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy", "PodDisruptionBudget",

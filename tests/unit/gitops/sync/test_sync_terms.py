@@ -30,8 +30,8 @@ from argosy.gitops.sync.rollback import rollback_request
 from argosy.gitops.sync.task_states import Board
 from argosy.gitops.sync.task_validation import invalid
 from argosy.kube.client import KindInfo
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 
 STARTED = "2026-01-01T00:00:00Z"
 OPTIONS, APPROVED = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/deletion-approved"

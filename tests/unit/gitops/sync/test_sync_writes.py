@@ -15,8 +15,8 @@ from argosy.gitops.sync.operation_terms import How, Terms
 from argosy.gitops.sync.options import SyncOptions
 from argosy.gitops.sync.prune import prune
 from argosy.kube.client import Cluster, Propagation
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from support.faulty_client import Faulty
 
 KEY = ResourceKey("", "ConfigMap", "default", "a")

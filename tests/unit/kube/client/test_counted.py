@@ -9,7 +9,7 @@ import pytest
 from argosy.errors import Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.client.counting import Answered, Counted
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")

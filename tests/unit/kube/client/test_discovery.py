@@ -10,7 +10,7 @@ import pytest
 from argosy.errors import ClusterError, TransientError
 from argosy.kube.client.discovery import Discovery, fetch_served
 from argosy.kube.client.status_errors import Unavailable
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argosy.kube.controller.cluster_concurrency import Admission
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 WORKERS = 8
 

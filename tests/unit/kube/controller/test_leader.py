@@ -15,7 +15,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.client.write_hook import BEFORE_SENDING
 from argosy.kube.controller.leader_election import Election, Terms, lead
 from argosy.kube.controller.write_fence import NotOurs, carried
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.faulty_client import Faulty
 from support.loop_clock import turns
 

@@ -13,8 +13,8 @@ from argosy.kube.client import User
 from argosy.kube.client.status_errors import Unavailable, Untrusted
 from argosy.kube.controller.clock import SYSTEM_CLOCK, within
 from argosy.kube.controller.liveness import LONGEST, PATIENCE, Living, Pulse
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.control_plane import Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS

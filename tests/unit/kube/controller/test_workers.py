@@ -12,8 +12,8 @@ import pytest
 from argosy.errors import Conflict, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Cache, Context, Requeue, Watch, itself, owner, run
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from support.loop_clock import turns
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import ManifestError
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.kube.schema.selectors import FieldSelector, FieldTerm, custom_field_labels, field_labels, fields
 from support.examples import examples
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.sandbox.apiserver.resource_catalog import Catalog
 from support.api_client import definition, version
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.hpa_algorithm import bounded, measured, metrics_of, proposed, ratio_of
 from support.simulators import DEPLOYMENT, condition, deployment, fail, health, leaping, made, simulated

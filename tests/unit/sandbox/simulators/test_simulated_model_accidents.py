@@ -9,7 +9,7 @@ import pytest
 
 from argosy.app.addons import running
 from argosy.kube.controller import run
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import playing
 from support.deadlines import HANG_SECONDS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.simulators.requeue_interval import Pace
 from support.engine import LeapingClock
 

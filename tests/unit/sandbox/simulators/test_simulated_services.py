@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.endpoints import endpoints_for, slices_for
 from support.simulators import DEPLOYMENT, World, condition, deployment, fail, health, leaping, made, simulated

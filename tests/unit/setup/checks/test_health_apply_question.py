@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.app.addons import running
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.openshift_gitops import make as make_operator
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks

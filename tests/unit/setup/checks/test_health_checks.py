@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from argosy.errors import UserError
 from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.gitops.health.lint import lint
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.setup.checks.merging import (
     INFERENCE_SERVICE,
     USUAL_KINDS,

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from argosy.gitops.health.settings import from_manifests
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import load
-from argosy.kube.objects.names import GroupKind
 from argosy.setup.checks.export import FORMS, exported
 from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from support.paths import ROOT

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.errors import Forbidden, UserError
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.setup.argocd import ARGOCD, Installation, NotInstalled, find_argocd
 from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks

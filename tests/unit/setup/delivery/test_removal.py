@@ -10,7 +10,7 @@ import pytest
 from argosy.gitops.delivery_file.values import Delivery, Environment, Repository
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import TooLate
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
 from argosy.setup.argocd import Installation
 from argosy.setup.delivery import desired

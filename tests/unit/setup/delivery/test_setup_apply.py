@@ -12,7 +12,7 @@ from argosy.app.setup.requesting import Missing, read_applications, read_request
 from argosy.errors import UserError
 from argosy.gitops.delivery_file.values import Delivery, Environment, Rbac, Repository
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.setup.argocd import Installation
 from argosy.setup.delivery import access_policy, desired
 from argosy.setup.delivery.apply import apply_plan, change_policy

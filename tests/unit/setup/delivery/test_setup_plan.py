@@ -9,8 +9,8 @@ import pytest
 
 from argosy.gitops.application.url_credentials import PLACEHOLDER
 from argosy.gitops.delivery_file.values import Delivery, Environment, Rbac, Repository, Role, Sync
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.argocd import Installation
 from argosy.setup.checks.marks import BROUGHT
 from argosy.setup.checks.merging import Check

@@ -17,8 +17,8 @@ from argosy.gitops.application_client import control_namespace
 from argosy.isolation import Crew, Pool
 from argosy.isolation.limits import ProgramLimits
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of, load_all
-from argosy.kube.objects.names import ResourceKey
 from argosy.main import command_line
 from argosy.setup.installing import roles
 from argosy.setup.installing.apply import carry_out

@@ -14,8 +14,8 @@ from argosy.gitops.coexistence.argocd_detection import find_engines
 from argosy.gitops.status.project_budgets import BUDGETS_LABELS
 from argosy.kube.client import Cluster
 from argosy.kube.controller.wait import TooLate
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import DEFINITIONS, manifests
 from argosy.setup.installing.options import InstallOptions

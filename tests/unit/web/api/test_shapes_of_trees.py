@@ -8,7 +8,7 @@ from typing import Any
 from argosy.gitops.application.step_results import Assessment, Comparison, Health, Pair
 from argosy.gitops.live.ownership import Parent
 from argosy.gitops.live.resource_tree import Node
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.api.tree_response import diffs_wire, hosts_wire, networking, node_wire
 
 KEY = ResourceKey("", "Pod", "ml", "one")

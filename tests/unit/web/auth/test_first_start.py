@@ -10,7 +10,7 @@ import pytest
 
 from argosy.desk.accounts.changing import INITIAL
 from argosy.errors import UserError
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.engine import embedded, furnish
 from support.identities import NAMESPACE, Room
 

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.desk.accounts.passwords import Hashing
 from argosy.kube.controller.clock import Timer
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.auth.authenticator import Identities
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.login_rate_limit import MOST_OF_ONE, NAME

@@ -10,7 +10,7 @@ import pytest
 
 from argosy.desk.accounts import tokens
 from argosy.errors import UserError
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.session_revocation import MOST
 from support.identities import NAMESPACE, Room

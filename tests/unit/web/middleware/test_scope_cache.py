@@ -9,7 +9,7 @@ import pytest
 
 from argosy.app.telling import QuotableSecrets
 from argosy.kube.controller.log_context import about
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.middleware import application_masks, redaction_scope_cache, secret_provenance
 from argosy.web.middleware.application_masks import ApplicationMasks
 from argosy.web.middleware.redaction import MaskedLogs, mask_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.middleware.redaction import Mask, mask_of
 from argosy.web.middleware.secret_provenance import SecretOrigin, SecretScope
 from argosy.web.middleware.secret_search import Needles, _Owners

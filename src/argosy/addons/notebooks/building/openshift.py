@@ -12,8 +12,8 @@ from argosy.addons.notebooks.building.objects import build_name, metadata
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.machine import BuildStanding
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 
 KIND: Final = GroupKind("build.openshift.io", "BuildConfig")
 BUILD: Final = GroupKind("build.openshift.io", "Build")

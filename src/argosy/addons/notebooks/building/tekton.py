@@ -15,8 +15,8 @@ from argosy.addons.notebooks.building.objects import build_name, metadata
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.machine import BuildStanding
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 
 KIND: Final = GroupKind("tekton.dev", "PipelineRun")
 ADVICE: Final = "install Tekton, take the strategy s2i"

@@ -20,7 +20,7 @@ from argosy.addons.notebooks.local.sweeping import remove
 from argosy.addons.notebooks.runs import RunKey, Standing, pod_name
 from argosy.errors import TransientError
 from argosy.kube.controller import Context
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 
 class LocalRuns:

@@ -34,8 +34,8 @@ from argosy.isolation.limits import ProgramLimits
 from argosy.isolation.long_running import DAYS, Ended, Surroundings, start
 from argosy.isolation.program import python_command, python_places
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.schema import quantity
 
 RUNNER: Final = "argosy.addons.notebooks.runner"

@@ -19,8 +19,8 @@ from argosy.annotations import NOTEBOOK_RUN
 from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Context, Requeue, Watch, itself, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, annotation, key_of
-from argosy.kube.objects.names import ResourceKey
 
 MANAGER: Final = "notebooks"
 PAUSE: Final = 0.2  # seconds between looks at a run that is followed

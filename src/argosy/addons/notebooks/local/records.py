@@ -15,7 +15,7 @@ from typing import Any, Final
 from argosy.addons.notebooks.local.sweeping import remove
 from argosy.addons.notebooks.runner.events import Heard
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 RUN, EVENTS, RESULTS, NOTEBOOK, OUTCOME = "run.json", "events.jsonl", "results.json", "output.ipynb", "outcome.json"
 WORK, VOLUMES = "work", "volumes"  # of the run itself, while it runs

@@ -12,7 +12,7 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
-from argosy.kube.objects.names import CONTROL_NAMESPACES, ResourceKey
+from argosy.kube.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.objects.port_list import parse_ports
 from argosy.kube.schema import quantity
 

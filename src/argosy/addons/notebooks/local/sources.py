@@ -23,8 +23,8 @@ from argosy.gitops.source.credentials import Credential, Trust
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings, read_settings
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 KNOWN_HOSTS, AUTHORITIES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
 MOST_FILES, MOST_BYTES, DEEPEST = 20_000, 512 << 20, 64

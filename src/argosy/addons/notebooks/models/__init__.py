@@ -19,8 +19,8 @@ from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.http_client.plain_request import Answered, ask
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Context
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 SECONDS: Final = 10.0
 REVIEW: Final = "authorization.k8s.io/v1"

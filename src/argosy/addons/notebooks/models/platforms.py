@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from argosy.addons.notebooks.job import ModelChecks
 from argosy.kube.client import Catalog
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 
 SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")

@@ -18,8 +18,8 @@ from argosy.addons.notebooks.runs import RunKey, Standing, pod_name
 from argosy.errors import ClusterError, Conflict, Forbidden, TransientError, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Context
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 MANAGER: Final = "notebooks"
 REST: Final = 2.0  # seconds between two looks at a Pod: a hundred of them must not keep an API server busy

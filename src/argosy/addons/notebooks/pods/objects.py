@@ -10,8 +10,8 @@ from typing import Any, Final
 from argosy.addons.notebooks.job import API_VERSION, KIND, Job
 from argosy.addons.notebooks.runs import RunKey, pod_name
 from argosy.annotations import NOTEBOOK_RUN
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import ResourceKey
 
 OPERATOR: Final = "jupyter-notebook-validator-operator"
 ERRAND, EVENTS, RESULTS = "errand.json", "events.jsonl", "results.json"

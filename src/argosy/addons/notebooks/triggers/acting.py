@@ -16,8 +16,8 @@ from argosy.errors import UserError
 from argosy.gitops.application.refresh import refresh_asked
 from argosy.kube.client import Cluster, KindInfo
 from argosy.kube.controller import Context
+from argosy.kube.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import CONTROL_NAMESPACES, ResourceKey
 
 # argo: where an installation keeps its Applications, unless told otherwise
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from argosy.addons.notebooks.durations import seconds_of
 from argosy.errors import ManifestError, UserError
+from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import load
-from argosy.kube.objects.names import GroupKind, split_api_version
 
 RESTART, SYNC, REFRESH = "restart", "sync", "refresh"
 ACTIONS: Final = (RESTART, SYNC, REFRESH)

@@ -14,8 +14,8 @@ from argosy.addons.notebooks.triggers.permission import Wish
 from argosy.addons.notebooks.triggers.turns import PACE, SOON, Acted, Turn
 from argosy.errors import ClusterError
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.selectors import from_label_selector
 
 POD: Final = GroupKind("", "Pod")

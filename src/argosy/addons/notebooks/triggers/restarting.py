@@ -14,8 +14,8 @@ from argosy.addons.notebooks.triggers.turns import PACE, Acted, Turn, called
 from argosy.annotations import RESTARTED_AT
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import GroupKind
 
 POD: Final = GroupKind("", "Pod")
 OF_SERVICE: Final = "serving.kserve.io/inferenceservice"

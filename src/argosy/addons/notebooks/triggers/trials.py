@@ -21,8 +21,8 @@ from argosy.annotations import NOTEBOOK_RUN
 from argosy.errors import TransientError, UserError
 from argosy.http_client.plain_request import ask
 from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 SECONDS: Final = 10.0
 SPARE: Final = 60

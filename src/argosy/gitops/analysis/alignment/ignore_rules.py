@@ -15,7 +15,7 @@ from argosy.gitops.analysis.alignment.field_writers import is_operators, reason_
 from argosy.gitops.analysis.evidence import ABSENT, NAMES, value_at
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import Difference
-from argosy.kube.objects.names import GroupKind, ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.patch.json_pointer import format_tokens, parse
 
 MANY: Final = 5  # fields of one writer: from there on the writer is named instead

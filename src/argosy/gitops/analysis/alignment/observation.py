@@ -13,7 +13,7 @@ from argosy.gitops.analysis.alignment.field_writers import why_too_broad
 from argosy.gitops.analysis.cause import Cause, CauseKind, is_by_hand
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Difference, Pair
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 RESPECT: Final = "RespectIgnoreDifferences=true"
 RECREATE: Final = "Force=true,Replace=true"

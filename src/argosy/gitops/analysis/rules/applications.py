@@ -14,7 +14,7 @@ from argosy.gitops.analysis.repository import Fault, Item, Planned, Rendering, R
 from argosy.gitops.analysis.rule import Rule
 from argosy.gitops.analysis.schema_validation import Schemas
 from argosy.gitops.analysis.violation import Place, Severity, Sight
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.schema.name_syntax import dns_label
 
 _ARGOCD: Final = ("argoproj.io", "ArgoCD")

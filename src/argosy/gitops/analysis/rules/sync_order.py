@@ -18,7 +18,7 @@ from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.application import hooks
 from argosy.gitops.application.hooks import DeletePolicy
 from argosy.gitops.application.operations import Phase
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC)
 _JOB: Final = ("batch", "Job")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from argosy.gitops.health.bundled import RULES
 from argosy.gitops.health.kind_keys import key_text
 from argosy.gitops.health.settings import ActionsCheck
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 
 class Script(NamedTuple):

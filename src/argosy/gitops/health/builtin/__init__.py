@@ -19,8 +19,8 @@ from argosy.gitops.health.builtin.network import ingress, service
 from argosy.gitops.health.builtin.pods import pod
 from argosy.gitops.health.builtin.storage import claim
 from argosy.gitops.health.builtin.workloads import daemon_set, deployment, replica_set, stateful_set
+from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import split_api_version
 
 __all__ = ["CHECKS", "judge"]
 

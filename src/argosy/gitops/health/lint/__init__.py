@@ -21,7 +21,7 @@ from argosy.gitops.health.lint.unreachable_code import check_branches, check_loo
 from argosy.gitops.health.lua.syntax import LuaSyntaxError, parse
 from argosy.gitops.health.lua.syntax.scopes import Scopes, Variable, resolve, walk
 from argosy.gitops.health.lua.syntax.tree import Block, Function
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 _TRIES = (Limits(32, 32, 2_500), Limits(32, 4, 25_000), Limits(6, 2, 25_000), Limits(1, 1, 25_000))
 

@@ -15,7 +15,7 @@ from argosy.gitops.health.lint.finding import Finding
 from argosy.gitops.health.lua.syntax import parse
 from argosy.gitops.health.lua.syntax.scopes import walk
 from argosy.gitops.health.lua.syntax.tree import Block, Index, Name, String
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 _RULE: Final = "AGY409"
 _OBSERVED: Final = "observedGeneration"

@@ -12,8 +12,8 @@ import orjson
 
 from argosy.errors import ManifestError, PatchError
 from argosy.gitops.health.test_suite.normalization import normalized, with_times_of
+from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, split_api_version
 from argosy.kube.patch import merge_patch, strategic_merge, three_way
 from argosy.kube.patch.last_applied import LAST_APPLIED
 from argosy.kube.schema import defaults, typed_json

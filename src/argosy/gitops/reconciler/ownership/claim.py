@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from argosy import annotations as names
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.controller.sharding.members import Members, Standing
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 
 def name_of(key: ResourceKey) -> str:

@@ -13,8 +13,8 @@ from typing import Final
 from argosy.gitops.application import Progress
 from argosy.gitops.policy.delivery_engine import Deliverer, Engines
 from argosy.gitops.status.wire_format import mapping
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 log = logging.getLogger(__name__)
 MOMENT: Final = 1.0  # seconds in which whoever has delivered it so far learns that it is not theirs any more

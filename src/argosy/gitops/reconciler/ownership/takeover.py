@@ -15,7 +15,7 @@ from typing import Final
 
 from argosy.errors import ArgosyError
 from argosy.kube.controller.clock import Backoff
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 log = logging.getLogger(__name__)
 AT_ONCE: Final = 12  # claims: small writes, of which a server takes many

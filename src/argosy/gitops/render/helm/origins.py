@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from argosy.gitops.application.file_tree import Tree
 from argosy.gitops.application.step_results import Origin
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 
 
 class TemplateOrigins:

@@ -26,8 +26,8 @@ from argosy.gitops.render.kustomize.patches import read_either
 from argosy.gitops.render.kustomize.resource import Resource
 from argosy.gitops.render.kustomize.resources import Resources
 from argosy.gitops.render.origins import Guide, Traced, changed, traced, written
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects.field_lines import Lines, Marked
-from argosy.kube.objects.names import ResourceKey
 
 if TYPE_CHECKING:
     from argosy.gitops.render.kustomize.build_level import Level

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.columns import cluster, core, pods, workloads
 from argosy.kube.schema.columns.cells import human_duration
 from argosy.kube.schema.columns.pods import row_conditions

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.defaults import cluster, core, pod, workloads
 from argosy.kube.schema.defaults.allocation import allocate_service, carry_allocated
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from argosy.errors import ManifestError
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema.field_error import go_value
 from argosy.kube.schema.selectors.fields import FieldSelector
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.field_error import Fault
 from argosy.kube.schema.resources import Resource

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.kube.schema import quantity
 from argosy.kube.schema.defaults import carry_allocated
 from argosy.kube.schema.resources import Resource

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.errors import Conflict
+from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, split_api_version
 from argosy.sandbox.apiserver.controllers.controller import CONTROLLER
 from argosy.sandbox.apiserver.registry import Registry
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import orjson
 
 from argosy.kube.client import Propagation
+from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, split_api_version
 from argosy.sandbox.apiserver.controllers.controller import Keeper
 from argosy.sandbox.apiserver.deletion import FOREGROUND, ORPHAN
 from argosy.sandbox.apiserver.registry import Registry

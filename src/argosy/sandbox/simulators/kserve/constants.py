@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import GroupKind
 
 INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 SERVING_RUNTIME: Final = GroupKind("serving.kserve.io", "ServingRuntime")

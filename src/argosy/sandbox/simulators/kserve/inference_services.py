@@ -10,8 +10,8 @@ from typing import Final
 
 from argosy.errors import ClusterError, UserError
 from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import (
     CLAIM,
     DEPLOYMENT,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import letters, own_key, told
 from argosy.sandbox.simulators.kserve.constants import COMPONENT, INFERENCE_SERVICE, OF_SERVICE
 from argosy.sandbox.simulators.kserve.model_logs import Pages

@@ -10,7 +10,7 @@ from typing import Final
 
 from argosy.kube.client import Admitter, Performer
 from argosy.kube.controller import Controller
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.sandbox.simulators.openshift import build_configs, build_requests, image_streams, routes
 from argosy.sandbox.simulators.openshift.build_configs import BuildConfigs
 from argosy.sandbox.simulators.openshift.builds import Builds

@@ -11,8 +11,8 @@ from typing import Any, Final
 from argosy.annotations import START_BUILD
 from argosy.kube.client import Admitter
 from argosy.kube.controller import Context, Watch
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.simulators.constants import is_dying, is_played_by_others, own_key, reference_to, unmarked
 from argosy.sandbox.simulators.openshift.builds import CONFIG, NUMBER, number_of, phase_of
 from argosy.sandbox.simulators.openshift.constants import BUILD, BUILD_CONFIG, SERVER

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.objects.timestamps import remaining_delay
 from argosy.sandbox.simulators.constants import is_dying, is_played_by_others, own_key, told, unmarked
 from argosy.sandbox.simulators.fault_injection import NONE, Fault, Wishes, asked, read_wishes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 ROUTE: Final = GroupKind("route.openshift.io", "Route")
 BUILD_CONFIG: Final = GroupKind("build.openshift.io", "BuildConfig")

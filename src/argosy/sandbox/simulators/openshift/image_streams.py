@@ -12,8 +12,8 @@ from argosy.annotations import SIMULATED
 from argosy.errors import UserError
 from argosy.kube.client import Admitter, Cluster
 from argosy.kube.controller import Context, Watch
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import BY, is_dying, is_played_by_others, own_key, reference_to, told, unmarked
 from argosy.sandbox.simulators.fault_injection import Fault, asked, read_wishes
 from argosy.sandbox.simulators.openshift.constants import IMAGE_STREAM, IMAGE_STREAM_TAG, REGISTRY, SERVER

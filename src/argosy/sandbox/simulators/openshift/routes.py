@@ -11,8 +11,8 @@ from typing import Any
 
 from argosy.kube.client import Admitter
 from argosy.kube.controller import Cache, Context, Watch
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import BY, is_dying, is_played_by_others, unmarked
 from argosy.sandbox.simulators.openshift.constants import DOMAIN, ROUTE, SERVER
 from argosy.sandbox.simulators.timestamps import stamp

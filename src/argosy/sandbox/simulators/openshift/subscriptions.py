@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.objects.timestamps import remaining_delay
 from argosy.sandbox.simulators.constants import (
     BY,

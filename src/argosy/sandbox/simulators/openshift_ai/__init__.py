@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from argosy.kube.controller import Controller
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 from argosy.sandbox.simulators.openshift_ai.constants import DATA_SCIENCE_CLUSTER, DOCLING_SERVE
 from argosy.sandbox.simulators.openshift_ai.data_science_clusters import DataScienceClusters
 from argosy.sandbox.simulators.openshift_ai.docling_serves import DoclingServes

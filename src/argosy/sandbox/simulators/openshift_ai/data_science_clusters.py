@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from argosy.kube.controller import Context, Watch
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import BY, is_dying, is_played_by_others, own_key, told, unmarked
 from argosy.sandbox.simulators.fault_injection import asked, read_wishes
 from argosy.sandbox.simulators.openshift_ai.constants import DATA_SCIENCE_CLUSTER, GATEWAY, OPERATOR

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.kube.controller import Context, Watch, owner
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.constants import (
     DEPLOYMENT,
     is_dying,

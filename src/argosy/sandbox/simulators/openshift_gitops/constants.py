@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.annotations import SIMULATED  # on every object of the stand-in
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import GroupKind
 
 ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
 NAMESPACE: Final = GroupKind("", "Namespace")

@@ -13,8 +13,8 @@ from typing import Final
 from argosy.errors import ClusterError, Conflict, Invalid, UserError
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Context, Watch
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.openshift_gitops import constants
 from argosy.sandbox.simulators.openshift_gitops import instance as parts
 from argosy.sandbox.simulators.openshift_gitops.hand_edits import find_edited_keys, report_edits

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind
 from argosy.sandbox.simulators.openshift_gitops import constants
 from argosy.sandbox.simulators.openshift_gitops.constants import BY
 from argosy.sandbox.simulators.openshift_gitops.workloads import revision_of

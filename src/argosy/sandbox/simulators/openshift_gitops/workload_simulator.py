@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Context, Watch, owner
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.simulators.openshift_gitops import constants
 from argosy.sandbox.simulators.openshift_gitops.constants import is_simulated
 from argosy.sandbox.simulators.openshift_gitops.statuses import PLAYED

@@ -9,8 +9,8 @@ from typing import Final
 
 from argosy.annotations import NETWORK
 from argosy.kube.client import Cluster
+from argosy.kube.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.objects import Manifest, annotation
-from argosy.kube.objects.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.kube.objects.port_list import parse_ports
 
 SETTING: Final = "notebooks.network"

@@ -21,8 +21,8 @@ from argosy.isolation.program import python_places
 from argosy.isolation.scratch_folders import scratch_folder, sweep_scratch_folders
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Context
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.kube.objects.timestamps import remaining_delay
 from argosy.kube.schema import quantity
 from argosy.sandbox.simulators.pod_processes import container_log, volumes

@@ -15,8 +15,8 @@ from argosy.errors import ClusterError
 from argosy.isolation.program import PATH, python_command
 from argosy.kube.client import Cluster
 from argosy.kube.client.kubeconfig import load_kubeconfig
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, dump
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.simulators.pod_processes.settings import NotYet
 from argosy.sandbox.simulators.pod_processes.volumes import give, own
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import quote, urlencode
 
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 TABS = (
     ("tree", "Tree"),

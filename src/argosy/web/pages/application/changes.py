@@ -16,7 +16,7 @@ from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Difference
 from argosy.gitops.application_client.differences import Differing
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.patch.json_pointer import parse
 from argosy.web.pages.application.addresses import of_resource
 from argosy.web.pages.application.keyed_values import Keyed

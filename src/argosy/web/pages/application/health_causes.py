@@ -11,8 +11,8 @@ from typing import Final
 
 from argosy.gitops.application_client.health_reasons import reason
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 
 Get = Callable[[ResourceKey], Manifest | None]
 NAMED: Final = re.compile(

@@ -5,7 +5,7 @@ In: –. Out: Keyed. Never: anything but names.
 
 from __future__ import annotations
 
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 
 class Keyed:

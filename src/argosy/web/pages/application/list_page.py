@@ -19,7 +19,7 @@ from argosy.gitops.application_client.client import APPLICATION, clock
 from argosy.gitops.application_client.drift_attribution import Doings
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, SYNC_WORDS
 from argosy.gitops.cluster_view.cluster_view import Lookout
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.middleware.application_masks import masks_of
 from argosy.web.middleware.page_context import MOST_FAVOURITES, preferences
 from argosy.web.object_lookup import is_at_home

@@ -10,8 +10,8 @@ from typing import Any
 
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import summary
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.live_updates.live_parts import Fragments, Live
 from argosy.web.object_lookup import application
 from argosy.web.pages.application.diff_page import diff_parts

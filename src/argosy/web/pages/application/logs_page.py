@@ -18,7 +18,7 @@ from argosy.errors import ArgosyError, UserError
 from argosy.gitops.application_client.merged_streams import merged
 from argosy.gitops.application_client.reader import Reader
 from argosy.gitops.application_client.resource_actions import Choice, Excerpt, Log, lines, logs_of
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.caller_clients import reader_of
 from argosy.web.middleware.application_masks import masks_of
 from argosy.web.object_lookup import logged_application

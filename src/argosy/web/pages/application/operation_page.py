@@ -13,7 +13,7 @@ from argosy.gitops.application_client.client import clock
 from argosy.gitops.application_client.health_reasons import reason
 from argosy.gitops.application_client.resource_actions import Choice, Excerpt, lines, logs_of
 from argosy.gitops.status.wire_format import mapping
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.caller_clients import reader_of
 from argosy.web.object_lookup import application
 from argosy.web.pages import template_rendering

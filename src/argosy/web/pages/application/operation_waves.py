@@ -12,7 +12,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.operations import OperationState, Result
 from argosy.gitops.application_client import summary
 from argosy.gitops.status.rollback import is_rollback
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.pages.application.addresses import of_resource
 from argosy.web.pages.application.keyed_values import Keyed
 

@@ -10,7 +10,7 @@ from argosy.gitops.application_client.reader import Unseen
 from argosy.gitops.application_client.summary import Row, rows
 from argosy.gitops.live.resource_tree import Node
 from argosy.gitops.reconciler.permissions import permission
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.caller_clients import reader_of
 from argosy.web.pages.application.page_frame import app_of
 from argosy.web.request import Asked

@@ -17,8 +17,8 @@ from argosy.gitops.application_client.resource_actions import Choice, actions_in
 from argosy.gitops.diff import masked
 from argosy.gitops.live.resource_tree import Node
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, dump
-from argosy.kube.objects.names import ResourceKey
 from argosy.web.caller_clients import reader_of
 from argosy.web.middleware.application_masks import masks_of
 from argosy.web.object_lookup import application

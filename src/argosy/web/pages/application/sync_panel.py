@@ -14,7 +14,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.sync_requests import SyncWish
 from argosy.gitops.sync.options import SyncOptions
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.pages.application.keyed_values import Keyed
 from argosy.web.request import quoted
 

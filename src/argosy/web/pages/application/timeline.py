@@ -13,8 +13,8 @@ from argosy.gitops.application import Application
 from argosy.gitops.status.history import Deployment, deployments
 from argosy.gitops.status.rollback import gone_back
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey, split_api_version
 from argosy.web.pages.application.addresses import of_resource
 
 Commits = Mapping[str, tuple[str, str, str]]  # subject, author and time by revision

@@ -12,7 +12,7 @@ from argosy.gitops.application import Application
 from argosy.gitops.application_client.summary import Row
 from argosy.gitops.application_client.summary import rows as rows_of
 from argosy.gitops.live.resource_tree import Node
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.pages.application.addresses import element_of, of_resource
 from argosy.web.pages.application.keyed_values import Keyed
 

@@ -11,7 +11,7 @@ from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.health_reasons import reason
 from argosy.gitops.application_client.reader import health_words
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.caller_clients import reader_of
 from argosy.web.object_lookup import application
 from argosy.web.pages import template_rendering

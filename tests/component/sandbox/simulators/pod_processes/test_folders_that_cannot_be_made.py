@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argosy.addons.notifications.commits import Commits
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.sandbox.simulators.pod_processes.runner import Running
 
 MAKERS: dict[str, Callable[[Path], Running | Commits]] = {

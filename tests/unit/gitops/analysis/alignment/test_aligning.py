@@ -25,7 +25,7 @@ from argosy.gitops.analysis.alignment.selector_labels import selector_edits, wri
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application import IgnoreDifference, read_application
 from argosy.gitops.application.step_results import Difference, Pair
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects.yaml_edits import edited
 from argosy.kube.patch.json_pointer import parse
 from argosy.languages.jq import compile_path

@@ -11,7 +11,7 @@ import pytest
 from argosy.errors import Conflict
 from argosy.gitops.reconciler.ownership import takeover
 from argosy.gitops.reconciler.ownership.takeover import AT_ONCE, Takeover
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.anyio

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.kserve.constants import CLUSTER_SERVING_RUNTIME
 from argosy.sandbox.simulators.kserve.defaulting import FRAMEWORKS, defaulted

@@ -12,8 +12,8 @@ import pytest
 from argosy.app.addons import running
 from argosy.errors import UserError
 from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.openshift_gitops import make
 from support.loop_clock import until_still

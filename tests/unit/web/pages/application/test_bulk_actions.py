@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 import pytest
 
 from argosy.annotations import REFRESH
+from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.caller import Caller
 from argosy.web.pages.application.bulk_page import carry_out

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.controller.cache import Cache
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.pages.application.health_causes import told
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application_client.resource_actions import Log
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.pages.application.log_lines import LogLine, labels, not_started, ordered, printed, started
 
 LONG = "staging-qwen25-05b-instruct-predictor-ppvr8pbsr-x1y2z"

@@ -6,7 +6,7 @@ from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Difference
 from argosy.gitops.application_client.differences import Differing
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.pages.application.changes import changes, counts, side_by_side, value_text
 
 APP = Application("web", "argocd")

@@ -8,7 +8,7 @@ from argosy.gitops.application.step_results import Assessment, Health
 from argosy.gitops.application_client.summary import Row
 from argosy.gitops.live.ownership import Parent
 from argosy.gitops.live.resource_tree import Node
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 from argosy.web.pages.application.tree_nodes import (
     MOST_BESIDE,
     MOST_LEAVES,

@@ -17,7 +17,7 @@ from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Severity, Sight
 from argosy.gitops.application.operations import Outcome, Progress
 from argosy.gitops.status.hold import read_hold
-from argosy.kube.objects.names import ResourceKey
+from argosy.kube.names import ResourceKey
 
 BY_OTHERS: Final = (CauseKind.WEBHOOK, CauseKind.OTHER_CONTROLLER, CauseKind.DEFAULTING)
 _MOST: Final = 3  # fields that are named

@@ -13,7 +13,7 @@ from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.rules.live.workloads import MODEL, is_ready
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.status.wire_format import mapping
-from argosy.kube.objects.names import GroupKind
+from argosy.kube.names import GroupKind
 
 NOTEBOOK: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 PREFIX: Final = "resource.customizations.health."

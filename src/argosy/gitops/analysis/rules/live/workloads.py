@@ -13,8 +13,8 @@ from argosy.gitops.analysis.live_view import LiveApp, LiveView
 from argosy.gitops.analysis.rule import live_rule
 from argosy.gitops.analysis.violation import Place, Severity, Sight
 from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, annotation, key_of
-from argosy.kube.objects.names import GroupKind, ResourceKey
 
 CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
