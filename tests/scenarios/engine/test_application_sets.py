@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from argosy.errors import ClusterError
 from argosy.gitops.policy.application_sets import REASON
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.bundled_crds import definition
@@ -21,7 +22,18 @@ def application_set(name: str) -> Manifest:
 
 async def test_an_application_set_that_nobody_expands_gets_a_condition(room: Room) -> None:
     await room.cluster.create(definition("applicationsets.argoproj.io"))
-    await room.cluster.create(application_set("teams"))
+
+    async def is_created() -> bool:
+        """A real server serves a new kind a moment after its definition is there."""
+        try:
+            await room.cluster.create(application_set("teams"))
+        except ClusterError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
+    await wait_until_async(is_created)
 
     async def has_condition() -> bool:
         found = await room.get("argoproj.io/ApplicationSet", "teams", CONTROL) or {}
