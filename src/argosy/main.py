@@ -21,20 +21,14 @@ from argosy import __version__
 from argosy.cli.error_messages import Unread, failed
 from argosy.cli.exit_codes import DONE, INTERRUPTED
 from argosy.cli.parser import ARGOCD, COMPAT, Parser
-from argosy.errors import (
-    ArgosyError,
-    UserError,
-)
+from argosy.errors import ArgosyError, UserError
+from argosy.feature_table import COMMANDS
 
 if TYPE_CHECKING:
     from argosy.cli.argocd_server import NamedServer
 
 
 COLLECTED = (10_000, 20, 20)  # the usual would look for cycles dozens of times during imports, and find none
-GROUPS = ("account", "admin", "align", "app", "check", "cluster", "controller", "demo", "doctor", "explain",
-          "generate", "health", "init", "install", "kubectl", "model", "notebook", "notifications", "oc",
-          "open", "preview", "proj", "promote", "render", "sandbox", "serve", "setup", "trace", "uninstall",
-          "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -88,7 +82,7 @@ class RootParser(Parser):
     def name_command(self) -> str:
         """Return the command that was meant: this parser reports what no other understood, whatever came first."""
         words = list(itertools.takewhile(lambda word: not word.startswith("-"), sys.argv[1:]))
-        return " ".join(["argosy", *words]) if words and words[0] in GROUPS else self.prog
+        return " ".join(["argosy", *words]) if words and words[0] in COMMANDS else self.prog
 
     def suggest(self, word: str) -> str:
         """Name argocd's commands, or a verb of the large group: people leave `app` out."""
@@ -164,7 +158,7 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
             from argosy.cli.leading_flags import drop_flags_without_cluster, move_leading_flags
 
             command, *verbs = move_leading_flags(arguments)
-            if command in GROUPS and command not in PASSED_ON:
+            if command in COMMANDS and command not in PASSED_ON:
                 arguments = drop_flags_without_cluster(arguments, command_line(command, typed="".join(verbs[:1])))
             if arguments[0].startswith("-"):
                 arguments = move_leading_flags(arguments)
@@ -186,19 +180,23 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
 
 
 def command_line(*names: str, typed: str = "") -> Parser:
-    """Every command and flag there is, or only those of the groups that are named: each takes time to make.
+    """Build the parser of all commands, or of those that are named, by command or by module.
 
-    `typed` is the verb after the group; one that is large makes only that.
+    `typed` is the verb after the command: a command with many verbs builds only that one.
     """
     parser = RootParser(
         prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
-    for name in names or GROUPS:
-        add_to = importlib.import_module(f"argosy.cli.{name}").add_to
-        add_to(commands, *([typed] if name == LARGE else []))
+    for module in _find_modules(names):
+        add_to = importlib.import_module(module).add_to
+        add_to(commands, *([typed] if module == COMMANDS[LARGE] else []))
     return parser
+
+
+def _find_modules(names: Sequence[str]) -> list[str]:
+    return [COMMANDS.get(name, name) for name in names or COMMANDS]
 
 
 def _run(arguments: list[str], *, is_compat: bool, server: NamedServer | None = None) -> int:
@@ -230,4 +228,4 @@ def _modules(command: str, is_compat: bool) -> tuple[str, ...]:
         from argosy.cli.compat import MODULES
 
         return (MODULES[command],)
-    return (command,) if command in GROUPS else ()
+    return (command,) if command in COMMANDS else ()

@@ -23,7 +23,7 @@ STEPS = "gitops.source gitops.render gitops.policy gitops.live gitops.diff gitop
 LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split())
     for layer in (
-        "annotations fair_share kube.names",
+        "annotations fair_share feature_table kube.names",
         "errors",
         "kube.objects",
         "isolation http_client observability kube.patch kube.schema",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks import make as make_notebooks
+from argosy.addons.notebooks.making import make as make_notebooks
 from argosy.app.addons import running
 from argosy.desk.tracing import Tracer
 from argosy.errors import TransientError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notifications import make
+from argosy.addons.notifications.addon import make
 from argosy.errors import Forbidden
 from argosy.kube.client import User
 from argosy.kube.client.http import connect

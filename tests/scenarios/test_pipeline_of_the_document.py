@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks import make as make_notebooks
+from argosy.addons.notebooks.making import make as make_notebooks
 from argosy.app.addons import running
 from argosy.http_client.plain_request import ask
 from argosy.kube.objects import Manifest, read_manifests

@@ -248,6 +248,6 @@ def _until_ready(out: Iterator[str]) -> str:
 def test_no_other_command_waits_for_a_web_framework() -> None:
     import subprocess
 
-    code = "import sys, argosy.cli, argosy.app.sandbox, argosy.app.demo, argosy.cli.demo; print(sorted(sys.modules))"
+    code = "import sys, argosy.cli, argosy.app.sandbox, argosy.app.demo.process, argosy.cli.demo; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert [name for name in ("starlette", "minijinja", "bcrypt", "jwt") if f"'{name}'" in done.stdout] == []

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from argosy.addons.notebooks import make as make_notebooks
-from argosy.addons.notifications import make as make_notifications
+from argosy.addons.notebooks.making import make as make_notebooks
+from argosy.addons.notifications.addon import make as make_notifications
 from argosy.app.addons import running
-from argosy.app.demo import DemoOptions, _inside
 from argosy.app.demo.examples import LLMOPS
+from argosy.app.demo.process import DemoOptions, _inside
 from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect

@@ -205,9 +205,9 @@ def has_chromium() -> bool:
 
 
 def is_built(command: str) -> bool:
-    from argosy.main import GROUPS
+    from argosy.feature_table import COMMANDS
 
-    return command in GROUPS
+    return command in COMMANDS
 
 
 def cores() -> int:

@@ -56,3 +56,16 @@ def find_run(server: str) -> tuple[DataFolder, Run] | None:
         if run and run.api == server:
             return folder, run
     return None
+
+
+def running(folder: DataFolder) -> Run:
+    run = folder.running()
+    if run is None:
+        raise UserError("no sandbox is running; start one with: argosy sandbox start", where=str(folder.root))
+    return run
+
+
+def administrator(folder: DataFolder, run: Run) -> Connection:
+    """Straight to this sandbox: a kubeconfig that others write to may lead to another cluster by now."""
+    authority = str(folder.tls / "ca.crt")
+    return Connection(run.api, f"the {run.name}", ca_file=authority, token_file=str(folder.admin_token))

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.app.choosing import administrator, running
 from argosy.app.folder import DataFolder, Run
 from argosy.errors import ClusterError, UserError
 from argosy.kube.objects import Manifest, key_of, read_manifests
 
 if TYPE_CHECKING:
-    from argosy.kube.client.connection import Connection
     from argosy.kube.client.http import KubeCluster
 
 MANAGER = "argosy-sandbox"
@@ -23,21 +23,6 @@ SUFFIXES = (".yaml", ".yml", ".json")
 # What others need comes first; the rest keeps the order of the files.
 FIRST = {"Namespace": 0, "CustomResourceDefinition": 1, "PriorityClass": 2, "StorageClass": 2, "ServiceAccount": 3}
 SERVED_SECONDS = 10.0
-
-
-def running(folder: DataFolder) -> Run:
-    run = folder.running()
-    if run is None:
-        raise UserError("no sandbox is running; start one with: argosy sandbox start", where=str(folder.root))
-    return run
-
-
-def administrator(folder: DataFolder, run: Run) -> Connection:
-    """Straight to this sandbox: a kubeconfig that others write to may lead to another cluster by now."""
-    from argosy.kube.client.connection import Connection
-
-    authority = str(folder.tls / "ca.crt")
-    return Connection(run.api, f"the {run.name}", ca_file=authority, token_file=str(folder.admin_token))
 
 
 def load_manifests(folder: DataFolder, sources: list[Path]) -> Iterator[str]:

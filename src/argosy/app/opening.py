@@ -5,11 +5,10 @@ In: flags that choose a cluster. Out: desks. Never: asks more of a cluster than 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from argosy.app.choosing import find_run
 from argosy.app.folder import DataFolder
@@ -19,12 +18,6 @@ from argosy.gitops.application_client.client import Desk, Opening
 from argosy.gitops.application_client.control_namespace import control_namespace
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
-
-if TYPE_CHECKING:  # late: each command needs one of them
-    from argosy.desk.models import ModelDesk
-    from argosy.desk.notebooks.jobs import JobDesk
-    from argosy.desk.notifications import NotificationDesk
-    from argosy.desk.tracing import Tracer
 
 
 @asynccontextmanager
@@ -56,38 +49,6 @@ def of_context(context: str, kubeconfig: Path | None) -> Connection:
 
 def opening(options: TargetOptions) -> Opening:
     return partial(open_desk, options)
-
-
-@asynccontextmanager
-async def open_models(options: TargetOptions) -> AsyncIterator[ModelDesk]:
-    from argosy.desk.models import ModelDesk
-
-    async with open_target(options) as (cluster, target):
-        yield ModelDesk(cluster, target.where)
-
-
-@asynccontextmanager
-async def open_jobs(options: TargetOptions) -> AsyncIterator[JobDesk]:
-    from argosy.desk.notebooks.jobs import JobDesk
-
-    async with open_target(options) as (cluster, target):
-        yield JobDesk(cluster, target.where)
-
-
-@asynccontextmanager
-async def open_notifications(options: TargetOptions, files: Sequence[Path] = ()) -> AsyncIterator[NotificationDesk]:
-    from argosy.desk.notifications import notification_desk
-
-    async with open_desk(options) as desk:
-        yield await notification_desk(desk, files)
-
-
-@asynccontextmanager
-async def open_tracer(options: TargetOptions) -> AsyncIterator[Tracer]:
-    from argosy.desk.tracing import Tracer
-
-    async with open_desk(options) as desk:
-        yield Tracer(desk)
 
 
 def demo_repository(options: TargetOptions) -> Path | None:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from argosy.app.choosing import chosen_folder, find_run
+from argosy.app.choosing import administrator, chosen_folder, find_run, running
 from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run, state_home
-from argosy.app.loading import administrator, running
 from argosy.errors import UserError
 from argosy.kube.client.kubeconfig import environment_paths, load_kubeconfig
 

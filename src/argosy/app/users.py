@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.app import kubeconfig
+from argosy.app.choosing import administrator, running
 from argosy.app.folder import DataFolder
-from argosy.app.loading import administrator, running
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest, dump
 from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAMESPACE, digest

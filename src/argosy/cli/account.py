@@ -95,7 +95,7 @@ def _output(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 def run_list(chosen: argparse.Namespace) -> int:
     async def work(book: AccountBook) -> int:
-        from argosy.cli.app_screen import aligned
+        from argosy.cli.screen import aligned
 
         found = list((await book.all()).values())
         if chosen.output in ("json", "yaml"):
@@ -112,7 +112,7 @@ def run_list(chosen: argparse.Namespace) -> int:
 
 def run_get(chosen: argparse.Namespace) -> int:
     async def work(book: AccountBook) -> int:
-        from argosy.cli.app_screen import aligned
+        from argosy.cli.screen import aligned
 
         found = await book.one(chosen.account)
         if chosen.output in ("json", "yaml"):

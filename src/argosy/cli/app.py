@@ -19,20 +19,19 @@ Examples:
 
 See also: docs/guides/deliver.md
 """
-# `argosy.cli.app_reading` adds its verbs with `add_reading`, and so on. Each takes time to import and to build: of a
-# verb that is typed only its own module is.
+# Module → its verbs. Importing and building them takes time, so a typed verb loads only its own module.
 MODULES: Final = {
-    "reading": ("list", "get", "resources", "tree", "history", "events"),
-    "syncing": ("sync",),
-    "rollback": ("rollback",),
-    "waiting": ("wait",),
-    "holding": ("hold", "release", "refresh", "terminate-op", "confirm-deletion", "delete"),
-    "adopting": ("adopt", "hand-back"),
-    "content": ("diff", "manifests", "actions"),
-    "logs": ("logs",),
-    "objects": ("get-resource", "patch-resource", "delete-resource"),
-    "changing": ("create", "set", "unset"),
-    "patching": ("patch", "edit", "add-source", "remove-source"),
+    "argosy.cli.app_reading": ("list", "get", "resources", "tree", "history", "events"),
+    "argosy.cli.app_syncing": ("sync",),
+    "argosy.cli.app_rollback": ("rollback",),
+    "argosy.cli.app_waiting": ("wait",),
+    "argosy.cli.app_holding": ("hold", "release", "refresh", "terminate-op", "confirm-deletion", "delete"),
+    "argosy.cli.app_adopting": ("adopt", "hand-back"),
+    "argosy.cli.app_content": ("diff", "manifests", "actions"),
+    "argosy.cli.app_logs": ("logs",),
+    "argosy.cli.app_objects": ("get-resource", "patch-resource", "delete-resource"),
+    "argosy.cli.app_changing": ("create", "set", "unset"),
+    "argosy.cli.app_patching": ("patch", "edit", "add-source", "remove-source"),
 }
 
 
@@ -46,4 +45,4 @@ def add_to(commands: Commands[argparse.ArgumentParser], typed: str = "") -> None
     )
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
     for name in [name for name, verbs in MODULES.items() if typed in verbs] or MODULES:
-        getattr(importlib.import_module(f"argosy.cli.app_{name}"), f"add_{name}")(parts)
+        importlib.import_module(name).add_to(parts)

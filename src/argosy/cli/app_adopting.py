@@ -21,7 +21,7 @@ API = "cli.argosy.dev/v1"
 DONE = {"adopt": "adopted", "hand-back": "handed back"}
 
 
-def add_adopting(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "adopt", "let argosy deliver Applications of an Argo CD", run_move, named="any", forms=("text", "json"),
         examples=("adopt models --dry-run", "adopt models -y", "adopt -l team=ml --hold -y"),

@@ -21,7 +21,7 @@ NO_CHANGE = frozenset({
 })  # fmt: skip
 
 
-def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "create", "create an Application", run_create, named="none",
         examples=("create models --repo https://git.example/ml --path overlays/dev --dest-namespace ml",

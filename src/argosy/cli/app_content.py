@@ -27,7 +27,7 @@ LONGEST_VALUE = 60
 EXTRA, NEW = "lives, and Git does not have it (to be pruned)", "Git has it, and it does not live (to be created)"
 
 
-def add_content(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "diff", "what differs between Git and the cluster; exits 1 if anything does", run_diff,
         forms=("table", "diff", "name", "json", "yaml"),
@@ -319,7 +319,7 @@ def choice_of(chosen: argparse.Namespace) -> Choice:
 
 def run_actions_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.cli.app_screen import aligned
+        from argosy.cli.screen import aligned
         from argosy.gitops.application_client.reader import open_reader
         from argosy.gitops.application_client.resource_actions import offers
 

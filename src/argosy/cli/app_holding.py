@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.client import Desk
 
 
-def add_holding(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "hold", "pause automated sync until it is released", run_hold,
         examples=("hold models", "hold models --reason 'incident 42'"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.resource_actions import Excerpt, Log
 
 
-def add_logs(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "logs", "what the Pods of an Application print", run_logs,
         examples=("logs models", "logs models --kind Deployment --name predictor --tail 20 -f",

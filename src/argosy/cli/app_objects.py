@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MERGE = "application/merge-patch+json"
 
 
-def add_objects(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "get-resource", "show objects of an Application as they live", run_get_resource,
         forms=("wide", "json", "yaml"),
@@ -95,7 +95,7 @@ def _shown(manifest: Manifest, chosen: argparse.Namespace) -> Manifest:
 
 
 def _print_objects(chosen: argparse.Namespace, found: list[Manifest]) -> None:
-    from argosy.cli.app_screen import aligned
+    from argosy.cli.screen import aligned
     from argosy.gitops.application_client.objects import flat
 
     how = form(chosen, "wide")

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.app_changing import add_spec, given_flags
 from argosy.cli.app_flags import Commands, add_truth, at_desk, is_compat, print_data, talk, verb
-from argosy.errors import UserError
+from argosy.cli.editor import edited
 
 if TYPE_CHECKING:
     from argosy.gitops.application_client.client import Desk
 
-USUAL_EDITOR = "vi"
 Make = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-def add_patching(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "patch", "change fields of an Application by a patch", run_patch,
         examples=("""patch models --type merge --patch '{"spec":{"source":{"targetRevision":"v2"}}}'""",
@@ -79,44 +73,6 @@ def run_edit(chosen: argparse.Namespace) -> int:
         return 0
 
     return at_desk(chosen, work, writes=True)
-
-
-class edited:
-    """A text as somebody edited it. What is refused stays in a file, so that nobody types it twice."""
-
-    def __init__(self, name: str, content: Any) -> None:
-        self._name, self._content = name, content
-
-    def __enter__(self) -> Any:
-        from argosy.kube.objects import dump, load
-
-        number, path = tempfile.mkstemp(prefix=f"{self._name}-", suffix="-edit.yaml")
-        os.close(number)
-        self._file = Path(path)
-        self._file.write_text(dump(self._content))
-        try:
-            _run_editor(self._file)
-            return load(self._file.read_bytes(), where=path)
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None:
-            self._file.unlink(missing_ok=True)
-        else:
-            talk(f"what was edited is kept in {self._file}")
-
-
-def _run_editor(file: Path) -> None:
-    words = shlex.split(os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or USUAL_EDITOR)
-    try:
-        done = subprocess.run([*words, str(file)], check=False)
-    except OSError as error:
-        told = "set EDITOR to one that is here, or use argosy app patch"
-        raise UserError(f"the editor {words[0]!r} cannot be started: {error.strerror}; {told}") from error
-    if done.returncode:
-        raise UserError(f"the editor {words[0]!r} ended with code {done.returncode}; nothing was changed")
 
 
 def run_add_source(chosen: argparse.Namespace) -> int:

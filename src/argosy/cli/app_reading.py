@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from argosy.cli.app_flags import Commands, at_desk, form, is_compat, print_data, talk, verb
-from argosy.cli.screen import Screen
+from argosy.cli.screen import Screen, aligned
 from argosy.cli.target_flags import with_target
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ LIST_FORMS = ("table", "wide", "name", "json", "yaml")
 GET_FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 
 
-def add_reading(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "list", "list Applications", run_list, named="none", forms=LIST_FORMS,
         examples=("list", "list -o wide", "list -p ml -l env=prod -o name"),
@@ -284,7 +284,6 @@ def run_resources(chosen: argparse.Namespace) -> int:
 
 
 def _print_resources(rows: list[summary.Row], how: str, orphaned: str) -> None:
-    from argosy.cli import app_screen
 
     if how in ("json", "yaml"):
         data = [{**row.key._asdict(), "status": row.status, "health": row.health, "wave": row.wave} for row in rows]
@@ -293,7 +292,7 @@ def _print_resources(rows: list[summary.Row], how: str, orphaned: str) -> None:
         print("".join(f"{str(row.key.group_kind).lower()}/{row.key.name}\n" for row in rows), end="")
     elif how == "wide":
         cells = [(*row.key, orphaned) for row in rows]
-        print("\n".join(app_screen.aligned([("GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"), *cells])))
+        print("\n".join(aligned([("GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"), *cells])))
     else:
         screen = Screen(sys.stdout)
         found = [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST = 24  # lines of a plan
 
 
-def add_rollback(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "rollback", "go back to what was deployed before", run_rollback, forms=FORMS,
         examples=("rollback models", "rollback models 3 --hold --reason 'latency'"),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.cli.screen import WHY, Screen, cut, plain, shown_width
+from argosy.cli.screen import WHY, Screen, aligned, cut, plain, shown_width
 from argosy.gitops.application import Application, OperationState
 from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.summary import Row
@@ -31,17 +31,6 @@ WIDE: Final = (
 NATIVE: Final = ("NAME", "STATUS", "HEALTH", "WHY", "REVISION", "SYNCPOLICY", "AGE")
 DELIVERED: Final = "DELIVERED BY"
 OBJECTS: Final = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """argo: columns two spaces apart, the last one as long as it is."""
-    cells = [[plain(cell) for cell in row] for row in rows]
-    widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
-    lines = []
-    for row in cells:
-        padded = (cell.ljust(width) + GAP for cell, width in zip(row[:-1], widths))
-        lines.append("".join(padded) + row[-1])
-    return lines
 
 
 # -- lists ---------------------------------------------------------------------------------------------------------

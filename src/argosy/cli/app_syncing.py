@@ -38,7 +38,7 @@ MOST = 12  # objects that are named
 LAST_LOOK = 2.0  # seconds that a comparison after a sync is waited for
 
 
-def add_syncing(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "sync", "make the cluster as Git asks", run_sync, named="any", forms=FORMS,
         examples=("sync models", "sync models --prune --dry-run", "sync -l env=dev --async",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argosy.gitops.application_client.watch import Ended, Waited
 
 
-def add_waiting(parts: Commands[argparse.ArgumentParser]) -> None:
+def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = verb(
         parts, "wait", "wait until Applications are as asked", run_wait, named="any", forms=FORMS,
         examples=("wait models", "wait models --health --timeout 300", "wait -l env=dev --sync"),

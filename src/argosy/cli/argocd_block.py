@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from argosy.cli.app_screen import aligned, condition_lines, policy_word, tool_lines
+from argosy.cli.app_screen import condition_lines, policy_word, tool_lines
+from argosy.cli.screen import aligned
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.client import clock

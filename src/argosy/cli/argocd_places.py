@@ -101,7 +101,7 @@ def _print(
     *,
     is_list: bool,
 ) -> None:
-    from argosy.cli.app_screen import aligned
+    from argosy.cli.screen import aligned
 
     if how in ("json", "yaml"):
         print_data(data if is_list else data[0], how)
@@ -126,7 +126,7 @@ def run_user(chosen: argparse.Namespace) -> int:
 def run_context(chosen: argparse.Namespace) -> int:
     """argo: contexts of its own file; here there is the one that commands go to."""
     from argosy.app.target import find_target
-    from argosy.cli.app_screen import aligned
+    from argosy.cli.screen import aligned
     from argosy.errors import UserError
 
     found = find_target(target_options(chosen)).connection

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli import app_screen, argocd_block
+from argosy.cli.screen import aligned
 from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.reader import Reader, fares, health_words, open_reader
 from argosy.gitops.application_client.sync_windows import assigned, window_text
@@ -62,7 +63,7 @@ async def print_resources(desk: Desk, app: Application, how: str, *, only_orphan
             return
     managed = [] if only_orphans else [row.key for row in summary.rows(app) if not row.hook]
     rows = [(*key, "No") for key in managed] + [(*key, "Yes") for key in orphans]
-    _print(app_screen.aligned([argocd_block.RESOURCES, *rows]))
+    _print(aligned([argocd_block.RESOURCES, *rows]))
 
 
 async def _objects(reader: Reader, app: Application, how: str) -> list[str]:

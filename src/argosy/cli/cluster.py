@@ -170,7 +170,7 @@ async def _show(desk: Desk, how: str, found: list[Declared], *, is_list: bool) -
         data = [document(each, *state, apps.get(server_of(each), 0)) for each, state in zip(found, states, strict=True)]
         print_data(data if is_list or len(data) > 1 else data[0], how)  # argo: one is no list
     elif is_list:
-        from argosy.cli.app_screen import aligned
+        from argosy.cli.screen import aligned
 
         print("\n".join(aligned([HEADINGS, *map(_row, found, states)])))
     else:

@@ -19,8 +19,8 @@ from argosy.errors import UserError
 FAILED: Final = 20  # argo: whatever failed
 MISTYPED: Final = 1  # argo: what cannot be understood
 KEPT: Final = (0, 130)
-PLACES: Final = "argocd_places"
-# command → the module that has it
+PLACES: Final = "argosy.cli.argocd_places"
+# command → our command, or the module that has it
 MODULES: Final = {
     "app": "app", "proj": "proj", "cluster": PLACES, "repo": PLACES, "account": PLACES, "context": PLACES,
     "login": PLACES, "logout": PLACES, "relogin": PLACES,

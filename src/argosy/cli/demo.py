@@ -85,7 +85,7 @@ def _add_part(
 
 
 def start(chosen: argparse.Namespace) -> int:
-    from argosy.app.demo import DemoOptions, run
+    from argosy.app.demo.process import DemoOptions, run
 
     for flag, port in (("--api-port", chosen.api_port), ("--port", chosen.port)):
         check_port(flag, port)
@@ -122,10 +122,10 @@ def _open_page(run: Run) -> None:
 
 
 def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[str]:
-    from argosy.app.demo import played
     from argosy.app.demo.examples import example_of
     from argosy.app.demo.notebook import notebook_to_try
     from argosy.app.demo.page import entrance_of
+    from argosy.app.demo.process import played
 
     example = example_of(run.repository)
     delivery = example.delivered if not goes_on else f"it goes on from {run.data_dir}"

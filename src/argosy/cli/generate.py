@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argosy.setup.generate import ImageWait, NotebookWait
+    from argosy.setup.generate.wait_for_image import ImageWait
+    from argosy.setup.generate.wait_for_notebook import NotebookWait
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 

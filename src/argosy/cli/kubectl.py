@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 NAMES: Final = ("kubectl", "oc")
 FAILED: Final = 1  # k8s: whatever failed
+OPENSHIFT: Final = "argosy.desk.kubectl.openshift"
+READING: Final = "argosy.desk.kubectl.reading"
+WRITING: Final = "argosy.desk.kubectl.writing"
+WAITING: Final = "argosy.desk.kubectl.waiting"
+PLAIN: Final = "argosy.desk.kubectl.plain"
 ONLY_OC: Final = {
-    "whoami": "openshift", "extract": "openshift", "start-build": "openshift", "project": "openshift",
-    "new-project": "openshift", "login": "openshift",
+    "whoami": OPENSHIFT, "extract": OPENSHIFT, "start-build": OPENSHIFT, "project": OPENSHIFT,
+    "new-project": OPENSHIFT, "login": OPENSHIFT,
 }  # fmt: skip
 BUILDS: Final = ("bc", "buildconfig", "buildconfigs", "build", "builds")  # whose logs only oc shows
 NOT_HERE: Final = (
@@ -27,9 +32,9 @@ NOT_HERE: Final = (
     "process", "projects", "registry", "rollback", "rsh", "rsync", "secrets", "serviceaccounts", "status", "tag",
 )  # fmt: skip
 VERBS: Final = {
-    "get": "reading", "describe": "reading", "apply": "writing", "create": "writing", "patch": "writing",
-    "annotate": "writing", "label": "writing", "delete": "writing", "wait": "waiting", "logs": "waiting",
-    "version": "plain", "api-resources": "plain",
+    "get": READING, "describe": READING, "apply": WRITING, "create": WRITING, "patch": WRITING,
+    "annotate": WRITING, "label": WRITING, "delete": WRITING, "wait": WAITING, "logs": WAITING,
+    "version": PLAIN, "api-resources": PLAIN,
 }  # fmt: skip
 NO_CLUSTER: Final = ("", "completion", "config", "help", "kustomize", "options", "plugin")  # verbs that ask none
 OFFLINE: Final = frozenset({"--client", "--help", "--local", "-h"})  # flags with which a verb asks none
@@ -154,7 +159,7 @@ def _answered(name: str, verb: str, words: Sequence[str]) -> int:
 
     asked = understood(verb, words)
     work: Callable[[Talk], Awaitable[int]] = getattr(
-        import_module(f"argosy.desk.kubectl.{module}"), verb.replace("-", "_")
+        import_module(module), verb.replace("-", "_")
     )
     import asyncio
 

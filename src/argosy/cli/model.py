@@ -80,7 +80,7 @@ def _add(
 
 
 def _run(work: Work, chosen: argparse.Namespace) -> int:
-    from argosy.app.opening import open_models
+    from argosy.desk.models import open_models
 
     return work_at(open_models(target_options(chosen)), work, chosen)
 

@@ -23,7 +23,7 @@ Examples:
 
 See also: docs/reference/notebooks.md
 """
-RUNNING, READING, JOBS = "notebook_running", "notebook_reading", "notebook_jobs"
+RUNNING, READING, JOBS = "argosy.cli.notebook_running", "argosy.cli.notebook_reading", "argosy.cli.notebook_jobs"
 MODULES = {
     **dict.fromkeys(("run", "validate"), RUNNING),
     **dict.fromkeys(("lint", "diff", "accept", "report", "params"), READING),
@@ -69,7 +69,7 @@ def _add(
 def _run(chosen: argparse.Namespace) -> int:
     """The verb itself, from a module that is imported only for it."""
     try:
-        verb = getattr(importlib.import_module(f"argosy.cli.{MODULES[chosen.part]}"), chosen.part)
+        verb = getattr(importlib.import_module(MODULES[chosen.part]), chosen.part)
         code: int = verb(chosen)
         return code
     except ArgosyError as error:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from argosy.addons.notebooks.telling import cell_lines, ending
-from argosy.app.opening import open_jobs
 from argosy.cli.app_flags import print_data, talk, work_at
 from argosy.cli.exit_codes import NO
 from argosy.cli.screen import table
 from argosy.cli.target_flags import target_options
-from argosy.desk.notebooks.jobs import JobDesk, is_over
+from argosy.desk.notebooks.jobs import JobDesk, is_over, open_jobs
 from argosy.kube.objects import Manifest
 
 Fields = dict[str, Any]

@@ -73,7 +73,7 @@ def _add(
 
 
 def _run(work: Work, chosen: argparse.Namespace) -> int:
-    from argosy.app.opening import open_notifications
+    from argosy.desk.notifications import open_notifications
 
     async def warned(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
         for each in desk.settings.problems if chosen.part != "history" else ():

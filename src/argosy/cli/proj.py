@@ -47,7 +47,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.cli.app_screen import aligned
+        from argosy.cli.screen import aligned
         from argosy.gitops.application_client.projects import projects_of
 
         found, how = await projects_of(desk), form(chosen, "wide")

@@ -158,7 +158,7 @@ def run_set(chosen: argparse.Namespace) -> int:
 
 def run_edit(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.cli.app_patching import edited
+        from argosy.cli.editor import edited
         from argosy.gitops.application_client.projects import change_project, project_named
 
         before = (await project_named(desk, chosen.project)).get("spec") or {}

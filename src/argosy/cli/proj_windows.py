@@ -74,7 +74,7 @@ def _add_fields(parser: argparse.ArgumentParser, *, is_needed: bool) -> None:
 
 def run_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.cli.app_screen import aligned
+        from argosy.cli.screen import aligned
         from argosy.gitops.application_client.projects import project_named
 
         project, how = await project_named(desk, chosen.project), form(chosen, "wide")

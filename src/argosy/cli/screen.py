@@ -175,3 +175,17 @@ def counted(number: int, noun: str) -> str:
 def shown_width(text: str) -> int:
     """Without what only colours."""
     return len(_STYLE.sub("", text))
+
+
+_ALIGNED_GAP: Final = "  "  # argo
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """argo: columns two spaces apart, the last one as long as it is."""
+    cells = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        padded = (cell.ljust(width) + _ALIGNED_GAP for cell, width in zip(row[:-1], widths))
+        lines.append("".join(padded) + row[-1])
+    return lines

@@ -45,7 +45,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    from argosy.app.opening import open_tracer
+    from argosy.desk.tracing import open_tracer
 
     async def run() -> int:
         async with open_tracer(target_options(chosen)) as tracer:

@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 
 from argosy.kube.objects import Manifest, dump, dump_all
-from argosy.setup.generate import ImageWait, NotebookWait
+from argosy.setup.generate.wait_for_image import ImageWait
+from argosy.setup.generate.wait_for_notebook import NotebookWait
 
 __all__ = ["ImageWait", "NotebookWait", "rights_wanted", "written"]
 

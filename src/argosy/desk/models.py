@@ -6,11 +6,13 @@ In: a cluster, a name. Out: what the model is, and what it answers. Never: a gue
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from argosy.app.target import TargetOptions, open_target
 from argosy.desk.finding import Noun, all_of, nobody, the_one, typed_name
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.http_client.plain_request import Answered, ask
@@ -120,3 +122,9 @@ class ModelDesk:
         for pod in pods:
             await self.cluster.delete(key_of(pod), uid=pod["metadata"].get("uid"))
         return f"{len(pods)} Pods of {model.name} in {model.namespace} are being replaced"
+
+
+@asynccontextmanager
+async def open_models(options: TargetOptions) -> AsyncIterator[ModelDesk]:
+    async with open_target(options) as (cluster, target):
+        yield ModelDesk(cluster, target.where)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,8 @@ from argosy.addons.notifications.services import Delivery, deliver
 from argosy.addons.notifications.settings import Condition, Settings, asks_of_jobs, names_used, read_settings
 from argosy.addons.notifications.subscriptions import Destination, destinations
 from argosy.addons.notifications.telling import Told, history, noted
+from argosy.app.opening import open_desk
+from argosy.app.target import TargetOptions
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.gitops.application_client.client import Desk
 from argosy.isolation import Pool
@@ -188,3 +191,9 @@ def _masked(value: Any, settings: Settings) -> Any:
     if isinstance(value, list):
         return [_masked(each, settings) for each in value]
     return settings.masked(value) if isinstance(value, str) else value
+
+
+@asynccontextmanager
+async def open_notifications(options: TargetOptions, files: Sequence[Path] = ()) -> AsyncIterator[NotificationDesk]:
+    async with open_desk(options) as desk:
+        yield await notification_desk(desk, files)

@@ -5,9 +5,13 @@ In: which cluster, KIND/NAME. Out: lineages. Never: writes.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from argosy.app.opening import open_desk
+from argosy.app.target import TargetOptions
 from argosy.desk.models import ModelDesk
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.gitops.application_client.client import Desk
@@ -102,3 +106,9 @@ def address_field(service: Manifest) -> str:
     predictor = mapping(mapping(service.get("spec")).get("predictor"))
     names = [name for name, each in predictor.items() if mapping(each).get("storageUri")]
     return f".spec.predictor.{names[0]}.storageUri" if names else ""
+
+
+@asynccontextmanager
+async def open_tracer(options: TargetOptions) -> AsyncIterator[Tracer]:
+    async with open_desk(options) as desk:
+        yield Tracer(desk)

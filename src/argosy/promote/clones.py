@@ -5,22 +5,10 @@ In: what git counted. Out: notes, and why nothing may be written here. Never: as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from argosy.desk.promoting.repository import Clone
 from argosy.promote.gates import Verdict
 
 SHALLOW = "this clone is shallow: numbers of releases, and what was decided before, are not known here"
-
-
-@dataclass(frozen=True)
-class Clone:
-    """As far as was fetched."""
-
-    is_shallow: bool = False
-    follows: str = ""  # origin/main; empty where it follows none
-    ahead: int = 0
-    behind: int = 0
-    is_detached: bool = False
 
 
 def stale(clone: Clone) -> list[Verdict]:

@@ -9,7 +9,7 @@ import pytest
 from argosy.app.demo.content import BEN, make_repository
 from argosy.app.demo.stories import COMMITS, _revert
 from argosy.setup.repository.bare import BareRepository, Change
-from argosy.setup.repository.files import File
+from argosy.setup.repository.making import File
 
 
 @pytest.fixture

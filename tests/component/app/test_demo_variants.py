@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app.demo import DemoOptions, played, run
 from argosy.app.demo.examples import LLMOPS, STAGES, example_in
+from argosy.app.demo.process import DemoOptions, played, run
 from argosy.app.demo.stages_content import FEATURE, LEGACY, have_branches_gone_on, let_branches_go_on, make_stages
 from argosy.app.folder import DataFolder, Run
 from argosy.errors import UserError

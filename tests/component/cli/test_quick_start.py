@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from argosy.cli import app
-from argosy.main import GROUPS, OVERVIEW, command_line
+from argosy.feature_table import COMMANDS
+from argosy.main import OVERVIEW, command_line
 
 PROGRAM = """
 import sys
@@ -53,7 +54,7 @@ def test_a_render_of_one_folder_imports_nothing_slow_that_it_does_not_need(tmp_p
     assert SLOW & set(done.stderr.strip().split("|")) == set()
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", COMMANDS)
 def test_a_command_group_alone_is_the_same_as_among_all(group: str) -> None:
     alone = command_line(group)
     assert [action.choices.keys() for action in alone._actions if action.choices] == [{group}]
@@ -61,7 +62,7 @@ def test_a_command_group_alone_is_the_same_as_among_all(group: str) -> None:
 
 
 def test_all_command_groups_are_those_that_are_named() -> None:
-    assert command_line().format_help() == command_line(*GROUPS).format_help()
+    assert command_line().format_help() == command_line(*COMMANDS).format_help()
 
 
 def test_a_verb_of_applications_alone_is_the_same_as_among_all() -> None:

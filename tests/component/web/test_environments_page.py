@@ -15,7 +15,7 @@ import pytest
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.git.mirror import Mirror
 from argosy.kube.objects import Manifest
-from argosy.web.api import environments_and_activity
+from argosy.web.api import environments as environments_api
 from argosy.web.pages import environments
 from argosy.web.pages.template_rendering import part
 from argosy.web.request import Asked, Refused
@@ -99,7 +99,7 @@ async def test_environments_are_read_from_the_repository_of_their_applications(
 ) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
         values = await environments.values(request(site, "/environments"))
-        answer = await environments_and_activity.environments(request(site, "/api/argosy/v1/environments"))
+        answer = await environments_api.environments(request(site, "/api/argosy/v1/environments"))
     assert [each.name for each in values["board"].stages] == list(NAMES)
     text = page_of(values)
     assert "web:1.0" in text and "web:1.1" in text

@@ -16,9 +16,10 @@ from argosy.errors import (
     TransientError,
     UserError,
 )
+from argosy.feature_table import COMMANDS
 from argosy.kube.client.status_errors import Unavailable, Untrusted
 from argosy.kube.names import ResourceKey
-from argosy.main import GROUPS, main
+from argosy.main import main
 
 KEY = ResourceKey("", "ConfigMap", "team", "a")
 NEED_NO_VERB = (
@@ -104,7 +105,7 @@ def test_a_verb_without_its_group_is_told_where_it_belongs(
     assert told.endswith("next: argosy --help\n")
 
 
-@pytest.mark.parametrize("group", [name for name in GROUPS if name not in NEED_NO_VERB])
+@pytest.mark.parametrize("group", [name for name in COMMANDS if name not in NEED_NO_VERB])
 def test_a_group_alone_shows_its_verbs_and_is_no_success(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([group])

@@ -12,7 +12,8 @@ from argosy.cli.error_messages import say
 from argosy.cli.leading_flags import CHOOSES_CLUSTER, LOCAL, PASSED_ON, drop_flags_without_cluster, move_leading_flags
 from argosy.cli.target_flags import remember_target, with_target
 from argosy.errors import UserError
-from argosy.main import GROUPS, command_line, main
+from argosy.feature_table import COMMANDS
+from argosy.main import command_line, main
 
 
 def chosen(line: str) -> argparse.Namespace:
@@ -139,7 +140,7 @@ def test_a_cluster_that_is_chosen_for_a_command_of_this_machine_is_not_passed_ov
 
 def test_every_command_takes_flags_before_it_or_needs_no_cluster() -> None:
     """Either a command has all three flags that choose a cluster, or none of them and they are left out."""
-    for group in GROUPS:
+    for group in COMMANDS:
         if group in (*PASSED_ON, *LOCAL):
             continue
         todo: list[tuple[list[str], argparse.ArgumentParser]] = [([], command_line(group))]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.promote.clones import SHALLOW, Clone, notes, stale
+from argosy.desk.promoting.repository import Clone
+from argosy.promote.clones import SHALLOW, notes, stale
 
 
 @pytest.mark.parametrize(

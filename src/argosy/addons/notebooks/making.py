@@ -33,7 +33,7 @@ DEFINITION: Final = "notebookvalidationjobs.mlops.mlops.dev"
 PLEDGES: Final[tuple[Pledge, ...]] = (pledged,)  # what is stored together with a result
 
 
-def made(variant: str) -> AddOn:
+def make(variant: str) -> AddOn:
     if variant not in ("", PODS):
         choice = f"{NAME}, {NAME}={PODS}"
         raise UserError(f"there is no variant {variant}; choose among: {choice}", where=f"--addons {NAME}={variant}")

@@ -16,7 +16,8 @@ from argosy.gitops.source.settings import MIRRORS
 from argosy.gitops.source.settings import PLACE as SETTINGS
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.setup.repository.bare import Author, BareRepository, Change
-from argosy.setup.repository.files import REPO_URL, File, delivery_files
+from argosy.setup.repository.files import REPO_URL, delivery_files
+from argosy.setup.repository.making import File
 
 REPOSITORY: Final = "llmops-demo.git"
 DEV, STAGING, PRODUCTION = "llmops-dev", "llmops-staging", "llmops-production"

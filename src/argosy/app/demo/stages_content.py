@@ -13,7 +13,8 @@ from typing import Final
 from argosy.app.demo.content import ANN, BEN, HOUR
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.setup.repository.bare import BareRepository, Change
-from argosy.setup.repository.files import File, stage_files
+from argosy.setup.repository.files import stage_files
+from argosy.setup.repository.making import File
 
 REPOSITORY: Final = "private-ai-demo.git"
 URL: Final = "https://github.com/your-org/private-ai-demo.git"

@@ -25,7 +25,7 @@ from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.setup.repository.bare import BareRepository, Change
-from argosy.setup.repository.files import File
+from argosy.setup.repository.making import File
 
 TRAILER: Final = "Demo-Break: "
 MODEL: Final = "staging-qwen25-05b-instruct"

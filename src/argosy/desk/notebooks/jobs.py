@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.annotations import RE_RUN
+from argosy.app.target import TargetOptions, open_target
 from argosy.desk.finding import Noun, all_of, nobody, the_one, typed_name
 from argosy.errors import UserError
 from argosy.kube.client import Cluster
@@ -75,3 +77,9 @@ def is_of(job: Manifest, since: str = "") -> bool:
 
 def is_over(job: Manifest, since: str = "") -> bool:
     return is_of(job, since) and (job.get("status") or {}).get("phase") in TERMINAL
+
+
+@asynccontextmanager
+async def open_jobs(options: TargetOptions) -> AsyncIterator[JobDesk]:
+    async with open_target(options) as (cluster, target):
+        yield JobDesk(cluster, target.where)

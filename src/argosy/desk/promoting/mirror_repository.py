@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from argosy.desk.promoting.repository import Place, Repository
+from argosy.desk.promoting.repository import Clone, Place, Repository
 from argosy.errors import UserError
 from argosy.gitops.source.git.object_reader import ObjectReader
-from argosy.promote.clones import Clone
 
 READ_ONLY: Final = "is only read here: promotions are commits; make them in a clone, or start: argosy serve --repo DIR"
 

@@ -21,7 +21,6 @@ from argosy.gitops.source.git.commit_tree import GitTree
 from argosy.gitops.source.git.object_reader import ObjectReader
 from argosy.gitops.source.limits import SourceLimits
 from argosy.isolation.scratch_folders import scratch_folder
-from argosy.promote.clones import Clone
 from argosy.setup.repository.making import OF_ANOTHER, find_git
 
 PATIENCE: Final = 30.0  # seconds that another promotion of the same repository is waited for
@@ -33,6 +32,17 @@ NONE: Final = "0" * 40
 
 class GitRefused(UserError):
     """git said no."""
+
+
+@dataclass(frozen=True)
+class Clone:
+    """As far as was fetched."""
+
+    is_shallow: bool = False
+    follows: str = ""  # origin/main; empty where it follows none
+    ahead: int = 0
+    behind: int = 0
+    is_detached: bool = False
 
 
 @dataclass(frozen=True)

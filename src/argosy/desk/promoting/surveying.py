@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from argosy.desk.promoting.repository import Repository
+from argosy.desk.promoting.repository import Clone, Repository
 from argosy.errors import ArgosyError, LimitError, TransientError, UserError
 from argosy.gitops.application import Application, read_application, read_source
 from argosy.gitops.application.file_tree import Tree, TreeEntry
@@ -20,7 +20,6 @@ from argosy.gitops.delivery_file.values import FILE, Environment
 from argosy.gitops.render import render
 from argosy.gitops.workspace.checkouts import Checkouts, Talk
 from argosy.kube.objects import load_all
-from argosy.promote.clones import Clone
 from argosy.promote.environments import Way, declared, found, passed_by
 from argosy.promote.log import BRINGS, MARK, Entry, entries, last
 from argosy.promote.moving import Moving, moving

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.setup.repository.files import File
-from argosy.setup.repository.making import BRANCH, find_git
+from argosy.setup.repository.making import BRANCH, File, find_git
 
 PROGRAM, PLAIN = "100755", "100644"
 # Nobody's settings: a template folder, a signing key or a hook path would make another repository of it.

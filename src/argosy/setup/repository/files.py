@@ -17,6 +17,7 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.gitops.application.url_credentials import PLACEHOLDER, address_with_secret
 from argosy.kube.schema.name_syntax import dns_label
+from argosy.setup.repository.making import File
 
 NAME: Final = "llmops"
 REPO_URL: Final = PLACEHOLDER
@@ -31,16 +32,6 @@ _STATUS_RULE: Final = re.compile(
     re.MULTILINE,
 )
 _ADDRESS: Final = re.compile(r"(?:(?:https?|ssh|git|file)://|git@)[\w.~%/@:+-]+")
-
-
-@dataclass(frozen=True)
-class File:
-    path: str
-    content: bytes
-
-    @property
-    def is_program(self) -> bool:
-        return self.content.startswith(b"#!")
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from argosy.errors import TransientError, UserError
-from argosy.setup.repository.files import File
 
 BRANCH: Final = "main"
 IDENTITY: Final = {"user.name": "argosy", "user.email": "argosy@localhost"}  # for who has told Git no name
@@ -22,6 +22,16 @@ IDENTITY: Final = {"user.name": "argosy", "user.email": "argosy@localhost"}  # f
 OF_ANOTHER: Final = frozenset(
     f"GIT_{name}" for name in ("DIR", "WORK_TREE", "INDEX_FILE", "OBJECT_DIRECTORY", "COMMON_DIR", "PREFIX")
 )
+
+
+@dataclass(frozen=True)
+class File:
+    path: str
+    content: bytes
+
+    @property
+    def is_program(self) -> bool:
+        return self.content.startswith(b"#!")
 
 
 def make_repository(folder: Path, content: Sequence[File], *, message: str, remote: str, is_committed: bool) -> str:

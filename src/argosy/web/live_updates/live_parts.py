@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.web.request import Asked, Refused
 from argosy.web.responses import Answer
@@ -40,3 +42,19 @@ class Live:
 
 async def _page(asked: Asked) -> Answer:
     raise Refused  # the page itself answers; this only stands for it
+
+
+def touches_kinds(*kinds: GroupKind) -> Touches:
+    """Build a test that is true for changes of objects of these kinds."""
+    names = {kind.kind for kind in kinds}
+
+    def touches(before: Manifest | None, after: Manifest | None) -> bool:
+        return (after or before or {}).get("kind") in names
+
+    return touches
+
+
+def is_in_namespace(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
+    """True if the changed object is in the namespace of the page's object, or in that of Applications."""
+    changed: Mapping[str, Any] = (after or before or {}).get("metadata") or {}
+    return changed.get("namespace") in (asked.values.get("ns"), asked.site.desk.control)

@@ -9,11 +9,18 @@ from typing import Any, Final
 
 from argosy.desk.boards import activity
 from argosy.desk.boards.activity import Wanted
+from argosy.gitops.application import APPLICATION
+from argosy.kube.names import GroupKind
+from argosy.models.facts import INFERENCE_SERVICE
+from argosy.web.live_updates.live_parts import Live, touches_kinds
+from argosy.web.object_lookup import PROJECT
+from argosy.web.pages.template_rendering import part
 from argosy.web.request import Asked
 from argosy.web.responses import Page
 from argosy.web.route import Filtered, Route
 from argosy.web.views.activity import happenings
 from argosy.web.views.event_cache import everywhere
+from argosy.web.views.owned_objects import JOB
 
 COMMANDS: Final = ("argosy app list", "argosy app history NAME", "argosy promote history")
 
@@ -53,3 +60,13 @@ def _wanted(asked: Asked) -> Wanted:
 
 
 ROUTES = (Route("GET", "/activity", Filtered("applications", "get"), page, "What happened, as a page."),)
+
+
+async def build_updates(asked: Asked) -> dict[str, str]:
+    """Update the first page only, so that a reader of an older page is not disturbed."""
+    line = (await values(asked))["line"]
+    return {"happenings": part("activity.html", "happenings", line.shown)} if line.page == 1 and line.shown else {}
+
+
+SHOWN_KINDS: Final = (GroupKind(*APPLICATION), JOB, INFERENCE_SERVICE, PROJECT)
+LIVE = (Live("/activity", Filtered("applications", "get"), build_updates, touches_kinds(*SHOWN_KINDS)),)

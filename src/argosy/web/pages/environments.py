@@ -14,12 +14,15 @@ from argosy.desk.promoting.planning import Asked as Planned
 from argosy.desk.promoting.session import Session
 from argosy.errors import UserError
 from argosy.gitops.application import APPLICATION
-from argosy.kube.names import ResourceKey
+from argosy.kube.names import GroupKind, ResourceKey
 from argosy.promote.log import By
+from argosy.web.live_updates.live_parts import Live, touches_kinds
+from argosy.web.pages.template_rendering import part, render_page_state
 from argosy.web.request import Asked, Refused
 from argosy.web.responses import Page, Redirect
 from argosy.web.route import Filtered, Found, May, Route
-from argosy.web.views.environments import can_write, looked, may_on, thing_on, with_session
+from argosy.web.views.environments import can_write, concerns, looked, may_on, thing_on, with_session
+from argosy.web.views.owned_objects import JOB
 
 COMMANDS: Final = (
     "argosy promote status",
@@ -133,3 +136,20 @@ ROUTES = (
         "POST", "/environments/{env}/{deed}", May("applications", ACTION, environment), done, "Promote, approve, hold."
     ),
 )
+
+
+async def build_updates(asked: Asked) -> dict[str, str]:
+    shown = await values(asked)
+    board = shown["board"]
+    if board is None:
+        return render_page_state(shown)
+    may, paths = shown["may"], shown["paths"]
+    stages = {
+        stage.id: part("environments.html", "stage", stage, may[stage.name], paths[stage.name])
+        for stage in board.stages
+    }
+    return stages | {"promotions": part("environments.html", "promotions", board.history)} | render_page_state(shown)
+
+
+LISTS: Final = Filtered("applications", "get")
+LIVE = (Live("/environments", LISTS, build_updates, touches_kinds(GroupKind(*APPLICATION), JOB), concerns),)

@@ -18,6 +18,9 @@ from argosy.kube.objects import key_of
 from argosy.models.facts import ServedModel, read_model
 from argosy.models.requests import curl, gist, refusal
 from argosy.web.caller_clients import desk_of
+from argosy.web.live_updates.live_parts import Live, is_in_namespace
+from argosy.web.pages.models import SERVING
+from argosy.web.pages.template_rendering import part, render_page_state
 from argosy.web.request import Asked
 from argosy.web.responses import Page, Redirect
 from argosy.web.route import May, Route
@@ -130,3 +133,16 @@ ROUTES = (
     Route("POST", "/models/{ns}/{name}/probe", May("applications", TRY, model), probed, "Ask whether it is ready."),
     Route("POST", "/models/{ns}/{name}/restart", May("applications", RESTART, model), restarted, "Replace its Pods."),
 )
+
+
+async def build_updates(asked: Asked) -> dict[str, str]:
+    shown = values(asked)
+    return {
+        "readiness": part("models.html", "readiness", shown["chain"], shown["open"]),
+        "model-state": part("models.html", "model_state", shown["row"]),
+        "copies": part("models.html", "copies", shown["row"], shown["view"].pods),
+        **render_page_state(shown),
+    }
+
+
+LIVE = (Live("/models/{ns}/{name}", May("applications", "get", model), build_updates, SERVING, is_in_namespace),)

@@ -10,11 +10,15 @@ from typing import Any, Final
 
 from argosy.desk.boards import models
 from argosy.desk.boards.models import ModelRow
+from argosy.gitops.application import APPLICATION
+from argosy.kube.names import GroupKind
 from argosy.models.facts import INFERENCE_SERVICE
+from argosy.web.live_updates.live_parts import Live, touches_kinds
+from argosy.web.pages.template_rendering import part, render_page_state
 from argosy.web.request import Asked
 from argosy.web.responses import Page
 from argosy.web.route import Filtered, Route
-from argosy.web.views.owned_objects import application_path, visible
+from argosy.web.views.owned_objects import JOB, application_path, visible
 
 WORDS: Final = {"ready": "Healthy", "failing": "Degraded", "starting": "Progressing"}
 COMMANDS: Final = ("argosy app list", "argosy demo", "argosy model list")
@@ -66,3 +70,15 @@ def _text(row: ModelRow) -> str:
 
 
 ROUTES = (Route("GET", "/models", Filtered("applications", "get"), page, "Served models, as a page."),)
+
+
+async def build_updates(asked: Asked) -> dict[str, str]:
+    shown = values(asked)
+    rows = {listed.row.id: part("models.html", "model_row", listed) for listed in shown["rows"]}
+    return rows | render_page_state(shown)
+
+
+SERVING: Final = touches_kinds(
+    INFERENCE_SERVICE, GroupKind("", "Pod"), GroupKind("apps", "Deployment"), JOB, GroupKind(*APPLICATION)
+)
+LIVE = (Live("/models", Filtered("applications", "get"), build_updates, SERVING),)

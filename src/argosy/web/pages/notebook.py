@@ -15,7 +15,10 @@ from argosy.desk.boards.notebooks import Note, RunView, Told
 from argosy.desk.boards.outputs import Output, ShownCell, html_of, shown_cells
 from argosy.desk.notebooks.jobs import JobDesk
 from argosy.gitops.application_client.client import clock
+from argosy.web.live_updates.live_parts import Live, is_in_namespace
 from argosy.web.middleware.response_headers import FRAMED
+from argosy.web.pages.notebooks import RUNNING
+from argosy.web.pages.template_rendering import part, render_page_state
 from argosy.web.request import Asked, Refused
 from argosy.web.responses import Page, Redirect, Text
 from argosy.web.route import May, Route
@@ -215,4 +218,22 @@ ROUTES = (
     Route("GET", "/notebooks/{ns}/{name}/runs/{id}", SEE, page, "One run of a notebook job, as a page."),
     Route("GET", HTML, SEE, framed, "The HTML of an output, confined to a frame."),
     Route("POST", "/notebooks/{ns}/{name}/run", May("applications", RUN, notebook), run_again, "Run it once more."),
+)
+
+
+async def build_updates(asked: Asked) -> dict[str, str]:
+    shown = await values(asked)
+    cells = part("notebooks.html", "cell_list", shown["cells"], shown["source_note"], shown["view"].is_last)
+    return {
+        "job-state": part("notebooks.html", "job_state", shown["phase"], shown["told"]),
+        "cell-strip": part("notebooks.html", "strip", shown["strip"]),
+        "nbcells": cells,
+        "runs": part("notebooks.html", "runs", shown["view"]),
+        **render_page_state(shown),
+    }
+
+
+LIVE = (
+    Live("/notebooks/{ns}/{name}", SEE, build_updates, RUNNING, is_in_namespace),
+    Live("/notebooks/{ns}/{name}/runs/{id}", SEE, build_updates, RUNNING, is_in_namespace),
 )

@@ -10,7 +10,11 @@ from typing import Any, Final
 
 from argosy.desk.boards import notebooks
 from argosy.desk.boards.notebooks import JobRow
+from argosy.gitops.application import APPLICATION
 from argosy.gitops.application_client.client import clock
+from argosy.kube.names import GroupKind
+from argosy.web.live_updates.live_parts import Live, touches_kinds
+from argosy.web.pages.template_rendering import part, render_page_state
 from argosy.web.request import Asked
 from argosy.web.responses import Page
 from argosy.web.route import Filtered, Route
@@ -59,3 +63,13 @@ def _text(listed: Listed) -> str:
 
 
 ROUTES = (Route("GET", "/notebooks", Filtered("applications", "get"), page, "Notebook jobs, as a page."),)
+
+
+async def build_updates(asked: Asked) -> dict[str, str]:
+    shown = values(asked)
+    rows = {listed.row.id: part("notebooks.html", "job_row", listed) for listed in shown["rows"]}
+    return rows | render_page_state(shown)
+
+
+RUNNING: Final = touches_kinds(JOB, GroupKind(*APPLICATION))
+LIVE = (Live("/notebooks", Filtered("applications", "get"), build_updates, RUNNING),)

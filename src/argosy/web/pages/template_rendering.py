@@ -164,3 +164,8 @@ def _source(name: str) -> str | None:
 def _markup(text: str) -> str:
     made: str = safe(text)
     return made
+
+
+def render_page_state(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the element that sets the title and the icon of an open page."""
+    return {"page-state": part("page.html", "page_mark", values["state"], values["title"])}

@@ -145,7 +145,7 @@ def test_the_operator_needs_none_of_what_notebooks_need() -> None:
     """Its image has argosy alone."""
     names = ("nbclient", "nbformat", "jupyter_client", "ipykernel")
     program = f"import sys\nfor name in {names}: sys.modules[name] = None\n"
-    program += "from argosy.addons.notebooks import make\nprint(make('pods').name)"
+    program += "from argosy.addons.notebooks.making import make\nprint(make('pods').name)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == "notebooks=pods\n", done.stderr
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notifications import make
+from argosy.addons.notifications.addon import make
 from argosy.addons.notifications.patience import Patience
 from argosy.addons.notifications.subscriptions import Destination
 from argosy.addons.notifications.telling import Told, history

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notifications import make, names
+from argosy.addons.notifications import names
+from argosy.addons.notifications.addon import make
 from argosy.addons.notifications.commits import Commits
 from argosy.addons.notifications.controller import Notifier
 from argosy.addons.notifications.loading import Loader

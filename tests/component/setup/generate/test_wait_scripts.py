@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from argosy.setup.generate import ImageWait, NotebookWait
+from argosy.setup.generate.wait_for_image import ImageWait
+from argosy.setup.generate.wait_for_notebook import NotebookWait
 from support.deadlines import HANG_SECONDS
 from support.paths import ROOT
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.setup.repository.files import File
-from argosy.setup.repository.making import make_repository
+from argosy.setup.repository.making import File, make_repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 FILES = [File("a.yaml", b"a: 1\n"), File("b/c.yaml", b"c: 1\n"), File("d.yaml", b"d: 1\n")]

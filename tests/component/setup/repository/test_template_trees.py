@@ -7,7 +7,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from argosy.setup.repository.files import File, NewRepository, delivery_files, stage_files
+from argosy.setup.repository.files import NewRepository, delivery_files, stage_files
+from argosy.setup.repository.making import File
 from support.paths import ROOT
 
 TREE = ROOT / "llmops-via-argocd"

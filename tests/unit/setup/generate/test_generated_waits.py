@@ -8,7 +8,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest, annotation
-from argosy.setup.generate import ImageWait, NotebookWait
+from argosy.setup.generate.wait_for_image import ImageWait
+from argosy.setup.generate.wait_for_notebook import NotebookWait
 
 WAVE, HOOK = "argocd.argoproj.io/sync-wave", "argocd.argoproj.io/hook"
 BY_IMAGE = ImageWait(name="notebook-validator", image_tag="notebook-validator:latest", namespace="ml")

@@ -1,7 +1,6 @@
-"""What there is to find, and what is wrong: the palette, and the doctor.
+"""Search over pages, Applications, models and notebooks: what the command palette of the page asks for.
 
-In: a request. Out: JSON. Never: a name that the caller may not see; what is wrong with an installation, to anybody but
-those who may see all of it.
+In: a request. Out: JSON. Never: a name that the caller may not see.
 """
 
 from __future__ import annotations
@@ -10,21 +9,17 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.desk.doctor.examining import Wanted
 from argosy.kube.names import GroupKind
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.web.api.json_schemas import TEXT, fields, many
-from argosy.web.middleware.application_masks import mask_texts, masks_of
 from argosy.web.object_lookup import is_at_home
 from argosy.web.request import Asked
 from argosy.web.responses import Json
-from argosy.web.route import Filtered, May, Parameter, Route
-from argosy.web.views.doctor_run import examined
-from argosy.web.views.owned_objects import JOB, everything, visible
+from argosy.web.route import Filtered, Parameter, Route
+from argosy.web.views.owned_objects import JOB, visible
 
 MOST: Final = 20
 LONGEST: Final = 200  # characters of what is looked for
-SECONDS: Final = 20.0
 PAGES: Final = (
     ("Apps", "/apps", "every Application"),
     ("Models", "/models", "served models"),
@@ -78,31 +73,10 @@ def _item(kind: str, text: str, url: str, about: str) -> dict[str, Any]:
     return {"kind": kind, "text": text, "url": url, "about": about, "search": f"{kind} {text} {about}".lower()}
 
 
-async def doctor(asked: Asked) -> Json:
-    query = asked.query
-    names = tuple(each for each in query.all("app") if each)
-    wanted = Wanted(names, query.text("match"), is_quick=query.flag("quick"), seconds=SECONDS)
-    document = (await examined(asked, wanted)).document(has_checklist=False)
-    masks = masks_of(asked)
-    gates = [mask_texts(each, masks.by_name(str(each.get("application") or ""))) for each in document["gates"]]
-    proofs = {name: mask_texts(each, masks.by_name(name)) for name, each in document["proofs"].items()}
-    return Json({**document, "gates": gates, "proofs": proofs})
-
-
 ROUTES = (
     Route(
         "GET", "/api/argosy/v1/palette", Filtered("applications", "get"), palette, "Find anything by its name.",
         query=(Parameter("q", "Words that its name has."),), tag="argosy",
         gives=fields("items", items=many(fields("kind", "text", "url", kind=TEXT, text=TEXT, url=TEXT, about=TEXT))),
-    ),
-    Route(
-        "GET", "/api/argosy/v1/doctor", May("applications", "get", everything), doctor,
-        "What is wrong with the installation and its Applications, and what helps.",
-        query=(
-            Parameter("app", "Only these.", "array"),
-            Parameter("match", "Only those with this in their names; | between several."),
-            Parameter("quick", "Compare none: what statuses tell is enough.", "boolean"),
-        ),
-        gives=fields("checks", "findings", checks=many(fields()), findings=many(fields())), tag="argosy",
     ),
 )  # fmt: skip

@@ -1,0 +1,56 @@
+"""Edits a value as YAML in the editor of the person at the terminal.
+
+In: a name and a value. Out: the edited value. Never: loses a text that was refused: it stays in a file.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.cli.app_flags import talk
+from argosy.errors import UserError
+
+USUAL_EDITOR: Final = "vi"
+
+
+class edited:
+    """A text as somebody edited it. What is refused stays in a file, so that nobody types it twice."""
+
+    def __init__(self, name: str, content: Any) -> None:
+        self._name, self._content = name, content
+
+    def __enter__(self) -> Any:
+        from argosy.kube.objects import dump, load
+
+        number, path = tempfile.mkstemp(prefix=f"{self._name}-", suffix="-edit.yaml")
+        os.close(number)
+        self._file = Path(path)
+        self._file.write_text(dump(self._content))
+        try:
+            _run_editor(self._file)
+            return load(self._file.read_bytes(), where=path)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None:
+            self._file.unlink(missing_ok=True)
+        else:
+            talk(f"what was edited is kept in {self._file}")
+
+
+def _run_editor(file: Path) -> None:
+    words = shlex.split(os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or USUAL_EDITOR)
+    try:
+        done = subprocess.run([*words, str(file)], check=False)
+    except OSError as error:
+        told = "set EDITOR to one that is here, or use argosy app patch"
+        raise UserError(f"the editor {words[0]!r} cannot be started: {error.strerror}; {told}") from error
+    if done.returncode:
+        raise UserError(f"the editor {words[0]!r} ended with code {done.returncode}; nothing was changed")
