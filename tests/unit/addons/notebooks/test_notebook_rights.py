@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks.making import DEFINITION, made
+from argosy.addons.notebooks.making import DEFINITION, make
 from argosy.addons.notebooks.models.platforms import KINDS
 from argosy.addons.notebooks.runner.message import pack
 from argosy.kube.controller import run
@@ -56,7 +56,7 @@ async def operator(cluster: EmbeddedCluster, used: set[Right], *kinds: str) -> A
         await cluster.apply(each, manager="test", force=True)
     recorded = RecordedCluster(cluster)
     recorded.used = used
-    work = asyncio.create_task(run(made("pods").controllers, recorded))  # type: ignore[arg-type]
+    work = asyncio.create_task(run(make("pods").controllers, recorded))  # type: ignore[arg-type]
     try:
         yield World(cluster, ToldRuns(), None)  # type: ignore[arg-type]
     finally:
