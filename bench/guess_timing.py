@@ -13,10 +13,10 @@ import sys
 import time
 from typing import Any
 
+from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.substring_index import list_words
 from argosy.web.auth.caller import NOBODY
 from argosy.web.middleware.echoed_input import conceal
-from argosy.web.middleware.redaction import Mask
-from argosy.web.middleware.substring_index import list_words
 from argosy.web.request import Asked, Query
 
 LIMIT = 0.15  # a ratio of 0.85 to 1.15

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from argosy.addons.notebooks.runner.order import Order
+from argosy.features.notebooks.runner.order import Order
 from argosy.isolation import descendants
 from support.notebook_jobs import Desk, desk, notebook
 
@@ -42,7 +42,7 @@ def jupyter(file: Path, out: Path) -> None:
 
 def runner(file: Path, out: Path) -> None:
     order = Order(str(file), output=str(out), results=str(out.with_suffix(".json")), events=str(out) + "l")
-    command = [sys.executable, "-m", "argosy.addons.notebooks.runner", "-"]
+    command = [sys.executable, "-m", "argosy.features.notebooks.runner", "-"]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
     subprocess.run(command, check=True, capture_output=True, input=order.dump().encode() + b"\n", env=env)
 

@@ -30,8 +30,8 @@ from urllib.parse import quote
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from argosy.app.listening import bind, listening
-from argosy.app.site import cookie_of, opened_site
+from argosy.features.serve.http_server import bind, listening
+from argosy.features.serve.site_setup import cookie_of, opened_site
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition

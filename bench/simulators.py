@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from argosy.app.addons import running
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.names import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make

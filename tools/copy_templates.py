@@ -1,6 +1,6 @@
 """Copies what `argosy init` and `argosy demo` hand out into the package, so that both stay the same.
 
-In: llmops-via-argocd/, examples/stages/. Out: templates/{shared,folder,stages}/ of src/argosy/setup/repository; with
+In: llmops-via-argocd/, examples/stages/. Out: templates/{shared,folder,stages}/ of src/argosy/features/init; with
 --check the names of files that differ and exit code 1.
 Development only. Run after a change in one of them: python tools/copy_templates.py
 """
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TEMPLATES = ROOT / "src/argosy/setup/repository/templates"
+TEMPLATES = ROOT / "src/argosy/features/init/templates"
 TAKEN = {
     "shared": (
         "llmops-via-argocd",

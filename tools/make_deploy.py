@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from argosy.features.install.manifests import manifests
+from argosy.features.install.options import InstallOptions
 from argosy.kube.objects import Manifest, dump
-from argosy.setup.installing.manifests import manifests
-from argosy.setup.installing.options import InstallOptions
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "argosy"
 HEAD = """\

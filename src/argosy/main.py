@@ -25,7 +25,7 @@ from argosy.errors import ArgosyError, UserError
 from argosy.feature_table import COMMANDS
 
 if TYPE_CHECKING:
-    from argosy.cli.argocd_server import NamedServer
+    from argosy.features.argocd_cli.named_server import NamedServer
 
 
 COLLECTED = (10_000, 20, 20)  # the usual would look for cycles dozens of times during imports, and find none
@@ -90,7 +90,7 @@ class RootParser(Parser):
             return ""
         if word == ARGOCD:
             return f"; its commands are typed as: argosy {COMPAT} {' '.join(sys.argv[2:]) or 'app list'}"
-        from argosy.cli.app import MODULES  # late: it is for mistakes
+        from argosy.features.applications.cli import MODULES  # late: it is for mistakes
 
         return f"; did you mean 'argosy {LARGE} {word}'?" if any(word in verbs for verbs in MODULES.values()) else ""
 
@@ -103,9 +103,9 @@ def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
     code = DONE
     try:
         if os.path.basename(program or sys.argv[0]) == ARGOCD or COMPAT in arguments:
-            from argosy.cli import compat  # late: it is for those who type argocd
+            from argosy.features.argocd_cli import cli  # late: it is for those who type argocd
 
-            code = compat.answer([word for word in arguments if word != COMPAT], _answer)
+            code = cli.answer([word for word in arguments if word != COMPAT], _answer)
         elif argv is None:
             from argosy.cli.termination import closed_on_sigterm
 
@@ -163,7 +163,7 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
             if arguments[0].startswith("-"):
                 arguments = move_leading_flags(arguments)
         if arguments[0] in PASSED_ON and not is_compat and arguments[1:2] not in (["--help"], ["-h"]):
-            from argosy.cli import kubectl  # late: it is for those who type it
+            from argosy.features.kubectl import cli as kubectl  # late: it is for those who type it
 
             return kubectl.answer(arguments[0], arguments[1:])
         return _run(arguments, is_compat=is_compat, server=server)
@@ -202,17 +202,19 @@ def _find_modules(names: Sequence[str]) -> list[str]:
 def _run(arguments: list[str], *, is_compat: bool, server: NamedServer | None = None) -> int:
     parser = command_line(*_modules(arguments[0], is_compat), typed="".join(arguments[1:2]))
     if arguments[0] in ("app", "proj"):
-        from argosy.cli.app_flags import spelled
+        from argosy.cli.verbs import spelled
 
         arguments = spelled(parser, arguments)
     chosen, left = parser.parse_known_args(arguments)
     if left:
-        from argosy.cli.guessing import meant  # late: it is for mistakes
+        from argosy.cli.flag_suggestions import meant  # late: it is for mistakes
 
         parser.error(f"unrecognized arguments: {' '.join(left)}{meant(parser, arguments, left)}")
     chosen.compat, chosen.is_direct = is_compat, server is None
     if server is not None and server.address and arguments[0] != "logout":
-        from argosy.cli.argocd_server import check_server  # late: it is for those who type argocd --server
+        from argosy.features.argocd_cli.named_server import (
+            check_server,  # late: it is for those who type argocd --server
+        )
 
         check_server(chosen, server)
     if not is_compat:
@@ -225,7 +227,7 @@ def _run(arguments: list[str], *, is_compat: bool, server: NamedServer | None = 
 
 def _modules(command: str, is_compat: bool) -> tuple[str, ...]:
     if is_compat:
-        from argosy.cli.compat import MODULES
+        from argosy.features.argocd_cli.cli import MODULES
 
         return (MODULES[command],)
     return (command,) if command in COMMANDS else ()

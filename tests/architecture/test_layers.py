@@ -34,32 +34,55 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         f"{STEPS} sandbox",
         "gitops.reconciler",
         "gitops.delivery_file gitops.applicationset gitops.coexistence",
-        "gitops.analysis addons models",
+        "gitops.analysis",
         "gitops.workspace",
         "gitops.application_client",
-        "gitops.cluster_view",
-        "setup",
-        "promote",
-        "desk",
-        "web",
-        "app",
-        "cli testing",
-        "main",
+        "gitops.cluster_view gitops.redaction",
+        "gitops.engine",
+        "web cli",
+        "features",
+        "main testing",
         "__main__",
     )
 )
 LAYER_OF = {package: number for number, layer in enumerate(LAYERS) for package in layer}
-# Packages that have not moved to their place in kube, sandbox, gitops, features and web. Nothing is added to this list.
-NOT_MOVED = {"addons", "setup", "models", "promote", "desk", "app"}
 ADDONS_MAY_IMPORT = frozenset().union(*LAYERS[:8]) | {"gitops.source"}
-WIRING = {"app"}
-RUNNER = "addons.notebooks.runner"
+ADDONS = ("features.notebooks.addon", "features.notifications.addon")
+MAY_IMPORT_THE_SANDBOX = ("features.demo", "features.local", "features.serve", "testing")
+RUNNER = "features.notebooks.runner"
 RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
+# A feature may import the features that are listed behind it. Each of those has its own line further up.
+FEATURE_IMPORTS: dict[str, frozenset[str]] = {}
+for line in """
+    accounts backup controller health_checks init local models notebooks notifications preview render repositories
+    search align version
+    setup: health_checks
+    install: setup
+    generate: notifications
+    kubectl: local
+    serve: controller
+    demo: init kubectl local serve
+    clusters: repositories
+    projects: clusters repositories
+    check: health_checks notebooks preview
+    promote: check
+    activity: promote
+    doctor: align health_checks models setup
+    explain: doctor
+    applications: doctor
+    applicationsets: applications
+    argocd_cli: accounts clusters serve
+""".replace("\n    search", " search").strip().splitlines():
+    names, _, others = line.partition(":")
+    assert set(others.split()) <= set(FEATURE_IMPORTS), f"{names}: features that are imported come first"
+    FEATURE_IMPORTS |= dict.fromkeys(names.split(), frozenset(others.split()))
 
 PARTS_OF_SYNC = "auto_sync task_validation wave_gates container_images managed_fields_migration options task_order"
 PARTS_OF_SYNC += " client_side_patch sync_plan retry rollback task_states operation_terms"
 PURE = {f"gitops.sync.{part}" for part in PARTS_OF_SYNC.split()}
 PURE |= {"annotations", "errors", "fair_share", "kube.names", "kube.objects", "kube.patch", "kube.schema", "languages"}
+PURE |= {f"features.promote.{part}" for part in ["environments", "gates", "moves", "move_verification", "releases"]}
+PURE |= {"features.promote.file_edits", "features.promote.promotion_log", "features.models.lineage"}
 PURE |= {f"gitops.{step}" for step in ("application", "policy", "live", "diff", "health", "status", "render")}
 IMPURE = (
     *("asyncio", "subprocess", "socket", "ssl", "http", "urllib.request", "aiohttp", "uvicorn"),
@@ -70,29 +93,29 @@ OWNERS = {
     "_gojsonnet": {"gitops.render.jsonnet.engine"},
     "aiohttp": {"kube.client", "http_client"},
     "apsw": {"sandbox.store"},
-    "bcrypt": {"desk.accounts.passwords"},
+    "bcrypt": {"web.auth.passwords"},
     "cel": {"kube.schema"},
     "re2": {"kube.schema"},
     "cryptography": {"sandbox", "kube.client.tls", "http_client.github_app_token", "web.auth"},
     "helm_python": {"gitops.render.helm.worker"},
-    "http.client": {"addons.notebooks.runner.reporting", "cli", "kube.client", "http_client"},
+    "http.client": {"features.local.readiness", f"{RUNNER}.progress_report", "kube.client", "http_client"},
     "httptools": {"sandbox.apiserver.http.protocol_limits"},
     "joblib": {"sandbox.simulators.model_server.model_file"},
     "jq": {"languages.jq_worker"},
-    "jupyter_client": {"addons.notebooks.runner"},
-    "jwt": {"desk.accounts.tokens", "web.auth"},
+    "jupyter_client": {RUNNER},
+    "jwt": {"web.auth"},
     "lupa": {"gitops.health.lua"},
-    "minijinja": {"web.pages.template_filters", "web.pages.template_rendering"},
+    "minijinja": {"web.page_templates", "web.template_filters"},
     "multidict": {"kube.client", "http_client"},
-    "nbclient": {"addons.notebooks.runner"},
-    "nbformat": {"addons.notebooks.runner"},
+    "nbclient": {RUNNER},
+    "nbformat": {RUNNER},
     "orjson": {""},
     "pytest": {"testing"},
     "sqlite3": set(),
     "starlette": {"web.middleware.asgi"},
     "urllib.request": {"kube.client", "http_client"},
-    "uvicorn": {"sandbox.apiserver.http.protocol_limits", "sandbox.apiserver.https_server", "app"},
-    "uvloop": {"sandbox.apiserver.https_server", "app"},
+    "uvicorn": {"sandbox.apiserver.http.protocol_limits", "sandbox.apiserver.https_server", "features"},
+    "uvloop": {"sandbox.apiserver.https_server", "features"},
     "yaml": {"kube.objects", "gitops.render"},
     "yarl": {"kube.client", "http_client"},
 }
@@ -229,16 +252,18 @@ def pure_packages_do_no_io(module: Module) -> Iterator[str]:
                     yield f"imports {imported}, but its package is pure"
 
 
-def addons_use_the_public_api(module: Module) -> Iterator[str]:
-    if module.top != "addons":
+def features_import_the_features_listed_for_them(module: Module) -> Iterator[str]:
+    if module.top != "features" or module.name == "features":
         return
-    for package, imported in module.packages_imported():
-        if package not in ADDONS_MAY_IMPORT:
-            yield f"imports {imported}, which a third-party add-on could not"
-    own = ".".join(["argosy", *module.name.split(".")[:2]])
+    feature = module.name.split(".")[1]
+    if feature not in FEATURE_IMPORTS:
+        yield f"{feature} has no line in FEATURE_IMPORTS"
+        return
     for imported in module.imports:
-        if imported.startswith("argosy.addons.") and not within(imported, own):
-            yield f"imports {imported}, another add-on"
+        other = imported.removeprefix("argosy.features.").partition(".")[0]
+        is_listed = other == feature or other in FEATURE_IMPORTS[feature]
+        if imported.startswith("argosy.features.") and not is_listed:
+            yield f"imports {imported}; FEATURE_IMPORTS does not let {feature} import {other}"
 
 
 def the_notebook_runner_can_be_shipped_alone(module: Module) -> Iterator[str]:
@@ -250,18 +275,26 @@ def the_notebook_runner_can_be_shipped_alone(module: Module) -> Iterator[str]:
             yield f"imports {imported}, which a Pod does not have"
 
 
-def only_the_wiring_knows_the_embedded_cluster(module: Module) -> Iterator[str]:
-    if module.top not in WIRING:
+def few_packages_know_the_sandbox(module: Module) -> Iterator[str]:
+    if not any(within(module.name, package) for package in MAY_IMPORT_THE_SANDBOX):
         for package, imported in module.packages_imported():
             if package == "sandbox":
-                yield f"imports {imported}; only app and tests may"
+                yield f"imports {imported}; only {', '.join(MAY_IMPORT_THE_SANDBOX)} and tests may"
 
 
 def pages_and_the_api_do_not_know_each_other(module: Module) -> Iterator[str]:
-    for here, there in (("web.api", "argosy.web.pages"), ("web.pages", "argosy.web.api")):
-        for imported in module.imports:
-            if within(module.name, here) and within(imported, there):
-                yield f"imports {imported}; code that both need is in web/views"
+    if module.top != "features":
+        return
+    adapter = find_adapter(module.name)
+    for imported in module.imports:
+        if adapter and find_adapter(imported) not in ("", adapter) and imported.startswith("argosy.features."):
+            yield f"imports {imported}; code that both need belongs into a module of its own"
+
+
+def find_adapter(name: str) -> str:
+    """Return `api` or `page` for a module that is one, by its name."""
+    words = {word for part in name.removeprefix("argosy.").split(".")[2:] for word in part.split("_")}
+    return next((kind for kind in ("api", "page") if kind in words), "")
 
 
 def libraries_have_one_owner(module: Module) -> Iterator[str]:
@@ -299,9 +332,9 @@ def modules_say_what_they_are(module: Module) -> Iterator[str]:
 RULES: tuple[Callable[[Module], Iterator[str]], ...] = (
     imports_go_down_only,
     pure_packages_do_no_io,
-    addons_use_the_public_api,
+    features_import_the_features_listed_for_them,
     the_notebook_runner_can_be_shipped_alone,
-    only_the_wiring_knows_the_embedded_cluster,
+    few_packages_know_the_sandbox,
     pages_and_the_api_do_not_know_each_other,
     libraries_have_one_owner,
     names_say_what_is_inside,
@@ -368,10 +401,28 @@ def test_no_modules_import_each_other_in_a_circle(tree: list[Module]) -> None:
     assert not circles, "\n".join(" → ".join(circle) for circle in circles)
 
 
-def test_no_package_is_outside_of_the_plan_but_those_that_have_not_moved(tree: list[Module]) -> None:
-    planned = {"annotations", "errors", "fair_share", "kube", "gitops", "isolation", "languages", "http_client"}
-    planned |= {"observability", "sandbox", "web", "cli", "testing", "main", "__main__"}
-    assert {module.top for module in tree if module.name} - planned == NOT_MOVED
+def test_addons_use_the_public_api(tree: list[Module]) -> None:
+    """Those of argosy import what a third-party add-on could: their own feature, and ADDONS_MAY_IMPORT."""
+    assert find_private_imports(tree, ADDONS) == []
+
+
+def find_private_imports(tree: list[Module], addons: tuple[str, ...]) -> list[str]:
+    modules = {module.name: module for module in tree}
+    sentences = []
+    for addon in addons:
+        feature = addon.rpartition(".")[0]
+        waiting, seen = [addon], {addon}
+        while waiting:
+            module = modules[waiting.pop()]
+            for imported in sorted(list_imported_modules(module, set(modules))):
+                if not within(imported, feature):
+                    package = find_package(imported)
+                    if package is not None and package not in ADDONS_MAY_IMPORT:
+                        sentences.append(f"{module.name} imports {imported}, which a third-party add-on could not")
+                elif imported not in seen:
+                    seen.add(imported)
+                    waiting.append(imported)
+    return sentences
 
 
 def test_the_tests_that_begin_first_exist() -> None:
@@ -423,17 +474,27 @@ BROKEN = [
     (pure_packages_do_no_io, "gitops/diff/diff.py", "from argosy.kube.client import Cluster", "pure"),
     (pure_packages_do_no_io, "gitops/sync/sync_plan.py", "from http import client", "pure"),
     (pure_packages_do_no_io, "kube/names.py", "import urllib.request", "pure"),
-    (addons_use_the_public_api, "addons/notebooks/run.py", "from argosy.gitops.diff import diff", "third-party"),
-    (addons_use_the_public_api, "addons/notebooks/run.py", "from argosy.addons.notifications import x", "another"),
-    (the_notebook_runner_can_be_shipped_alone, "addons/notebooks/runner/a.py", "import argosy.errors", "a Pod"),
     (
-        only_the_wiring_knows_the_embedded_cluster,
-        "cli/sandbox.py",
-        "import argosy.sandbox.apiserver.control_plane",
-        "only app",
+        features_import_the_features_listed_for_them,
+        "features/check/a.py",
+        "from argosy.features.promote import gates",
+        "does not let check import promote",
     ),
-    (pages_and_the_api_do_not_know_each_other, "web/api/a.py", "from argosy.web.pages.b import c", "views"),
-    (pages_and_the_api_do_not_know_each_other, "web/pages/a.py", "import argosy.web.api.paging", "views"),
+    (features_import_the_features_listed_for_them, "features/attic/a.py", "", "no line"),
+    (the_notebook_runner_can_be_shipped_alone, "features/notebooks/runner/a.py", "import argosy.errors", "a Pod"),
+    (few_packages_know_the_sandbox, "cli/target.py", "import argosy.sandbox.apiserver.control_plane", "only features"),
+    (
+        pages_and_the_api_do_not_know_each_other,
+        "features/models/list_page.py",
+        "from argosy.features.models.api import x",
+        "both need",
+    ),
+    (
+        pages_and_the_api_do_not_know_each_other,
+        "features/models/api.py",
+        "import argosy.features.models.list_page",
+        "both need",
+    ),
     (libraries_have_one_owner, "kube/controller/informer.py", "import aiohttp", "belongs to http_client, kube.client"),
     (libraries_have_one_owner, "kube/schema/x.py", "from yaml import CParser", "to gitops.render, kube.objects"),
     (libraries_have_one_owner, "sandbox/store/database.py", "import sqlite3", "belongs to nobody"),
@@ -458,8 +519,11 @@ def test_a_tree_that_breaks_a_rule_is_noticed(
 SOUND = [
     ("kube/client/http.py", '"""HTTP."""\nimport aiohttp\nimport argosy.kube.patch.json_pointer'),
     ("languages/jq.py", '"""jq."""\nfrom argosy.isolation import Pool'),
-    ("app/sandbox.py", '"""Sandbox."""\nimport uvloop\nfrom argosy.sandbox.apiserver.control_plane import Plane'),
-    ("addons/notebooks/run.py", '"""Run."""\nimport argosy.addons.notebooks.cells\nimport argosy.kube.controller'),
+    (
+        "features/local/sandbox.py",
+        '"""Sandbox."""\nimport uvloop\nfrom argosy.sandbox.apiserver.control_plane import Plane',
+    ),
+    ("features/promote/a.py", '"""A."""\nimport argosy.features.check.service\nimport argosy.web.route'),
     (
         "sandbox/store/database.py",
         '"""Disk."""\nimport apsw\nimport orjson\nfrom argosy.sandbox.apiserver import status_errors',
@@ -472,6 +536,18 @@ SOUND = [
 @pytest.mark.parametrize(("file", "text"), SOUND)
 def test_a_sound_tree_is_left_alone(tmp_path: Path, file: str, text: str) -> None:
     assert [sentence for rule in RULES for sentence in apply_rule(tmp_path, rule, {file: text})] == []
+
+
+def test_an_addon_that_imports_the_engine_is_noticed(tmp_path: Path) -> None:
+    folder = tmp_path / "features" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "addon.py").write_text("from argosy.features.mine import deep\nfrom argosy.kube.controller import AddOn")
+    (folder / "deep.py").write_text("from argosy.gitops.diff import diff")
+    engine = tmp_path / "gitops" / "diff"
+    engine.mkdir(parents=True)
+    (engine / "diff.py").write_text("")
+    (sentence,) = find_private_imports(list_modules(tmp_path), ("features.mine.addon",))
+    assert "features.mine.deep imports gitops.diff.diff" in sentence
 
 
 def test_a_circle_of_imports_is_found(tmp_path: Path) -> None:

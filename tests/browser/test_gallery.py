@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.web.pages.template_rendering import part
+from argosy.web.page_templates import part
 from support import component_gallery
 from support.deadlines import wait_until
 from support.gallery_server import Gallery
@@ -17,7 +17,11 @@ expect = pytest.importorskip("playwright.sync_api", reason="playwright is not in
 
 
 def row(**changes: Any) -> str:
-    return part("apps.html", "app_row", component_gallery.app("fraud", "production", "Synced", "Healthy", **changes))
+    return part(
+        "applications/parts_apps.html",
+        "app_row",
+        component_gallery.app("fraud", "production", "Synced", "Healthy", **changes),
+    )
 
 
 @pytest.fixture
@@ -83,7 +87,7 @@ def test_a_live_form_is_given_the_token_of_the_page(live: Any, gallery_site: Gal
 def test_the_title_and_the_favicon_follow_the_worst_state(live: Any, gallery_site: Gallery) -> None:
     assert live.title() == "✖ fraud · Degraded – argosy"
     assert "favicon-bad" in (live.get_attribute("#favicon", "href") or "")
-    gallery_site.patch({"page-state": part("page.html", "page_mark", "ok", "fraud · Healthy")})
+    gallery_site.patch({"page-state": part("parts/page.html", "page_mark", "ok", "fraud · Healthy")})
     expect(live).to_have_title("fraud · Healthy – argosy")
     assert "favicon-ok" in (live.get_attribute("#favicon", "href") or "")
 
@@ -211,7 +215,7 @@ def test_of_many_pages_in_the_background_one_stays_live(open_page: Opens, galler
     shown = pages[-1]
     shown.evaluate(SHOW)
     shown.wait_for_selector("#pulse[data-state=live]")
-    gallery_site.patch({"page-state": part("page.html", "page_mark", "ok", "fraud · Healthy")})
+    gallery_site.patch({"page-state": part("parts/page.html", "page_mark", "ok", "fraud · Healthy")})
     expect(shown).to_have_title("fraud · Healthy – argosy")
     expect(first).to_have_title("fraud · Healthy – argosy")
 

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from minijinja import safe
 
-from argosy.app.listening import bind, listening
+from argosy.features.serve.http_server import bind, listening
 from argosy.kube.names import ResourceKey
 from argosy.web.middleware.asgi import Entry
 from argosy.web.request import Asked

@@ -165,7 +165,7 @@ def test_a_token_is_shown_once_and_can_be_revoked(visit: Callable[..., Any], sit
 
 
 async def _prepared(site: MachinesWorld) -> None:
-    from argosy.desk.accounts.changing import AccountBook
+    from argosy.web.auth.account_changes import AccountBook
 
     await AccountBook(site.cluster, "argocd").prepare()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from argosy.addons.notebooks.runner.message import pack
+from argosy.features.notebooks.runner.termination_message import pack
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.objects import dump, load_all
 from support.clusters import ARGOSY, KUBECTL, environment, kubectl, until_served

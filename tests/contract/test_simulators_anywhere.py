@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from argosy.app.addons import running
 from argosy.gitops.health.builtin import judge
 from argosy.kube.client import Cluster
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.simulators import make

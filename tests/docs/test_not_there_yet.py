@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.compat import NEEDS_A_SERVER
 from argosy.errors import SourceRefused
+from argosy.features.argocd_cli.cli import NEEDS_A_SERVER
 from argosy.gitops.application.repository_url import parse_url
 
 ROOT = Path(__file__).parents[2]

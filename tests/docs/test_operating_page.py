@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "operating.md").read_text()
-SOURCES = ("app/engine_counters.py", "app/measuring.py", "gitops/status/metrics.py", "web/api/metrics.py")
+SOURCES = ("gitops/engine/counters.py", "gitops/engine/metrics.py", "gitops/status/metrics.py", "web/api/metrics.py")
 NAME = re.compile(r"(?:argocd|argosy|workqueue|process)_[a-z0-9_]+")
 
 

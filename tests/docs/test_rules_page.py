@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from argosy.cli.explain_rule import page
+from argosy.features.explain.rule_cli import page
 from argosy.gitops.analysis.rules import CATALOGUE
 
 ROOT = Path(__file__).parents[2]

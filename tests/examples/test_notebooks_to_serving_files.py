@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from argosy.addons.notebooks.runner.order import Validation
 from argosy.annotations import SYNC_WAVE
-from argosy.desk.notebooks.linting import lint
 from argosy.errors import TransientError
+from argosy.features.notebooks.files.lint import lint
+from argosy.features.notebooks.runner.order import Validation
 from argosy.http_client.plain_request import ask
 from argosy.kube.objects import Manifest, annotation, read_manifests
 

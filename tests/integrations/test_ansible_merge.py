@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.features.health_checks.argocd_install.merge import Check, merged, missing_from
 from argosy.kube.names import GroupKind
 from argosy.kube.patch import json_patch
-from argosy.setup.checks.merging import Check, merged, missing_from
 from support import proof_scale
 from support.ansible_playbooks import DEPLOY
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from argosy.app.initializing import initialize
+from argosy.features.init.service import initialize
 from support.github_runner import Runner
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.app.initializing import initialize
+from argosy.features.init.service import initialize
 from support.deadlines import HANG_SECONDS, TEST_HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from argosy.app.initializing import initialize
+from argosy.features.init.service import initialize
 from argosy.kube.objects import key_of
 from argosy.kube.schema.bundled_crds import definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app.demo.stages import ROOT, STATES
+from argosy.features.demo.stages import ROOT, STATES
 from argosy.gitops.analysis.alignment.field_writers import DOCUMENTED
 
 HERE = Path(__file__).parents[2]

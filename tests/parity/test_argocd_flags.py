@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.compat import RENAMED, SWITCHES, WITH_VALUE
+from argosy.features.argocd_cli.cli import RENAMED, SWITCHES, WITH_VALUE
 from argosy.main import command_line
 
 LIST = Path(__file__).parents[3] / "shared" / "spec" / "argocd.md"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.checking.checking import Checked, check
+from argosy.features.check.service import Checked, check
 
 INPUTS = Path(__file__).parents[3] / "shared" / "data" / "kustomize" / "inputs"
 pytestmark = pytest.mark.tier("all")  # 600 kustomizations are built

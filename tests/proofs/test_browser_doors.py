@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from argosy.desk.accounts.codes import Codes
 from argosy.web.auth.caller import Caller, Shown
+from argosy.web.auth.login_codes import Codes
 from argosy.web.middleware import csrf_check as server_origin
 from argosy.web.middleware import host_check
 from argosy.web.middleware import response_headers as server_headers

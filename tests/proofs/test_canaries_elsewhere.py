@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from argosy.gitops.redaction.redaction import MaskedLogs
 from argosy.kube.names import ResourceKey
 from argosy.web.middleware.asgi import Entry
-from argosy.web.middleware.redaction import MaskedLogs
 from argosy.web.route import Route
 from argosy.web.route_table import TABLE
 from support.deadlines import wait_until_async

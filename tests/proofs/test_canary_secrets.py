@@ -19,10 +19,10 @@ from urllib.parse import quote
 import orjson
 import pytest
 
+from argosy.gitops.redaction.redaction import Mask
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import dump
 from argosy.web.middleware.asgi import Entry
-from argosy.web.middleware.redaction import Mask
 from argosy.web.request import Asked
 from argosy.web.responses import Json
 from argosy.web.route import Route, SignedIn

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.accounts.passwords import Hashing
 from argosy.kube.objects import Manifest
 from argosy.web.auth.authenticator import Identities
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.login_rate_limit import MOST, WINDOW, Attempts
+from argosy.web.auth.passwords import Hashing
 from support.identities import CHEAP, Glance, Room, identity_room
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]

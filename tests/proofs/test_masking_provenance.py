@@ -17,13 +17,13 @@ from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
+from argosy.gitops.redaction import secret_provenance
+from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.secret_provenance import SecretScope, build_scope
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump
-from argosy.web.middleware import secret_provenance
 from argosy.web.middleware.asgi import Entry
 from argosy.web.middleware.echoed_input import NO_ECHO
-from argosy.web.middleware.redaction import Mask
-from argosy.web.middleware.secret_provenance import SecretScope, build_scope
 from argosy.web.route import Route
 from argosy.web.route_table import TABLE
 from support.deadlines import wait_until_async

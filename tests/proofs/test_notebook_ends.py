@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks.job import Job
-from argosy.addons.notebooks.local import LocalRuns
-from argosy.addons.notebooks.runs import RunKey, Standing
+from argosy.features.notebooks.job import Job
+from argosy.features.notebooks.local_runs import LocalRuns
+from argosy.features.notebooks.run_backend import RunKey, Standing
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.failure_report import record_log
 from support.notebook_jobs import NAMESPACE, URL, Desk, desk, marked, notebook
@@ -159,7 +159,7 @@ async def test_what_is_cancelled_or_late_leaves_nothing(
 
 @pytest.mark.tier("all", "prove")
 async def test_files_that_are_left_after_a_cancelled_run_are_found(tmp_path: Path, place: Path) -> None:
-    bug = "from argosy.addons.notebooks import local; local.remove = lambda folder: None"
+    bug = "from argosy.features.notebooks import local; local.remove = lambda folder: None"
     with pytest.raises(AssertionError, match=r"AssertionError: files are left: .*run\.json"):
         await check_cancelled(tmp_path, place, 0, 0, bug)
 
@@ -189,7 +189,7 @@ async def test_a_killed_argosy_leaves_nothing_and_knows_afterwards_what_it_lost(
 
 
 KEEPS_FILES = """
-from argosy.addons.notebooks.local import life
+from argosy.features.notebooks.local_runs import life
 made = life.Surroundings
 life.Surroundings = lambda **given: made(**{**given, "disposable": []})
 """
@@ -235,7 +235,7 @@ async def look_again(folder: Path) -> None:
 
 
 def _job(path: str) -> Job:
-    from argosy.addons.notebooks.job import API_VERSION, read_job
+    from argosy.features.notebooks.job import API_VERSION, read_job
 
     name = path.partition(".")[0]
     metadata = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}

@@ -22,10 +22,10 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks.local import life
-from argosy.addons.notebooks.runner import executing
-from argosy.addons.notebooks.runner.events import Events
-from argosy.addons.notebooks.runner.order import Order
+from argosy.features.notebooks.local_runs import run
+from argosy.features.notebooks.runner import execution
+from argosy.features.notebooks.runner.events import Events
+from argosy.features.notebooks.runner.order import Order
 from argosy.isolation.restrictions import NOBODY
 from support.deadlines import HANG_SECONDS
 from support.notebook_attacks import OPENING, QUIET, VIOLENT, cell
@@ -207,8 +207,8 @@ async def test_no_quiet_attack_gets_out(size: Callable[[int], int], rng: random.
 async def test_no_violent_attack_outlives_its_run(
     size: Callable[[int], int], rng: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(life, "GRACE", 3.0)
-    monkeypatch.setattr(life, "PROCESSES", 64)  # of one user's, which other tests run programs as at the same time
+    monkeypatch.setattr(run, "GRACE", 3.0)
+    monkeypatch.setattr(run, "PROCESSES", 64)  # of one user's, which other tests run programs as at the same time
     chosen = rng.sample(sorted(VIOLENT), size(len(VIOLENT)))
     files = {f"{number}.ipynb": sheet([name], ends="print('on')") for number, name in enumerate(chosen)}
     async with at_desk(tmp_path, files) as (at, machine):
@@ -257,7 +257,7 @@ async def test_the_attacks_are_real_where_nothing_holds_them(tmp_path: Path) -> 
         file = tmp_path / "free.ipynb"
         file.write_text(text)
         book = nbformat.reads(text, as_version=4)
-        ran = await executing.execute(book, Order(str(file), parameters={"HOST": machine.facts()}), Events(None))
+        ran = await execution.execute(book, Order(str(file), parameters={"HOST": machine.facts()}), Events(None))
         assert ran.failure is None
         held = [name for name, told in zip(REAL, ran.cells[2:], strict=False) if "ESCAPED" not in told.output]
         assert held == []

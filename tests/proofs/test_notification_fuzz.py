@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from argosy.addons.notifications.catalogue import shipped
-from argosy.addons.notifications.settings import Settings, asks_of_jobs, names_used, read_settings
-from argosy.addons.notifications.subscriptions import Destination, destinations
+from argosy.features.notifications.default_templates import shipped
+from argosy.features.notifications.settings import Settings, asks_of_jobs, names_used, read_settings
+from argosy.features.notifications.subscriptions import Destination, destinations
 from argosy.kube.objects import load
 from argosy.languages.expr import builtins, compile_expression
 from argosy.languages.go_templates import compile_template
@@ -164,7 +164,7 @@ def trust_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
         for entry in load(text):
             yield entry["trigger"], Destination(entry["service"], entry["recipient"])
 
-    monkeypatch.setattr("argosy.addons.notifications.subscriptions._from_yaml", from_yaml)
+    monkeypatch.setattr("argosy.features.notifications.subscriptions._from_yaml", from_yaml)
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_no_message_arrives_twice_however_often_the_sender_is_killed(
 
 
 FORGETFUL = """
-from argosy.addons.notifications.controller import Notifier
+from argosy.features.notifications.controller import Notifier
 
 async def forget(self, turn, context):
     pass

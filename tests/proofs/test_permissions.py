@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError
-from argosy.setup.installing.options import InstallOptions
+from argosy.features.install.options import InstallOptions
 from support import permission_actions as deeds
 from support.deadlines import HANG_SECONDS
 from support.permission_actions import Deed

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.accounts.changing import AccountBook
-from argosy.desk.accounts.passwords import Hashing
 from argosy.kube.names import ResourceKey
+from argosy.web.auth.account_changes import AccountBook
 from argosy.web.auth.authenticator import Identities
 from argosy.web.auth.caller import Caller, Shown
+from argosy.web.auth.passwords import Hashing
 from argosy.web.auth.session_revocation import Revoking
 from argosy.web.middleware import streaming as streams_of_server
 from support.deadlines import HANG_SECONDS, wait_until_async

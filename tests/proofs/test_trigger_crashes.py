@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks.building import ImageBuilds
-from argosy.addons.notebooks.controller import Notebooks
-from argosy.addons.notebooks.job import KIND
-from argosy.addons.notebooks.making import DEFINITION, PLEDGES, after_result, at_start
-from argosy.addons.notebooks.metrics import Metrics
-from argosy.addons.notebooks.models import ModelsAsked
-from argosy.addons.notebooks.triggers.turns import Turn
+from argosy.features.notebooks.addon import DEFINITION, PLEDGES, after_result, at_start
+from argosy.features.notebooks.controller import Notebooks
+from argosy.features.notebooks.image_builds import ImageBuilds
+from argosy.features.notebooks.job import KIND
+from argosy.features.notebooks.metrics import Metrics
+from argosy.features.notebooks.model_checks import ModelsAsked
+from argosy.features.notebooks.triggers.turns import Turn
 from argosy.kube.controller import SYSTEM_CLOCK, Cache, Context
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump

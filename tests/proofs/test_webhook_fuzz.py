@@ -20,6 +20,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from argosy.annotations import REFRESH
+from argosy.features.applications import webhook_api
+from argosy.features.applications.webhook_api import Webhooks
 from argosy.gitops.application import APPLICATION
 from argosy.gitops.application_client import refresh_requests
 from argosy.gitops.application_client.refresh_requests import Refreshes
@@ -27,8 +29,6 @@ from argosy.gitops.source import webhooks
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import key_of
-from argosy.web.api import webhook
-from argosy.web.api.webhook import Webhooks
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
 from support.fuzzer import disturbed, mutated
@@ -197,7 +197,7 @@ async def test_large_bodies_at_once_fill_no_memory(
     world: World, size: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred at a time, thirty in `make test`."""
-    monkeypatch.setattr(webhook, "SECONDS", HANG_SECONDS)  # on a slow machine the last wait longer than it allows
+    monkeypatch.setattr(webhook_api, "SECONDS", HANG_SECONDS)  # on a slow machine the last wait longer than it allows
     await send_at_once(world, min(100, size(2_000, test=30)))
     body, headers = LARGE, PUSH
     too_large = await post(world.entry, body + b" " * 200, headers, "192.0.2.200")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app import entering
-from argosy.desk.accounts.codes import Codes
+from argosy.features.serve import local_login
 from argosy.web.auth.authenticator import Identities
 from argosy.web.auth.caller import BadCredential, Shown
+from argosy.web.auth.login_codes import Codes
 from support.app_commands import Scene
 from support.app_commands import scene as opened
 from support.engine import CONTROL
@@ -122,10 +122,10 @@ def test_open_mints_a_code_for_the_page_that_began_last(tmp_path: Path, monkeypa
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert main(["open", "--no-browser"]) == 2
     folder = tmp_path / "argosy" / "page"
-    with entering.told(folder, "http://127.0.0.1:9000"):
-        url, place = entering.entrance_here()
+    with local_login.told(folder, "http://127.0.0.1:9000"):
+        url, place = local_login.entrance_here()
         assert url.startswith("http://127.0.0.1:9000/enter?code=")
         assert Codes(place).redeem(url.partition("=")[2]) == "admin"
         assert main(["open", "--no-browser", "--port", "9001"]) == 2
     (folder / "served-999999999.json").write_text('{"url": "http://127.0.0.1:1"}')
-    assert entering.served() == []
+    assert local_login.served() == []

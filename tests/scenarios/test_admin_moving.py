@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from argosy.cli import admin_moving, asking
+from argosy.cli import prompts
+from argosy.features.backup import export_import_cli
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump, load_all
 from argosy.kube.schema.bundled_crds import definition
@@ -217,8 +218,8 @@ async def test_applications_of_an_argo_cd_beside_it_are_not_pruned(one: Scene, t
 async def test_nobody_is_asked_about_a_plan_that_was_not_shown(
     other: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin_moving, "can_ask", lambda: True)
-    monkeypatch.setattr(asking, "read_line", lambda: "n\n")
+    monkeypatch.setattr(export_import_cli, "can_ask", lambda: True)
+    monkeypatch.setattr(prompts, "read_line", lambda: "n\n")
     file = tmp_path / "cm.yaml"
     file.write_text(dump({**config_map("argocd-cm", a="b"), "metadata": {"name": "argocd-cm"}}))
     said = await other.argosy("admin", "import", str(file), "--output", "json")

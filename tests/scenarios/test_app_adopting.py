@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from argosy.cli import app_adopting, asking
+from argosy.cli import prompts
+from argosy.features.applications.adopt import cli
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import adoption
 from argosy.kube.names import ResourceKey
@@ -166,8 +167,8 @@ async def test_without_a_yes_nothing_is_moved_and_without_a_name_nothing_is_aske
 
 @pytest.mark.tier("all")
 async def test_nobody_is_asked_about_a_plan_that_was_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_adopting, "can_ask", lambda: True)
-    monkeypatch.setattr(asking, "read_line", lambda: "n\n")
+    monkeypatch.setattr(cli, "can_ask", lambda: True)
+    monkeypatch.setattr(prompts, "read_line", lambda: "n\n")
     said = await place.scene.argosy("app", "adopt", "models", "-o", "json")
     assert said.code == 2 and said.out == ""
     plan, _, answered = said.err.partition("adopt 1 Application? [y/N] ")

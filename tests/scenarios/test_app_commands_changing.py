@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.cli import app_rollback
+from argosy.features.applications.rollback import cli
 from argosy.kube.names import GroupKind
 from support.app_commands import HANG, Scene, scene
 from support.deadlines import HANG_SECONDS
@@ -190,8 +190,8 @@ async def test_an_operation_that_was_removed_in_an_installation_that_nobody_tend
 def at_a_terminal(monkeypatch: pytest.MonkeyPatch, says: bool) -> list[str]:
     """Somebody who always answers the same; what was asked."""
     questions: list[str] = []
-    monkeypatch.setattr(app_rollback, "can_ask", lambda: True)
-    monkeypatch.setattr(app_rollback, "asked", lambda question: questions.append(question) or says)
+    monkeypatch.setattr(cli, "can_ask", lambda: True)
+    monkeypatch.setattr(cli, "asked", lambda question: questions.append(question) or says)
     return questions
 
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from argosy import __version__
-from argosy.cli.compat import understood
+from argosy.features.argocd_cli.cli import understood
 from argosy.kube.names import ResourceKey
 from argosy.main import main
 from support.app_commands import HANG, Said, Scene, scene

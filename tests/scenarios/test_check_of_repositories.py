@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.checking.checking import PLAIN, Manner, check
+from argosy.features.check.service import PLAIN, Manner, check
 
 FIXTURES = Path(__file__).parents[1] / "data" / "rules"
 
@@ -143,7 +143,7 @@ def test_a_model_that_asks_for_more_than_its_quota_is_an_error_for_gpus_too(said
 def test_what_is_whole_here_and_not_at_the_branch_that_is_followed_is_an_error_before_anybody_syncs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from argosy.app.demo.stages_content import let_branches_go_on, make_stages
+    from argosy.features.demo.stages_content import let_branches_go_on, make_stages
 
     origin = make_stages(tmp_path / "origin")
     let_branches_go_on(origin)

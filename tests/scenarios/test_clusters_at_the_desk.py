@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from argosy.app.opening import opened
-from argosy.app.site import opened_site
+from argosy.cli.connection import opened
 from argosy.errors import PolicyError
+from argosy.features.serve.site_setup import opened_site
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.adoption import Way, plan_moves
 from argosy.gitops.application_client.client import Desk

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from argosy.features.health_checks.argocd_install.export import exported
+from argosy.features.health_checks.argocd_install.merge import USUAL_KINDS, wanted_checks
 from argosy.kube.objects import dump, load
-from argosy.setup.checks.export import exported
-from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from support.clusters import ARGOSY, KUBECTL, Finished, Sandbox, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.gitops_operator import (

@@ -30,7 +30,7 @@ JOB: Manifest = {
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argosy.desk.doctor.examining.LEAST", HANG_SECONDS)  # a busy machine is no finding
+    monkeypatch.setattr("argosy.features.doctor.service.LEAST", HANG_SECONDS)  # a busy machine is no finding
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
         found.repository._git("branch", "old")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from argosy.app.vitals import Vitals
 from argosy.errors import ArgosyError, ClusterError, Forbidden
+from argosy.gitops.engine.liveness import Vitals
 from argosy.kube.client import Cluster
 from argosy.kube.controller import informer
 from argosy.kube.controller.clock import Backoff

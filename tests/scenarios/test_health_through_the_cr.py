@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
+from argosy.features.health_checks.argocd_install.merge import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
 from support.clusters import Sandbox, argosy, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.gitops_operator import (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from argosy.features.health_checks.argocd_install.merge import USUAL_KINDS, wanted_checks
 from argosy.kube.objects import dump
 from argosy.kube.schema.bundled_crds import definition
-from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 from support.clusters import Sandbox, argosy, kubectl, sandbox, until_served
 from support.gitops_operator import (
     MODEL_KEY,

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.setup.installing.manifests import manifests
-from argosy.setup.installing.options import InstallOptions
+from argosy.features.install.manifests import manifests
+from argosy.features.install.options import InstallOptions
 from support import restricted_user
 from support.clusters import ARGOSY, KUBECTL, Sandbox, argosy, environment, kubectl, sandbox
 from support.deadlines import HANG_SECONDS

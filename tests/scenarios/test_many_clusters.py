@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from argosy.app.opening import opened
-from argosy.app.outpost import AGAIN
-from argosy.app.vitals import Vitals
-from argosy.desk.connections.clusters import find, state_of
+from argosy.cli.connection import opened
+from argosy.features.clusters.service import find, state_of
 from argosy.gitops.application_client.client import Desk
+from argosy.gitops.engine.liveness import Vitals
+from argosy.gitops.reconciler.remote_cluster import AGAIN
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.controller.log_context import fields
@@ -187,10 +187,10 @@ async def test_a_secret_that_cannot_be_read_is_told_with_its_field(
     metadata = {"name": "cluster-far", "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
     await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
     noted = Noted()
-    logging.getLogger("argosy.app.outpost").addHandler(noted)
+    logging.getLogger("argosy.gitops.reconciler.remote_cluster").addHandler(noted)
     await room.deliver(destination=THERE)
     said = await room.until_condition("ComparisonError")
-    logging.getLogger("argosy.app.outpost").removeHandler(noted)
+    logging.getLogger("argosy.gitops.reconciler.remote_cluster").removeHandler(noted)
     assert noted.about == [{}]  # a cluster is not about the application that needed it first
     assert "cluster far" in said and words in said and "(Secret cluster-far)" in said
     await room.until(is_unknown)
@@ -204,7 +204,7 @@ async def test_whatever_goes_wrong_when_a_cluster_is_opened_is_told_and_it_is_tr
         raise TypeError("nobody thought of this")
 
     with monkeypatch.context() as broken:
-        broken.setattr("argosy.app.outpost.connect", fails)
+        broken.setattr("argosy.gitops.reconciler.remote_cluster.connect", fails)
         room.repository.push(ONE)
         await far.declare(room)
         await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
@@ -381,7 +381,7 @@ async def test_a_step_in_another_cluster_that_has_begun_ends_when_the_engine_doe
     async def slowly(connection: Connection) -> Any:
         return Slowly(await connect(connection), begun)
 
-    monkeypatch.setattr("argosy.app.outpost.connect", slowly)
+    monkeypatch.setattr("argosy.gitops.reconciler.remote_cluster.connect", slowly)
     async with engine_room(tmp_path) as room:
         room.repository.push({"app/settings.yaml": config_map(a="1")})
         await far.declare(room)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from argosy.app.addons import running
 from argosy.gitops.application_client.differences import differing
 from argosy.gitops.diff import CompareRules, compare
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.simulators import make

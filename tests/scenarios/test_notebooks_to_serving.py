@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks.making import make as make_notebooks
-from argosy.app.addons import running
-from argosy.desk.tracing import Tracer
 from argosy.errors import TransientError
+from argosy.features.models.trace import Tracer
+from argosy.features.notebooks.addon import make as make_notebooks
 from argosy.gitops.application_client.client import Desk
 from argosy.http_client.plain_request import ask
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.objects import read_manifests
 from argosy.sandbox.simulators import make as make_simulators
 from support.deadlines import HANG_SECONDS

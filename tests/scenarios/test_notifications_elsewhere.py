@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notifications.addon import make
 from argosy.errors import Forbidden
+from argosy.features.notifications.addon import make
 from argosy.kube.client import User
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks.making import make as make_notebooks
-from argosy.app.addons import running
+from argosy.features.notebooks.addon import make as make_notebooks
 from argosy.http_client.plain_request import ask
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.sandbox.simulators import make as make_simulators
 from support.deadlines import HANG_SECONDS

@@ -12,8 +12,8 @@ from typing import Any, TextIO
 import pytest
 import yaml
 
-from argosy.cli.screen import Screen
-from argosy.desk.promoting import repository as plumbing
+from argosy.cli.tables import Screen
+from argosy.gitops.workspace import git_repository as plumbing
 from support.promotion_repository import BASE, DELIVERY, Shelf, begin, chdir, copy_of, typed
 from support.tiers import IN_TEST_ALL
 
@@ -77,7 +77,7 @@ def test_a_terminal_of_80_columns_shows_all_words_and_no_line_is_wider(
             super().__init__(stream)
             self.width = 80
 
-    monkeypatch.setattr("argosy.cli.promote.Screen", Narrow)
+    monkeypatch.setattr("argosy.features.promote.cli.Screen", Narrow)
     shown = web.argosy(*words).out
     assert max(map(len, shown.splitlines())) <= 80 and "…" not in shown
     assert {each for each in whole.split() if "─" not in each} - {"MESSAGE"} <= set(shown.split())
@@ -442,11 +442,11 @@ def test_a_promotion_that_is_killed_anywhere_is_whole_or_has_not_happened(
 
 @pytest.mark.tier("all")
 def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: Shelf) -> None:
-    from argosy.app.opening import opening
-    from argosy.app.target import TargetOptions
-    from argosy.desk.promoting.doing import promote
-    from argosy.desk.promoting.planning import Asked
-    from argosy.desk.promoting.session import session
+    from argosy.cli.connection import opening
+    from argosy.cli.target import TargetOptions
+    from argosy.features.promote.commits import promote
+    from argosy.features.promote.plan import Asked
+    from argosy.features.promote.service import session
 
     before, moved = web.git("rev-parse", "HEAD"), []
     start = threading.Barrier(2)

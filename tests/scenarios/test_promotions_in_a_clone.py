@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from argosy.app.opening import opening
-from argosy.app.target import TargetOptions
-from argosy.cli.promote_screen import picture, status_document
-from argosy.cli.screen import Screen
-from argosy.desk.promoting import session as sessions
-from argosy.desk.promoting.asking import Answers
-from argosy.desk.promoting.planning import Asked
-from argosy.promote.gates import Ran
+from argosy.cli.connection import opening
+from argosy.cli.tables import Screen
+from argosy.cli.target import TargetOptions
+from argosy.features.promote import service as sessions
+from argosy.features.promote.cluster_facts import Answers
+from argosy.features.promote.gates import Ran
+from argosy.features.promote.plan import Asked
+from argosy.features.promote.text_output import picture, status_document
 from support.promotion_repository import ALONE, Shelf, make
 
 

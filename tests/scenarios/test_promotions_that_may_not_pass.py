@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.desk.promoting.asking import Answers
-from argosy.desk.promoting.planning import Asked, Plan, Planner
-from argosy.desk.promoting.repository import Repository
-from argosy.desk.promoting.surveying import Survey
-from argosy.promote.gates import Ran
+from argosy.features.promote.cluster_facts import Answers
+from argosy.features.promote.environment_states import Survey
+from argosy.features.promote.gates import Ran
+from argosy.features.promote.plan import Asked, Plan, Planner
+from argosy.gitops.workspace.git_repository import Repository
 from support.promotion_repository import DELIVERY, Shelf, begin, copy_of
 
 NOW = datetime(2126, 5, 4, 12, tzinfo=UTC)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.accounts.passwords import Hashing
-from argosy.desk.accounts.tokens import MAX_PARENTS
 from argosy.kube.names import ResourceKey
 from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.passwords import Hashing
+from argosy.web.auth.tokens import MAX_PARENTS
 from support.identities import CHEAP
 from support.rest_api import DENIED, World, rest_world
 

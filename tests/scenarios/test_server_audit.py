@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from argosy.web.api import applications
+from argosy.features.applications.read import api
 from argosy.web.middleware.audit import OF_STRANGERS, Trail
 from argosy.web.route_table import TABLE
 from support.tenants import CONTROL, World, ask, guarded_world
@@ -42,7 +42,7 @@ def lines(world: World) -> list[tuple[Any, ...]]:
 
 
 async def test_a_refresh_that_is_asked_for_by_reading_is_a_line(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applications, "SECONDS", 0.1)
+    monkeypatch.setattr(api, "SECONDS", 0.1)
     path = "/api/v1/applications/app-a"
     for query in ("", "?refresh=hard"):
         await ask(world.entry(TABLE), "GET", path + query, dict(world.callers["viewer-a"].headers))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.app.serving import PageOptions, serving
 from argosy.errors import Forbidden
+from argosy.features.serve.process import PageOptions, serving
 from argosy.kube.client import User
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import read_manifests

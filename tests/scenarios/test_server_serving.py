@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from argosy.app.serving import PageOptions, Served, check, serving
 from argosy.errors import UserError
+from argosy.features.serve.process import PageOptions, Served, check, serving
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.tls import fingerprint, self_signed
@@ -110,7 +110,7 @@ async def test_a_port_that_is_taken_is_told_and_another_one_found(
     async with await open_page(plane, tmp_path / "one") as first:
         taken = urlsplit(first.url).port
         assert taken
-        monkeypatch.setattr("argosy.app.serving.USUAL_PORT", taken)
+        monkeypatch.setattr("argosy.features.serve.process.USUAL_PORT", taken)
         async with await open_page(plane, tmp_path / "two", port=None) as second:
             assert (second.instead_of, urlsplit(second.url).port != taken) == (taken, True)
         with pytest.raises(UserError, match="cannot be used"):
@@ -154,7 +154,7 @@ async def test_a_renewed_certificate_is_served_without_a_restart(
     plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Brought by another link to another folder, as a kubelet does with a Secret."""
-    monkeypatch.setattr("argosy.app.listening.RENEWED", 0.02)
+    monkeypatch.setattr("argosy.features.serve.http_server.RENEWED", 0.02)
     files = tmp_path / "tls.crt", tmp_path / "tls.key"
 
     def bring(name: str, *, has_key: bool = True) -> str:
@@ -248,6 +248,7 @@ def _until_ready(out: Iterator[str]) -> str:
 def test_no_other_command_waits_for_a_web_framework() -> None:
     import subprocess
 
-    code = "import sys, argosy.cli, argosy.app.sandbox, argosy.app.demo.process, argosy.cli.demo; print(sorted(sys.modules))"
+    modules = "argosy.cli, argosy.features.local.sandbox, argosy.features.demo.process, argosy.features.demo.cli"
+    code = f"import sys, {modules}; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert [name for name in ("starlette", "minijinja", "bcrypt", "jwt") if f"'{name}'" in done.stdout] == []

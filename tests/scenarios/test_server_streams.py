@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from argosy.app.listening import bind, listening
-from argosy.app.site import opened_site
+from argosy.features.serve.http_server import bind, listening
+from argosy.features.serve.site_setup import opened_site
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.names import ResourceKey

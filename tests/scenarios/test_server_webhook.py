@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from argosy.features.applications.webhook_api import BURST, Webhooks
 from argosy.gitops.application_client import refresh_requests
 from argosy.kube.names import ResourceKey
-from argosy.web.api.webhook import BURST, Webhooks
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.loop_clock import LoopClock
 from support.rest_api import World, rest_world

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from argosy.features.generate.wait_for_image import ImageWait
 from argosy.kube.objects import dump
-from argosy.setup.generate.wait_for_image import ImageWait
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 

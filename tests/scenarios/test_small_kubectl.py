@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app.demo.tools import put_tools
-from argosy.desk.kubectl.programs import real_kubectl, script
+from argosy.features.demo.command_stubs import put_tools
+from argosy.features.kubectl.installed_programs import real_kubectl, script
 from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import run

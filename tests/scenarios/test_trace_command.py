@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.tracing import address_field
+from argosy.features.models.trace import address_field
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.bundled_crds import definition

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.app.site import opened_site
-from argosy.desk.accounts.codes import Codes
+from argosy.features.serve.site_setup import opened_site
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.cluster_view.cluster_view import open_lookout
 from argosy.gitops.source.repositories import Repositories
@@ -21,6 +20,7 @@ from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.web.auth.login_codes import Codes
 from argosy.web.middleware.asgi import Entry
 from argosy.web.route import Route
 from argosy.web.route_table import TABLE

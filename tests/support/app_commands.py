@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 from unittest import mock
 
-from argosy.app.engine import Engine, EngineOptions
 from argosy.gitops.application_client import render_process
+from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.isolation.process_pool import Crew
 from argosy.kube.objects import dump
 from argosy.kube.schema.bundled_crds import definition

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace as Thing
 from typing import Any
 
-from argosy.web.pages.template_rendering import Frame, environment, plain
+from argosy.web.page_templates import Frame, environment, plain
 
 NOW = datetime(2026, 11, 15, 12, 3, 7, tzinfo=UTC)
 COMMIT = "4f2c19ab3c4d5e6f708192a3b4c5d6e7f8091a2b"

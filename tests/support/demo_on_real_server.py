@@ -18,16 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from argosy.addons.notebooks.making import make as make_notebooks
-from argosy.addons.notifications.addon import make as make_notifications
-from argosy.app.addons import running
-from argosy.app.demo.examples import LLMOPS
-from argosy.app.demo.process import DemoOptions, _inside
-from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
+from argosy.cli.data_folder import DEMO_NAME, DataFolder, Run, state_home
+from argosy.features.demo.examples import LLMOPS
+from argosy.features.demo.process import DemoOptions, _inside
+from argosy.features.notebooks.addon import make as make_notebooks
+from argosy.features.notifications.addon import make as make_notifications
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.controller import AddOn
+from argosy.kube.controller.addon_loader import running
 from argosy.sandbox.simulators import make as make_simulators
 from argosy.sandbox.simulators.openshift_gitops import make as make_operator
 from argosy.sandbox.simulators.openshift_gitops.operator import Operator

@@ -18,8 +18,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from argosy.app.engine import Engine, EngineOptions
 from argosy.errors import Conflict
+from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.isolation.process_pool import Crew
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.client.connection import Connection

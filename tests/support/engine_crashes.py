@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from argosy import annotations as names
-from argosy.app.engine import Engine, EngineOptions
 from argosy.errors import ClusterError, UnknownRef
 from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster, PatchKind

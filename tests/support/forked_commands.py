@@ -31,11 +31,12 @@ from support.deadlines import HANG_SECONDS
 ARGOSY = Path(sys.executable).parent / "argosy"
 # Packages that are imported with all their modules, and libraries that commands import when they use them: each command
 # would spend a third of a second on that.
-SHARED = ("analysis", "application_client", "cluster_view", "coexistence", "delivery_file", "reconciler", "workspace")
-WHOLE = ("argosy.cli", "argosy.app", "argosy.desk", "argosy.addons", "argosy.sandbox.simulators")
+SHARED = ("analysis", "application_client", "cluster_view", "coexistence", "delivery_file", "engine")
+SHARED += ("reconciler", "redaction", "workspace")
+WHOLE = ("argosy.cli", "argosy.features", "argosy.sandbox.simulators")
 WHOLE += tuple(f"argosy.gitops.{package}" for package in SHARED)
 BESIDE = ("aiohttp", "uvloop", "uvicorn", "lupa", "cel")
-NOT_HERE = "argosy.addons.notebooks.runner"  # it runs where notebooks do
+NOT_HERE = "argosy.features.notebooks.runner"  # it runs where notebooks do
 READY = b"ready"
 MOST = 100_000  # bytes of a request
 MOST_GIVEN = 60_000  # bytes on stdin: what a pipe holds

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from argosy.app.listening import bind, listening
+from argosy.features.serve.http_server import bind, listening
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.cluster_view.cluster_view import open_lookout
 from argosy.gitops.source.repositories import Repositories

@@ -14,17 +14,17 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.desk.accounts.codes import Codes
-from argosy.desk.accounts.passwords import Hashing
-from argosy.desk.accounts.reading import secret_data
 from argosy.errors import ClusterError
 from argosy.gitops.reconciler.render_cache import Renders
 from argosy.kube.client import Cluster
 from argosy.kube.controller.cache import Cache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
+from argosy.web.auth.accounts import secret_data
 from argosy.web.auth.authenticator import Identities
 from argosy.web.auth.caller import BadCredential, Caller, Shown
+from argosy.web.auth.login_codes import Codes
+from argosy.web.auth.passwords import Hashing
 from support.engine import LeapingClock, embedded, furnish
 
 NAMESPACE = "argocd"

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from argosy.app.listening import bind, listening
+from argosy.features.serve.http_server import bind, listening
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.cluster_view.cluster_view import open_lookout
 from argosy.gitops.source.repositories import Repositories

@@ -11,16 +11,16 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from argosy.addons.notebooks.building import ImageBuilds
-from argosy.addons.notebooks.controller import Notebooks
-from argosy.addons.notebooks.job import KIND, Job, read_job
-from argosy.addons.notebooks.making import ADMITTER, DEFINITION
-from argosy.addons.notebooks.models import ModelsAsked
-from argosy.addons.notebooks.pods.pod import pod
-from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
-from argosy.app.addons import running
 from argosy.errors import ArgosyError
+from argosy.features.notebooks.addon import ADMITTER, DEFINITION
+from argosy.features.notebooks.controller import Notebooks
+from argosy.features.notebooks.image_builds import ImageBuilds
+from argosy.features.notebooks.job import KIND, Job, read_job
+from argosy.features.notebooks.model_checks import ModelsAsked
+from argosy.features.notebooks.pod_runs.pod import pod
+from argosy.features.notebooks.run_backend import Outcome, RunKey, Standing
 from argosy.kube.controller import AddOn, Context, run
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.bundled_crds import definition

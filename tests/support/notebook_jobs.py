@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from argosy.addons.notebooks.job import API_VERSION, Job, read_job
-from argosy.addons.notebooks.local import LocalRuns
-from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
+from argosy.features.notebooks.job import API_VERSION, Job, read_job
+from argosy.features.notebooks.local_runs import LocalRuns
+from argosy.features.notebooks.run_backend import Outcome, RunKey, Standing
 from argosy.kube.client import Cluster
 from argosy.kube.controller import Cache, Context
 from argosy.kube.controller.clock import SystemClock

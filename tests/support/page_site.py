@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
-from argosy.app.listening import bind, listening
-from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
+from argosy.features.serve.http_server import bind, listening
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.cluster_view.cluster_view import AsOf
 from argosy.gitops.policy.rbac import Subjects
@@ -25,6 +24,7 @@ from argosy.kube.controller.cache import Cache
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.web.auth.caller import BadCredential, Caller, Shown
+from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
 from argosy.web.middleware.asgi import Entry
 from argosy.web.route import Route
 from argosy.web.site import ServeOptions, Site

@@ -19,11 +19,16 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from argosy.app.controlling import _prepare
-from argosy.app.engine import Engine, EngineOptions
-from argosy.app.serving import PageOptions, serving
-from argosy.app.sharing import wait_for_no_leader
 from argosy.errors import ClusterError, Forbidden
+from argosy.features.controller.process import _prepare
+from argosy.features.install.apply import carry_out
+from argosy.features.install.live_state import survey
+from argosy.features.install.manifests import manifests
+from argosy.features.install.options import InstallOptions
+from argosy.features.install.plan import make_plan
+from argosy.features.serve.process import PageOptions, serving
+from argosy.gitops.engine.engine import Engine, EngineOptions
+from argosy.gitops.engine.sharded_engine import wait_for_no_leader
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
@@ -34,11 +39,6 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema.bundled_crds import definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.setup.installing.apply import carry_out
-from argosy.setup.installing.manifests import manifests
-from argosy.setup.installing.options import InstallOptions
-from argosy.setup.installing.plan import make_plan
-from argosy.setup.installing.survey import survey
 from support import control_plane as realcluster
 from support.clusters import served
 from support.deadlines import HANG_SECONDS

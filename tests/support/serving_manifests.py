@@ -9,10 +9,10 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from argosy.app.addons import running
 from argosy.gitops.health.assess import judge
 from argosy.gitops.health.rule_lookup import Rulebook
 from argosy.gitops.health.settings import Customizations
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -12,17 +12,17 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from argosy.app.listening import bind, listening
-from argosy.app.site import opened_site
-from argosy.desk.accounts.changing import AccountBook
-from argosy.desk.accounts.codes import Codes
-from argosy.desk.accounts.passwords import Hashing
+from argosy.features.serve.http_server import bind, listening
+from argosy.features.serve.site_setup import opened_site
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import dump
 from argosy.web import build
+from argosy.web.auth.account_changes import AccountBook
 from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.login_codes import Codes
+from argosy.web.auth.passwords import Hashing
 from argosy.web.site import ServeOptions
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew

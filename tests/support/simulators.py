@@ -10,10 +10,10 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from argosy.app.addons import running
 from argosy.gitops.health.builtin import judge
 from argosy.kube.client import Cluster
 from argosy.kube.controller import run
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox import simulators

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from argosy.app.site import opened_site
-from argosy.desk.accounts.tokens import ISSUER, Claims, sign
+from argosy.features.applications.streams import tree_api
+from argosy.features.serve.site_setup import opened_site
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from argosy.kube.schema.bundled_crds import definition
-from argosy.web.api import stream_trees
 from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.tokens import ISSUER, Claims, sign
 from argosy.web.live_updates.change_feed import Changes
 from argosy.web.live_updates.viewer_group import Reader
 from argosy.web.middleware.asgi import Entry
@@ -131,7 +131,7 @@ def notice_waits(waits_for_changes: asyncio.Event) -> Iterator[None]:
     with (
         patch.object(Changes, "next", noticing(Changes.next)),
         patch.object(Reader, "next", noticing(Reader.next)),
-        patch.object(stream_trees, "BETWEEN", 0.0),  # seconds in which it asks for none
+        patch.object(tree_api, "BETWEEN", 0.0),  # seconds in which it asks for none
     ):
         yield
 

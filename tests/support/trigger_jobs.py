@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from argosy.addons.notebooks.job import KIND
-from argosy.addons.notebooks.making import PLEDGES, after_result, at_start
-from argosy.addons.notebooks.metrics import Metrics
+from argosy.features.notebooks.addon import PLEDGES, after_result, at_start
+from argosy.features.notebooks.job import KIND
+from argosy.features.notebooks.metrics import Metrics
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, dump
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

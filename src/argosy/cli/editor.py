@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.app_flags import talk
+from argosy.cli.verbs import talk
 from argosy.errors import UserError
 
 USUAL_EDITOR: Final = "vi"

@@ -23,7 +23,7 @@ def add_log_flags(parser: argparse.ArgumentParser, form: str = "text", level: st
 
 
 def begin_log(chosen: argparse.Namespace) -> None:
-    from argosy.app.telling import begin  # late: most commands log nothing
+    from argosy.gitops.engine.logging_setup import begin  # late: most commands log nothing
 
     begin(chosen.log_format, chosen.log_level)
 
@@ -31,7 +31,7 @@ def begin_log(chosen: argparse.Namespace) -> None:
 def say(chosen: argparse.Namespace, line: str) -> None:
     """A sentence on stderr; who reads JSON there expects nothing else, and gets it as a line of the log."""
     if chosen.log_format == "json":
-        from argosy.app.telling import Lines
+        from argosy.gitops.engine.logging_setup import Lines
 
         line = Lines("json").format(logging.makeLogRecord({"msg": line, "levelname": "INFO"}))
     print(line, file=sys.stderr, flush=True)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from argosy.cli.screen import plain
+from argosy.cli.tables import plain
 
 
 def print_data(data: dict[str, Any], form: str, *, named: bool = True) -> None:

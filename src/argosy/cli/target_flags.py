@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from argosy.app.target import TargetOptions
+    from argosy.cli.target import TargetOptions
 
 
 # Commands of ours within a sentence; `argosy controller` only where it is typed, not where prose names the program.
@@ -58,6 +58,6 @@ def add_target_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def target_options(chosen: argparse.Namespace) -> TargetOptions:
-    from argosy.app.target import TargetOptions  # late: most commands need no cluster
+    from argosy.cli.target import TargetOptions  # late: most commands need no cluster
 
     return TargetOptions(chosen.context or "", chosen.kubeconfig, chosen.data_dir)

@@ -11,20 +11,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.desk.checking.building import Builder
-from argosy.desk.checking.files import shown, top_of
-from argosy.desk.checking.surveying import Survey
 from argosy.errors import UserError
+from argosy.features.check.rendering import Builder
+from argosy.features.check.repository_model import Survey
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.repository import Fault, Rendering, Repository
 from argosy.gitops.analysis.violation import Place, Severity
 from argosy.gitops.application import Application, read_source
 from argosy.gitops.workspace.checkouts import Checkouts
+from argosy.gitops.workspace.manifest_files import shown, top_of
 from argosy.kube.objects import Manifest
 from argosy.testing.manifests import Manifests
 
 if TYPE_CHECKING:
-    from argosy.desk.checking.checking import Checked
+    from argosy.features.check.service import Checked
 
 
 class Repo:
@@ -90,7 +90,7 @@ class Repo:
 
     @cached_property
     def checked(self) -> Checked:
-        from argosy.desk.checking.checking import check
+        from argosy.features.check.service import check
 
         return check([str(self.root)], talk=lambda _: None)
 

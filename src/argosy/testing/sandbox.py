@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.app.rehearsal.stage import ADDONS, Stage, open_stage
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.operations import Progress
 from argosy.gitops.application_client.client import Desk
@@ -24,6 +23,7 @@ from argosy.kube.client.resource_names import read_names
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of, read_manifests
 from argosy.testing.background import Background, Held
+from argosy.testing.cluster.stage import ADDONS, Stage, open_stage
 from argosy.testing.manifests import Manifests
 
 if TYPE_CHECKING:

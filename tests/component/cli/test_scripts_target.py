@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app.folder import DataFolder, Run
+from argosy.cli.data_folder import DataFolder, Run
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import ARGOSY
 from support.paths import ROOT
 from support.tiers import in_test_all
 
-TEMPLATES = ROOT / "src/argosy/setup/repository/templates/shared"
+TEMPLATES = ROOT / "src/argosy/features/init/templates/shared"
 SCRIPTS = (
     "argocd-custom-healthcheck/apply-health-check-via-cr.sh",
     "argocd-custom-healthcheck/verify-health-check.sh",

@@ -77,7 +77,7 @@ def test_no_other_module_makes_temporary_folders_or_files_that_nobody_sweeps() -
     made = re.compile(r"\b(?:TemporaryDirectory|mkdtemp|mkstemp|NamedTemporaryFile)\(")
     found = {str(file.relative_to(source)) for file in source.rglob("*.py") if made.search(file.read_text())}
     assert found == {
-        "addons/notebooks/runner/kernels.py", "cli/app_patching.py", "desk/notebooks/files.py",
+        "features/notebooks/runner/kernels.py", "cli/editor.py", "features/notebooks/files/notebook_file.py",
         "isolation/scratch_folders.py", "kube/client/tls.py", "gitops/source/git/git_credentials.py",
         "gitops/source/signatures.py",
     }  # fmt: skip

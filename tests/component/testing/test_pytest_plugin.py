@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app.initializing import initialize
 from argosy.errors import UserError
+from argosy.features.init.service import initialize
 from argosy.testing.repository import Repo
 from support.deadlines import TEST_HANG_SECONDS
 from support.paths import ROOT

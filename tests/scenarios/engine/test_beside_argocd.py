@@ -152,7 +152,7 @@ async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_and_is_to
     async with asyncio.timeout(HANG_SECONDS):
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
-    said = [each.getMessage() for each in caplog.records if each.name == "argosy.app.engine"]
+    said = [each.getMessage() for each in caplog.records if each.name == "argosy.gitops.engine.engine"]
     assert any(each.startswith("an Argo CD delivers here (StatefulSet argocd/argocd-application-") for each in said)
     assert said[-1].startswith("no Argo CD delivers here: all Applications are delivered")
 
@@ -196,7 +196,7 @@ async def test_one_whose_pod_runs_on_without_its_stateful_set_counts(room: Room)
 async def test_one_that_is_deleted_and_created_anew_counts_all_the_while(
     room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, logger="argosy.app.engine")
+    caplog.set_level(logging.INFO, logger="argosy.gitops.engine.engine")
     made = await room.cluster.create(controller())
     await until_engines(room, runs=True)
     await room.cluster.delete(ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"]))

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks.building import ImageBuilds
-from argosy.addons.notebooks.controller import Notebooks
-from argosy.addons.notebooks.job import KIND
-from argosy.addons.notebooks.making import PLEDGES, after_result
-from argosy.addons.notebooks.metrics import Metrics
-from argosy.addons.notebooks.models import ModelsAsked
-from argosy.addons.notebooks.summarizing import Summaries
+from argosy.features.notebooks.addon import PLEDGES, after_result
+from argosy.features.notebooks.controller import Notebooks
+from argosy.features.notebooks.image_builds import ImageBuilds
+from argosy.features.notebooks.job import KIND
+from argosy.features.notebooks.metrics import Metrics
+from argosy.features.notebooks.model_checks import ModelsAsked
+from argosy.features.notebooks.summary_controller import Summaries
 from argosy.kube.controller import run
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import dump

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.doctor.examining import Wanted, examine
+from argosy.features.doctor.service import Wanted, examine
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.application_client.client import Desk

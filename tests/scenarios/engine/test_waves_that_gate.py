@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.app.addons import running
 from argosy.kube.client import Cluster
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.bundled_crds import definition

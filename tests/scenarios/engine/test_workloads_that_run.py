@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.app.addons import running
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators import make
 from support.engine import Room, config_map

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from argosy.cli.screen import Screen, Styled, fold, shown_width, table
+from argosy.cli.tables import Screen, Styled, fold, shown_width, table
 
 HEADINGS = ("APP", "STATE", "CAUSE", "FIX", "")
 CAUSE = (

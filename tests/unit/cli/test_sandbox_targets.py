@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app.entering import told
-from argosy.app.folder import DataFolder, Run, state_home
+from argosy.cli.data_folder import DataFolder, Run, state_home
 from argosy.cli.exit_codes import CANNOT
+from argosy.features.serve.local_login import told
 from argosy.kube.objects import dump
 from argosy.main import main
 
@@ -50,8 +50,8 @@ def acted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         found.append(folder.root)
         return ""
 
-    monkeypatch.setattr("argosy.app.loading.load_manifests", note)
-    monkeypatch.setattr("argosy.app.users.add", note)
+    monkeypatch.setattr("argosy.features.local.manifest_loader.load_manifests", note)
+    monkeypatch.setattr("argosy.features.local.users.add", note)
     return found
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.compat import understood
 from argosy.cli.error_messages import say
 from argosy.cli.leading_flags import CHOOSES_CLUSTER, LOCAL, PASSED_ON, drop_flags_without_cluster, move_leading_flags
 from argosy.cli.target_flags import remember_target, with_target
 from argosy.errors import UserError
 from argosy.feature_table import COMMANDS
+from argosy.features.argocd_cli.cli import understood
 from argosy.main import command_line, main
 
 

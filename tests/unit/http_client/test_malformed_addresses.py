@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cli.model import _ways
 from argosy.errors import UserError
+from argosy.features.models.cli import _ways
+from argosy.gitops.live.inference_service import ServedModel
 from argosy.http_client.plain_request import ask
-from argosy.models.facts import ServedModel
 
 MALFORMED = [
     "",

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from argosy.gitops.application.step_results import Assessment
 from argosy.gitops.application_client.stuck_pods import unscheduled
 from argosy.gitops.application_client.summary import gist
+from argosy.gitops.live.inference_service import invalid
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.models.facts import invalid
 
 
 def reason(manifest: Manifest, message: str) -> str:

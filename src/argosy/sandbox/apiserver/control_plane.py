@@ -17,6 +17,7 @@ import orjson
 
 from argosy.errors import UserError
 from argosy.kube.client.file_permissions import check_private
+from argosy.kube.client.private_files import write_private
 from argosy.sandbox.apiserver.authentication import Identity
 from argosy.sandbox.apiserver.authorization import Access
 from argosy.sandbox.apiserver.cel_rules import Rules
@@ -34,7 +35,6 @@ from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.registry_call import ADMIN
 from argosy.sandbox.apiserver.resource_catalog import Catalog
 from argosy.sandbox.apiserver.subresources import Actions
-from argosy.sandbox.apiserver.tls import write_private
 from argosy.sandbox.apiserver.tokens import Tokens
 from argosy.sandbox.store import Event, Store, holds_store
 

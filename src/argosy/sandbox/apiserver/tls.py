@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import ipaddress
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from argosy.errors import UserError
 from argosy.kube.client.file_permissions import check_private
+from argosy.kube.client.private_files import write_private
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -23,7 +22,6 @@ NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.sv
 ADDRESSES = ("127.0.0.1", "::1", "10.96.0.1")
 YEARS = timedelta(days=3650)
 RENEW_BEFORE = timedelta(days=30)
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True)
@@ -173,32 +171,3 @@ def _pem(certificate: Certificate) -> bytes:
     from cryptography.hazmat.primitives import serialization
 
     return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def write_private(file: Path, data: bytes) -> None:
-    """Whole or not at all, even if the power fails now; readable by its owner only."""
-    try:
-        _write_private(file, data)
-    except OSError as error:
-        if error.errno not in NO_SPACE:
-            raise
-        file.with_name(f".{file.name}.part").unlink(missing_ok=True)
-        message = "cannot be written, because the disk is full; free some space, then try again"
-        raise UserError(message, where=str(file)) from error
-
-
-def _write_private(file: Path, data: bytes) -> None:
-    part = file.with_name(f".{file.name}.part")
-    part.unlink(missing_ok=True)
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as out:
-        os.fchmod(handle, 0o600)  # whatever the umask takes away
-        out.write(data)
-        out.flush()
-        os.fsync(handle)
-    part.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

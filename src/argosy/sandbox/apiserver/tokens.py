@@ -18,12 +18,12 @@ import orjson
 
 from argosy.kube.client import User
 from argosy.kube.client.file_permissions import check_private
+from argosy.kube.client.private_files import write_private
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import field_error
 from argosy.kube.schema.resources import Resource
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.metadata import stamp
-from argosy.sandbox.apiserver.tls import write_private
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.desk.accounts.reading import LOGIN, read_accounts
 from argosy.errors import UserError
 from argosy.gitops.health.kind_keys import from_key
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import load
 from argosy.web.api import json_schemas as schema
+from argosy.web.auth.accounts import LOGIN, read_accounts
 from argosy.web.request import Asked
 from argosy.web.responses import Json
 from argosy.web.route import Public, Route, SignedIn

@@ -11,8 +11,14 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-from argosy.desk.accounts.identity_provider import Provider, read_provider, secret_value
-from argosy.desk.accounts.reading import (
+from argosy.errors import UserError
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.rbac import Enforcer
+from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access
+from argosy.kube.client import ClusterReader
+from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.web.auth.accounts import (
     SECRET,
     SETTINGS,
     SIGNING_KEY,
@@ -23,13 +29,7 @@ from argosy.desk.accounts.reading import (
     read_accounts,
     secret_data,
 )
-from argosy.errors import UserError
-from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.policy.rbac import Enforcer
-from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access
-from argosy.kube.client import ClusterReader
-from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import Manifest
+from argosy.web.auth.identity_provider import Provider, read_provider, secret_value
 
 log = logging.getLogger(__name__)
 SESSIONS: Final = "argosy-sessions"

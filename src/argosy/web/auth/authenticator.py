@@ -13,24 +13,24 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
-from argosy.desk.accounts import tokens
-from argosy.desk.accounts.changing import AccountBook, new_id
-from argosy.desk.accounts.codes import Codes
-from argosy.desk.accounts.limits import NO_LIMITS, TokenLimits
-from argosy.desk.accounts.passwords import Hashing
-from argosy.desk.accounts.reading import API_KEY, CAPABILITIES, LOGIN, Account, TokenMark
-from argosy.desk.accounts.tokens import DAY, ISSUER, MAX_PARENTS, PERSONS, SKEW, BadToken, Claims, ParentToken
 from argosy.errors import PolicyError
 from argosy.gitops.application.sync_policy import seconds_of
 from argosy.gitops.policy.rbac import Enforcer, Permissions, Subjects
 from argosy.gitops.policy.roles import is_reserved, role_of
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
+from argosy.web.auth import tokens
+from argosy.web.auth.account_changes import AccountBook, new_id
 from argosy.web.auth.account_state import Standing, Watching
+from argosy.web.auth.accounts import API_KEY, CAPABILITIES, LOGIN, Account, TokenMark
 from argosy.web.auth.caller import BadCredential, BadLogin, Caller, How, Shown
+from argosy.web.auth.login_codes import Codes
 from argosy.web.auth.login_rate_limit import UNKNOWN, Attempts
 from argosy.web.auth.oidc_login import SigningIn
+from argosy.web.auth.passwords import Hashing
 from argosy.web.auth.session_revocation import Revoking
+from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
+from argosy.web.auth.tokens import DAY, ISSUER, MAX_PARENTS, PERSONS, SKEW, BadToken, Claims, ParentToken
 
 IDLE: Final = 3600  # a session of a browser ends that long after its last request
 RENEWED: Final = 300  # seconds of use after which its token is made anew

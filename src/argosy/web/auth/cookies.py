@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.desk.accounts.tokens import DAY
 from argosy.web.auth.oidc_login import SECONDS
+from argosy.web.auth.tokens import DAY
 
 AWAY: Final = "-sign-in"  # what the other cookie's name ends with
 Header = tuple[str, str]

@@ -18,12 +18,12 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import jwt
 
-from argosy.desk.accounts.identity_provider import Provider
 from argosy.errors import TransientError
 from argosy.gitops.policy.roles import is_reserved
 from argosy.http_client.checked_request import Request, send
 from argosy.http_client.plain_request import Answered
 from argosy.kube.controller.clock import Clock
+from argosy.web.auth.identity_provider import Provider
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 KEPT: Final = 300.0  # seconds that what a provider publishes is believed

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, Protocol
 
-from argosy.desk.accounts.changing import new_id
-from argosy.desk.accounts.tokens import BadToken, decoded, encoded
 from argosy.errors import TransientError, UserError
 from argosy.kube.controller.clock import Clock
+from argosy.web.auth.account_changes import new_id
 from argosy.web.auth.account_state import Standing
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.oidc_client import Conversation, NotVouched, Person, Secrets
+from argosy.web.auth.tokens import BadToken, decoded, encoded
 from argosy.web.auth.user_info import UserInfoGroups
 
 log = logging.getLogger(__name__)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final
 
-from argosy.desk.accounts.identity_provider import Provider
-from argosy.desk.accounts.tokens import DAY, SKEW, Claims
 from argosy.errors import TransientError, UserError
 from argosy.kube.controller.clock import Clock
+from argosy.web.auth.identity_provider import Provider
 from argosy.web.auth.oidc_client import Conversation, NotVouched, Person, ProviderLogin
+from argosy.web.auth.tokens import DAY, SKEW, Claims
 
 log = logging.getLogger(__name__)
 MAX_SESSIONS: Final = 10_000

@@ -17,6 +17,10 @@ import orjson
 
 from argosy.gitops.application import APPLICATION
 from argosy.gitops.application_client.app_list import AppRow
+from argosy.gitops.redaction.redaction import MARK, Mask, find_instance_label, mask_of
+from argosy.gitops.redaction.scope_cache import ScopeCache
+from argosy.gitops.redaction.secret_provenance import INSTALLATION, SecretScope
+from argosy.gitops.redaction.secret_values import in_address
 from argosy.gitops.status.wire_format import mapping
 from argosy.kube.controller.cache import Cache
 from argosy.kube.controller.log_context import fields as fields_of_line
@@ -24,10 +28,6 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.middleware.echoed_input import sent_texts
 from argosy.web.middleware.git_words import GitText, GitWords
-from argosy.web.middleware.redaction import MARK, Mask, find_instance_label, mask_of
-from argosy.web.middleware.redaction_scope_cache import ScopeCache
-from argosy.web.middleware.secret_provenance import INSTALLATION, SecretScope
-from argosy.web.middleware.secret_values import in_address
 from argosy.web.request import Asked
 from argosy.web.site import Site
 

@@ -20,6 +20,8 @@ from starlette.types import Receive, Scope, Send
 
 from argosy.fair_share import Tenant, on_behalf_of
 from argosy.gitops.application import Application
+from argosy.gitops.redaction.redaction import Mask, MaskedLogs, mask_of
+from argosy.gitops.redaction.substring_index import list_words
 from argosy.kube.names import ResourceKey
 from argosy.web.auth import cookies
 from argosy.web.auth.caller import NOBODY, BadCredential, Caller, Shown
@@ -39,11 +41,9 @@ from argosy.web.middleware import (
 from argosy.web.middleware.application_masks import build_masks
 from argosy.web.middleware.echoed_input import NO_ECHO, Echo, ShownFields, conceal, conceal_fields, restore_written
 from argosy.web.middleware.page_context import frame_values
-from argosy.web.middleware.redaction import Mask, MaskedLogs, mask_of
 from argosy.web.middleware.request_metrics import Tally
 from argosy.web.middleware.secret_masking import masked_json, sensitive, without_secrets
-from argosy.web.middleware.substring_index import list_words
-from argosy.web.pages.template_rendering import render
+from argosy.web.page_templates import render
 from argosy.web.request import Asked, Query, Refused
 from argosy.web.responses import Answer, Bytes, Headers, Json, Page, Redirect, Stream, Text
 from argosy.web.route import READING, Match, Public, Route, Tree, is_api

@@ -27,8 +27,8 @@ from urllib.parse import unquote, unquote_plus
 
 import orjson
 
-from argosy.web.middleware.substring_index import list_words
-from argosy.web.middleware.text_substitution import MIN_CUT_CHARACTERS, StandIn, Substitutions
+from argosy.gitops.redaction.substring_index import list_words
+from argosy.gitops.redaction.text_substitution import MIN_CUT_CHARACTERS, StandIn, Substitutions
 from argosy.web.request import Asked, Query
 
 MAX_ENCODINGS: Final = 3  # of percent-encoding: an address within an address

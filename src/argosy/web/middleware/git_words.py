@@ -19,13 +19,13 @@ from argosy.errors import ArgosyError
 from argosy.gitops.application import read_application
 from argosy.gitops.application.step_results import Rendered
 from argosy.gitops.reconciler.render_cache import Renders, digest_source
+from argosy.gitops.redaction.secret_provenance import PUBLIC_SOURCE_FIELDS, is_guessable_value
+from argosy.gitops.redaction.secret_values import in_address
 from argosy.gitops.render import BuildSettings
 from argosy.gitops.status.wire_format import mapping, mappings
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.middleware.secret_masking import without_secrets
-from argosy.web.middleware.secret_provenance import PUBLIC_SOURCE_FIELDS, is_guessable_value
-from argosy.web.middleware.secret_values import in_address
 
 MAX_APPLICATIONS: Final = 1_000  # whose words are remembered
 MAX_CHARACTERS: Final = 4 << 20  # of one Application; words behind them stay hidden

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.web.pages.template_rendering import Frame
+from argosy.web.page_templates import Frame
 from argosy.web.request import Asked
 
 THEMES: Final = ("light", "dark")

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.web.middleware.redaction import Mask
+from argosy.gitops.redaction.redaction import Mask
 from argosy.web.responses import Stream
 
 log = logging.getLogger(__name__)

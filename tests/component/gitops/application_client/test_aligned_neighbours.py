@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.aligning.aligning import align
-from argosy.desk.aligning.proposing import Wishes
+from argosy.features.align.proposals import Wishes
+from argosy.features.align.service import align
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.application_client.reader import open_reader

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.app_syncing import _told
 from argosy.cli.exit_codes import TIMED_OUT
+from argosy.features.applications.sync.cli import _told
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.client import Desk
 from argosy.gitops.application_client.stuck_pods import UNSCHEDULED, find_stuck_reason, stuck_pods

@@ -25,7 +25,7 @@ import asyncio, json, sys
 from pathlib import Path
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map, engine_room
-from argosy.app.vitals import Vitals
+from argosy.gitops.engine.liveness import Vitals
 
 CHECK = "resource.customizations.health.ConfigMap"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from argosy.cli.exit_codes import DONE
-from argosy.desk.checking.asking import Hosts
 from argosy.errors import Unreachable
+from argosy.features.check.remote_refs import Hosts
 from argosy.gitops.source.git.refs import Refs
 from argosy.gitops.workspace.checkouts import Checkouts
 from argosy.main import main

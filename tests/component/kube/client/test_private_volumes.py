@@ -14,7 +14,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.kube.client import mounted_files
 from argosy.kube.client.file_permissions import check_private
-from argosy.sandbox.apiserver.tls import write_private
+from argosy.kube.client.private_files import write_private
 
 USER, STRANGER, FS_GROUP = 12345, 23456, 34567
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import StorageFull, UserError
+from argosy.kube.client.private_files import write_private
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.control_plane import Folder, Plane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.tls import write_private
 from argosy.sandbox.store import Store
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
 from support.api_client import TOKEN, Api

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from argosy.desk.accounts.identity_provider import read_provider
 from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.identity_provider import read_provider
 from argosy.web.auth.oidc_client import NotVouched, person_of
 from support.oidc_login import CALLBACK, Scene
 from support.oidc_provider import CLIENT, IdentityProvider

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.accounts.identity_provider import read_provider
-from argosy.desk.accounts.tokens import DAY, SKEW
 from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.identity_provider import read_provider
+from argosy.web.auth.tokens import DAY, SKEW
 from argosy.web.auth.user_info import RETRY_SECONDS
 from support.oidc_login import Scene
 from support.oidc_provider import IdentityProvider

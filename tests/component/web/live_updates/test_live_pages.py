@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from argosy.app import listening
+from argosy.features.serve import http_server
 from argosy.web.live_updates import hub as hubs
 from argosy.web.live_updates import viewer_group as groups
 from argosy.web.middleware import request_limits
@@ -237,7 +237,7 @@ async def test_pages_that_nobody_looks_at_are_forgotten(world: World, monkeypatc
 
 
 async def test_who_takes_nothing_at_all_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "STALLED", 0.1)
+    monkeypatch.setattr(http_server, "STALLED", 0.1)
     async with world.live(f"/apps?pad={3 << 20}", window=4096):
         (group,) = world.hub._groups.values()
         async with asyncio.timeout(HANG_SECONDS):

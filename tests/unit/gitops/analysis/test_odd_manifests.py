@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.checking.checking import check
+from argosy.features.check.service import check
 
 ODD = {
     "a namespace that is no text": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: {b: 1}}\n",

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from argosy.annotations import REFRESH
-from argosy.cli.app_reading import print_app
-from argosy.cli.app_screen import list_lines, wide_lines
-from argosy.cli.app_watching import watch_list
-from argosy.cli.screen import Screen
-from argosy.desk.doctor.examining import Wanted, examine
+from argosy.cli.tables import Screen
+from argosy.features.applications.list.delayed_rows import add_delay
+from argosy.features.applications.read.cli import print_app
+from argosy.features.applications.read.text_output import list_lines, wide_lines
+from argosy.features.applications.read.watch import watch_list
+from argosy.features.doctor.service import Wanted, examine
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.client import Desk, clock
@@ -26,7 +27,6 @@ from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
 from argosy.gitops.status.project_budgets import BudgetUse, budget_uses_to_wire
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
-from argosy.web.pages.application.delayed_rows import add_delay
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import furnish
 
@@ -192,7 +192,7 @@ WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")
 async def test_a_watched_list_drops_the_delay_of_an_application_that_waits_for_nothing_any_more(
     desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.cli.app_watching.DELAY_CACHE_SECONDS", 2 * HANG_SECONDS)
+    monkeypatch.setattr("argosy.features.applications.read.watch.DELAY_CACHE_SECONDS", 2 * HANG_SECONDS)
     await create_project(desk)
     await publish_budget(desk)
     await create_app(desk)
@@ -205,7 +205,7 @@ async def test_a_watched_list_drops_the_delay_of_an_application_that_waits_for_n
 async def test_a_watched_list_notices_delays_that_come_without_a_change_of_an_application(
     desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.cli.app_watching.DELAY_CACHE_SECONDS", 0.05)
+    monkeypatch.setattr("argosy.features.applications.read.watch.DELAY_CACHE_SECONDS", 0.05)
     await create_project(desk)
     await create_app(desk)
     async with watching_list(desk):

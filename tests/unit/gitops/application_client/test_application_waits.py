@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.app_progress import HEARTBEAT, Sentences
+from argosy.features.applications.sync.progress import HEARTBEAT, Sentences
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.stuck_pods import waiting
 from argosy.gitops.application_client.wait_conditions import Doom, Waited, doom

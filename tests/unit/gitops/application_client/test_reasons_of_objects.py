@@ -7,8 +7,8 @@ from typing import Any
 from argosy.gitops.application.step_results import Assessment, Health
 from argosy.gitops.application_client.health_reasons import reason, reasons
 from argosy.gitops.application_client.stuck_pods import waiting
+from argosy.gitops.live.inference_service import read_model
 from argosy.kube.names import ResourceKey
-from argosy.models.facts import read_model
 
 NO_ROOM = "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient nvidia.com/gpu."
 PLACED = "0: transitionStatus | InvalidSpec | 1: IngressReady | Unknown | Predictor ingress not created"

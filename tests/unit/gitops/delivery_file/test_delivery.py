@@ -75,7 +75,7 @@ def test_what_is_left_out_has_a_usual_value() -> None:
 
 
 def test_the_file_of_a_new_repository_is_a_delivery() -> None:
-    text = (ROOT / "src/argosy/setup/repository/templates/own/argosy.yaml").read_text()
+    text = (ROOT / "src/argosy/features/init/templates/own/argosy.yaml").read_text()
     delivery = read_delivery(text.replace("__NAME__", "fraud").replace("__REPO_URL__", "https://example.com/fraud"))
     assert [each.application for each in delivery.environments] == ["fraud-dev", "fraud-staging", "fraud-production"]
     assert delivery.product == "fraud"

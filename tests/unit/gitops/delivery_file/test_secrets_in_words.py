@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from argosy.features.setup.delivery.plan import Request
+from argosy.features.setup.gitea import Credentials, credentials_of
 from argosy.gitops.delivery_file.values import Delivery, Environment, Repository
-from argosy.setup.delivery.plan import Request
-from argosy.setup.gitea import Credentials, credentials_of
 
 SECRET = "of-a-test"
 

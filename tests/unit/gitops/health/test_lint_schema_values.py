@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.health.linting import lint_paths
-from argosy.desk.health.schema_linting import lint_schema_values
+from argosy.features.health_checks.lint import lint_paths
+from argosy.features.health_checks.schema_lint import lint_schema_values
 from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.gitops.health.lint.schema_values import check_schema_values
 

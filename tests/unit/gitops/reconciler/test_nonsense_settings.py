@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.doctor.installation import setting_sights
+from argosy.features.doctor.installation_check import setting_sights
 from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.reconciler.setting_errors import SWITCHES, SettingFaultLog
 from argosy.gitops.reconciler.settings import Rules

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy import annotations as names
-from argosy.app.engine import Engine, EngineOptions
+from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.gitops.reconciler import Passed
 from argosy.kube.client import Cluster
 from argosy.kube.controller import SYSTEM_CLOCK, Context

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.checking.checking import check
 from argosy.errors import UserError
+from argosy.features.check.service import check
 from argosy.gitops.workspace.kustomize_bases import locate_with_bases, root_with_bases
 from argosy.gitops.workspace.render import Outcome, outcomes
 from argosy.gitops.workspace.render_request import Request

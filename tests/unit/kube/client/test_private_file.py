@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app.folder import DataFolder
-from argosy.app.sandbox import _admin_token
-from argosy.app.serving import PageOptions, _audit_kept, _certificate
-from argosy.desk.accounts.codes import KEY, Codes
+from argosy.cli.data_folder import DataFolder
 from argosy.errors import UserError
+from argosy.features.local.sandbox import _admin_token
+from argosy.features.serve.process import PageOptions, _audit_kept, _certificate
 from argosy.kube.client.file_permissions import check_private
+from argosy.kube.client.private_files import write_private
 from argosy.sandbox.apiserver.control_plane import Folder, Plane
-from argosy.sandbox.apiserver.tls import certificates, write_private
+from argosy.sandbox.apiserver.tls import certificates
+from argosy.web.auth.login_codes import KEY, Codes
 
 STRANGER = 12345
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.app.addons import running
 from argosy.kube.controller import run
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.names import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import playing

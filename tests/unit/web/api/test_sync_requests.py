@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import PolicyError, UserError
+from argosy.features.applications.sync.request import sync_of
 from argosy.gitops.application import Application, read_application
 from argosy.web.api.body_fields import Body, same_name
-from argosy.web.api.sync_request import sync_of
 
 
 def app(**spec: Any) -> Application:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.accounts.codes import Codes
 from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.login_codes import Codes
 from support.identities import Room
 
 pytestmark = pytest.mark.anyio

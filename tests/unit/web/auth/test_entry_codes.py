@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.accounts.codes import KEY, Codes
 from argosy.web.auth.caller import BadLogin
+from argosy.web.auth.login_codes import KEY, Codes
 from support.identities import Room
 
 pytestmark = pytest.mark.anyio

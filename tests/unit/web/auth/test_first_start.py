@@ -8,9 +8,9 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from argosy.desk.accounts.changing import INITIAL
 from argosy.errors import UserError
 from argosy.kube.names import ResourceKey
+from argosy.web.auth.account_changes import INITIAL
 from support.engine import embedded, furnish
 from support.identities import NAMESPACE, Room
 

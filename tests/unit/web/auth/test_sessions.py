@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.accounts import tokens
 from argosy.errors import UserError
 from argosy.kube.names import ResourceKey
+from argosy.web.auth import tokens
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.session_revocation import MOST
 from support.identities import NAMESPACE, Room

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.desk.doctor.asking import Asking
-from argosy.desk.doctor.installation import read_installation
+from argosy.features.doctor.installation_check import read_installation
+from argosy.features.doctor.optional_reads import Asking
 from support.identities import NAMESPACE, Glance, Room
 
 pytestmark = pytest.mark.anyio

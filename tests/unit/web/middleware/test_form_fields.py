@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 import pytest
 from markupsafe import escape
 
+from argosy.features.health_checks import page as settings_health
 from argosy.web.middleware.asgi import Entry
 from argosy.web.middleware.echoed_input import conceal_fields
-from argosy.web.pages import settings_health
 from argosy.web.request import Asked, Query
 from argosy.web.responses import Page
 from argosy.web.route import Route, SignedIn
@@ -93,9 +93,9 @@ async def test_a_form_that_is_sent_with_an_error_comes_back_with_its_fields_esca
         form = await asked.form()
         if "url" in form:
             values = {"title": "x", "section": "settings", "crumbs": [], "rows": [], "fault": "x", "commands": []}
-            return Page("settings_repositories.html", {**values, "typed": form.text("url")}, code=400)
+            return Page("repositories/repositories.html", {**values, "typed": form.text("url")}, code=400)
         values = settings_health.values(asked, fault="invalid")
-        return Page("settings_health.html", {**values, "script": form.text("script")}, code=400)
+        return Page("health_checks/health_checks.html", {**values, "script": form.text("script")}, code=400)
 
     entry = Entry(
         a_site([secret(text.strip())] if is_secret else []), [Route("POST", "/settings/x", SignedIn(), answer, "x")]

@@ -16,10 +16,10 @@ import pytest
 from argosy.gitops.application import read_application
 from argosy.gitops.application.step_results import Checkout, Input, Rendered
 from argosy.gitops.reconciler.render_cache import Asked, Renders
+from argosy.gitops.redaction.redaction import mask_of
 from argosy.gitops.render import BuildSettings
 from argosy.web.middleware import git_words
 from argosy.web.middleware.application_masks import ApplicationMasks, build_masks
-from argosy.web.middleware.redaction import mask_of
 from argosy.web.middleware.secret_masking import masked_json
 from support.file_trees import TextTree
 from support.page_site import CONTROL, StillLookout, a_site

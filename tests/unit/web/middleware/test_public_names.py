@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
+from argosy.gitops.redaction.redaction import mask_of
 from argosy.web.middleware.application_masks import ApplicationMasks
-from argosy.web.middleware.redaction import mask_of
 from support.page_site import CONTROL, StillLookout
 
 HERE = "https://kubernetes.default.svc"

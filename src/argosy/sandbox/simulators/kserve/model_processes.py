@@ -39,7 +39,7 @@ ONE_THREAD: Final = dict.fromkeys(
 HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
 # The packages above it are there in name only: what they import is not for a process that should be small.
 BOOT: Final = """import sys, types
-for name in ("argosy", "argosy.addons", "argosy.sandbox.simulators"):
+for name in ("argosy", "argosy.sandbox", "argosy.sandbox.simulators"):
     package = sys.modules[name] = types.ModuleType(name)
     package.__path__ = [sys.argv[1] + "/" + name.replace(".", "/")]
 from argosy.sandbox.simulators.model_server.server import main

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.desk.checking.checking import Checked, Manner, check
+from argosy.features.check.service import Checked, Manner, check
 from argosy.gitops.analysis.rules import CATALOGUE
 from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.source.git.refs import Refs

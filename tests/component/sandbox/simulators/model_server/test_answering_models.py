@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from argosy.app.addons import running
 from argosy.kube.controller import AddOn
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.addons.notifications.commits import Commits
+from argosy.features.notifications.commit_metadata import Commits
 from argosy.kube.names import ResourceKey
 from argosy.sandbox.simulators.pod_processes.runner import Running
 

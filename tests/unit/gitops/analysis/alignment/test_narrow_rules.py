@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.desk.aligning.proposing import ROUNDS
+from argosy.features.align.proposals import ROUNDS
 from argosy.gitops.analysis.alignment import ignore_rules
 from argosy.gitops.analysis.alignment.field_writers import DOCUMENTED
 from argosy.gitops.analysis.alignment.ignore_rules import Foreign

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from argosy.app.addons import running
 from argosy.errors import UserError
 from argosy.kube.client import Cluster, PatchKind
+from argosy.kube.controller.addon_loader import running
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster

@@ -1,1 +1,0 @@
-"""The only place that wires: opens clusters, starts servers and controllers, knows where data is kept."""

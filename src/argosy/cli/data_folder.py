@@ -1,0 +1,295 @@
+"""A data folder: where everything of one sandbox is, who has it open, and how to reach it while it runs.
+
+Never: two owners of one folder; a file with a secret that others may read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from argosy.errors import TransientError, UserError
+from argosy.kube.client.private_files import write_private
+
+DEFAULT_NAME = "sandbox"
+DEMO_NAME = "demo"
+CURRENT = "current.json"
+STOP_SECONDS = 10.0
+# All that a sandbox ever makes in its folder. The lock is kept: whoever holds it may be removing the rest.
+OWN = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "logs", "bin"])
+OWN |= {"repositories", "mirrors", "volumes", "runs", "notebooks", "page"}
+OWN_DATABASE = "argosy.db"
+
+
+def state_home() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "argosy"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What runs in a folder, as the folder tells of it."""
+
+    pid: int
+    api: str
+    kubeconfig: str
+    data_dir: str
+    ephemeral: bool = False
+    rbac: bool = False
+    context: str = ""  # where the kubeconfig has others too
+    name: str = DEFAULT_NAME  # what runs: a sandbox, or a demo in one
+    repository: str = ""  # where users push to, where there is one
+    addons: str = ""  # as they were asked for
+    url: str = ""  # of the page, where there is one
+
+
+class DataFolder:
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = (root or state_home() / DEFAULT_NAME).expanduser().absolute()
+        self.lock = self.root / "lock"
+        self.run_file = self.root / "run.json"
+        self.kubeconfig = self.root / "kubeconfig"
+        self.tls = self.root / "tls"
+        self.secret_key = self.root / "secret.key"
+        self.admin_token = self.root / "tls" / "admin.token"
+        self.token_key = self.root / "tls" / "service-accounts.key"
+        self.database = self.root / "argosy.db"
+
+    @contextlib.contextmanager
+    def owned(self) -> Iterator[None]:
+        """Holds the folder for this process; a second owner is refused at once."""
+        if foreign := self._foreign():
+            message = f"holds files that are not a sandbox's ({foreign}); choose an empty folder with --data-dir"
+            raise UserError(message, where=str(self.root))
+        handle = self._lock_folder()
+        try:
+            self.forget_run()  # a run that was killed left its pid, which may be another program's by now
+            yield
+        finally:
+            self.forget_run()
+            os.close(handle)
+
+    def _lock_folder(self) -> int:
+        """Make the folder and lock it. A lock file that `remove_if_empty` unlinked meanwhile locks nothing."""
+        while True:
+            try:
+                self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+                handle = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                message = f"cannot be used as a data folder ({error.strerror}); choose another with --data-dir"
+                raise UserError(message, where=str(self.root)) from error
+            if not _locked(handle):
+                os.close(handle)
+                raise self._in_use()
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.fstat(handle), os.stat(self.lock)):
+                    return handle
+            os.close(handle)
+
+    def remove_if_empty(self, *, was_stopped: bool = False) -> None:
+        """Remove what a sandbox left, if that is nothing but its lock and empty folders of its own.
+
+        Outside the state folder this needs a sandbox that was stopped, and the folder itself stays: the user named it.
+        """
+        is_ours = state_home().resolve() in self.root.resolve().parents
+        if not (was_stopped or is_ours) or not self._is_empty():
+            return
+        with contextlib.suppress(OSError, UserError), self.owned():
+            if not self._is_empty():
+                return
+            for folder, _, _ in os.walk(self.root, topdown=False):
+                if folder != str(self.root):
+                    os.rmdir(folder)
+            self.lock.unlink()
+            if is_ours:
+                self.root.rmdir()
+            if is_ours and self.root.parent == state_home():
+                state_home().rmdir()  # fails, and stays, while it holds something
+
+    def _is_empty(self) -> bool:
+        """True if the folder holds the lock, which is an empty file, and nothing else but empty folders of ours."""
+        try:
+            lock = self.lock.lstat()
+            names = [name for name in os.listdir(self.root) if name != self.lock.name]
+        except OSError:
+            return False
+        if not stat.S_ISREG(lock.st_mode) or lock.st_size or not all(map(_is_own, names)):
+            return False
+        return all(_holds_only_folders(self.root / name) for name in names)
+
+    def _in_use(self) -> UserError:
+        run = self.running()
+        name = run.name if run else "sandbox"
+        who = f" by a {name} (pid {run.pid}, {run.api})" if run else " by another argosy process"
+        advice = f"stop it with: argosy {name} stop --data-dir {self.root}, or choose another --data-dir"
+        return UserError(f"this data folder is in use{who}; {advice}", where=str(self.root))
+
+    def is_owned(self) -> bool:
+        try:
+            with self.lock.open() as handle:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
+    # -- what runs -----------------------------------------------------------------------------------------------
+
+    def write_run(self, run: Run) -> None:
+        write_text(self.run_file, json.dumps(asdict(run)))
+        _write_current([run, *(each for each in _known_runs() if each.data_dir != run.data_dir)])
+
+    def forget_run(self) -> None:
+        """Nothing runs here. Where it ran is kept: its port is offered again next time."""
+        run = self._read_run()
+        if run is None or not run.pid:
+            return
+        with contextlib.suppress(OSError, ValueError):
+            write_text(self.run_file, json.dumps(asdict(replace(run, pid=0))))
+            _write_current([each for each in _known_runs() if each.data_dir != run.data_dir])
+
+    def running(self) -> Run | None:
+        """The sandbox that has this folder open now, if it is ready."""
+        run = self._read_run()
+        return run if run and run.pid and self.is_owned() else None
+
+    def _read_run(self) -> Run | None:
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+            known = {each.name for each in fields(Run)}
+            said = json.loads(self.run_file.read_text())
+            return Run(**{name: value for name, value in said.items() if name in known})  # a newer argosy says more
+        return None
+
+    def last_addons(self) -> str:
+        """What ran in it last; empty: nothing did."""
+        run = self._read_run()
+        return run.addons if run else ""
+
+    def last_rbac(self) -> bool:
+        """A sandbox that enforced RBAC goes on enforcing it: nobody gains rights by a restart."""
+        run = self._read_run()
+        return run is not None and run.rbac
+
+    def last_port(self) -> int:
+        """The port of the last run, so that a kubeconfig which somebody copied goes on working."""
+        run = self._read_run()
+        port = run.api.rpartition(":")[2] if run else ""
+        return int(port) if port.isdigit() else 0
+
+    def stop(self) -> bool:
+        """Ends the sandbox here and waits until it has; False if none ran."""
+        run = self.running()
+        if run is None:
+            return False
+        try:
+            os.kill(run.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass  # it ended by itself
+        except PermissionError as error:
+            message = f"pid {run.pid} belongs to another user; ask its owner, or use sudo"
+            raise UserError(message, where=str(self.root)) from error
+        deadline = time.monotonic() + STOP_SECONDS
+        while self.is_owned():
+            if time.monotonic() > deadline:
+                message = f"pid {run.pid} has not ended after {STOP_SECONDS:.0f} s; look at it, or kill -9 {run.pid}"
+                raise TransientError(f"{self.root}: {message}; nothing acknowledged is lost")
+            time.sleep(0.02)
+        return True
+
+    def _foreign(self) -> str:
+        """The first file here that is not ours, where nothing here says that a sandbox lives in this folder."""
+        if self.database.exists() or self.tls.exists() or not self.root.is_dir():
+            return ""
+        names = sorted(entry.name for entry in self.root.iterdir())
+        return next((name for name in names if name != self.lock.name and not _is_own(name)), "")
+
+    def clear(self) -> None:
+        """Removes what a sandbox made here, and nothing else. The caller owns the folder."""
+        for entry in self.root.iterdir():
+            if not _is_own(entry.name):
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def status(self) -> dict[str, Any]:
+        """The shape that `-o json` promises."""
+        run = self.running()
+        return {
+            "apiVersion": "cli.argosy.dev/v1",
+            "kind": "Status",
+            "ready": run is not None,
+            "pid": run.pid if run else None,
+            "url": (run.url or None) if run else None,
+            "api": run.api if run else None,
+            "kubeconfig": run.kubeconfig if run else None,
+            "repository": (run.repository or None) if run else None,
+            "dataDir": str(self.root),
+            "rbac": run.rbac if run else None,
+        }
+
+
+def _is_own(name: str) -> bool:
+    return name in OWN or name.startswith(OWN_DATABASE)
+
+
+def _holds_only_folders(path: Path) -> bool:
+    if path.is_symlink() or not path.is_dir():
+        return False
+    return not any(files or any(Path(at, name).is_symlink() for name in names) for at, names, files in os.walk(path))
+
+
+def running_folders() -> list[DataFolder]:
+    """All that run and are known here: the usual sandbox, then the others, the one that was started last first."""
+    places = [state_home() / DEFAULT_NAME, *_known_places(), state_home() / DEMO_NAME]
+    folders = [DataFolder(place) for place in dict.fromkeys(places)]
+    return [folder for folder in folders if folder.running()]
+
+
+def _known_places() -> list[Path]:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        known = json.loads((state_home() / CURRENT).read_text())
+        return [Path(known["data_dir"]), *map(Path, known.get("others", ()))]
+    return []
+
+
+def _known_runs() -> list[Run]:
+    return [run for place in _known_places() if (run := DataFolder(place).running())]
+
+
+def _write_current(runs: list[Run]) -> None:
+    """The first is the one that commands go to; when it ends, the next one is."""
+    file = state_home() / CURRENT
+    if not runs:
+        file.unlink(missing_ok=True)
+        return
+    others = [run.data_dir for run in runs[1:]]
+    write_text(file, json.dumps({**asdict(runs[0]), "others": others}))
+
+
+def _locked(handle: int) -> bool:
+    """Tries for a moment: who only looks whether the folder is owned holds it shared while looking."""
+    for pause in (0.0, 0.01, 0.03, 0.06, 0.1):
+        time.sleep(pause)
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
+
+
+def write_text(file: Path, text: str) -> None:
+    """Whole or not at all, and for the owner's eyes only. A link stays a link: what it leads to is written."""
+    file = file.resolve()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_private(file, text.encode())

@@ -1,0 +1,129 @@
+"""Which cluster a command talks to, and how to open it.
+
+In: flags and the environment. Out: a connection and its name for people. Never: writes anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run, state_home
+from argosy.cli.running_instances import administrator, chosen_folder, find_run, running
+from argosy.errors import UserError
+from argosy.kube.client.kubeconfig import environment_paths, load_kubeconfig
+
+if TYPE_CHECKING:
+    from argosy.kube.client.connection import Connection
+    from argosy.kube.client.http import KubeCluster
+
+CONTEXT_VARIABLE: Final = "ARGOSY_CONTEXT"
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    context: str = ""
+    kubeconfig: Path | None = None
+    data_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    connection: Connection
+    where: str  # for people: "the sandbox (https://127.0.0.1:40123)"
+    is_embedded: bool = False
+
+
+def find_target(options: TargetOptions) -> Target:
+    """Choose the cluster: flags, else ARGOSY_CONTEXT, KUBECONFIG, a running sandbox or demo, ~/.kube/config."""
+    if options.data_dir is not None:
+        folder = DataFolder(options.data_dir)
+        return _sandbox(folder, running(folder))
+    # A flag goes before the variable: in the file that --kubeconfig names, the current context is meant.
+    if options.context or options.kubeconfig is not None:
+        connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, options.context or None)
+        return Target(connection, f"context {connection.name} ({connection.server})")
+    if context := os.environ.get(CONTEXT_VARIABLE, ""):
+        with naming_variable(context):
+            connection = load_kubeconfig(context=context)
+        return Target(connection, f"context {connection.name} ({connection.server})")
+    if not environment_paths():
+        folder = chosen_folder(None)
+        if run := folder.running():
+            return _sandbox(folder, run)
+    connection = load_kubeconfig()
+    if found := find_run(connection.server):
+        # The kubeconfig may be another user's: its credentials are used, not the administrator's.
+        return Target(connection, name_of_run(*found), is_embedded=True)
+    return Target(connection, f"context {connection.name} ({connection.server})")
+
+
+@contextmanager
+def naming_variable(context: str) -> Iterator[None]:
+    """Add to an error about a context that ARGOSY_CONTEXT asked for it."""
+    try:
+        yield
+    except UserError as error:
+        problem, _, advice = str(error).partition("; ")
+        setting = f"{CONTEXT_VARIABLE} is set to {context!r}"
+        raise UserError(f"{problem} ({setting}); correct or unset {CONTEXT_VARIABLE}, or {advice}") from error
+
+
+def find_sandbox(data_dir: Path | None = None) -> tuple[DataFolder, Run]:
+    """Choose the sandbox or demo to act on; refuse if ARGOSY_CONTEXT or KUBECONFIG leads to another cluster."""
+    if data_dir is None and (variable := target_variable()):
+        target = find_target(TargetOptions())
+        if found := find_run(target.connection.server):
+            return found
+        advice = f"name the sandbox by its folder with --data-dir, or unset {variable}"
+        raise UserError(f"{variable} leads to {target.where}, which is no sandbox that runs here; {advice}")
+    folder = chosen_folder(data_dir, DEFAULT_NAME)
+    return folder, running(folder)
+
+
+def describe_other_target(folder: DataFolder) -> str:
+    """Say which cluster ARGOSY_CONTEXT or KUBECONFIG leads to, if it is not the one of this folder."""
+    variable = target_variable()
+    if not variable:
+        return ""
+    try:
+        target = find_target(TargetOptions())
+    except UserError as error:
+        return f"{variable} leads nowhere: {str(error).partition('; ')[0]}"
+    found = find_run(target.connection.server)
+    return "" if found and found[0].root == folder.root else f"{variable} leads elsewhere, to {target.where}"
+
+
+def target_variable() -> str:
+    """Return the variable of the environment that chooses a cluster, if one is set."""
+    if os.environ.get(CONTEXT_VARIABLE):
+        return CONTEXT_VARIABLE
+    return "KUBECONFIG" if environment_paths() else ""
+
+
+def _sandbox(folder: DataFolder, run: Run) -> Target:
+    return Target(administrator(folder, run), name_of_run(folder, run), is_embedded=True)
+
+
+def name_of_run(folder: DataFolder, run: Run) -> str:
+    """Name a running sandbox or demo for people, with its folder where that is not the usual one."""
+    is_usual = folder.root in (state_home() / DEFAULT_NAME, state_home() / DEMO_NAME)
+    name = f"the {run.name}" if is_usual else f"the {run.name} in {folder.root}"  # there may be several
+    return f"{name} ({run.api})"
+
+
+@asynccontextmanager
+async def open_target(options: TargetOptions) -> AsyncIterator[tuple[KubeCluster, Target]]:
+    """The cluster of this command, open until the end."""
+    from argosy.kube.client.http import connect
+
+    target = find_target(options)
+    cluster = await connect(target.connection)
+    try:
+        yield cluster, target
+    finally:
+        await cluster.close()

@@ -1,0 +1,1 @@
+"""Recent activity: syncs, promotions, Events and changes of settings."""

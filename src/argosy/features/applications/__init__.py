@@ -1,0 +1,1 @@
+"""`argosy app`, the pages of Applications and their API: one folder for each action."""

@@ -1,0 +1,1 @@
+"""Actions on an Application: refresh, hold, release, terminate, confirm a deletion, delete."""

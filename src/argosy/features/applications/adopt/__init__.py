@@ -1,0 +1,1 @@
+"""Hand an Application over from Argo CD to argosy, and back."""

@@ -1,0 +1,55 @@
+"""`argosy app …`: Applications as Argo CD's command knows them, with no server in between."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import Final
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+
+EXAMPLES = """\
+Examples:
+  argosy app list
+  argosy app get models
+  argosy app diff models
+  argosy app sync models
+  argosy app wait models --health --timeout 300
+  argosy app rollback models 3 --hold
+
+See also: docs/guides/deliver.md
+"""
+# Module → its verbs. Importing and building them takes time, so a typed verb loads only its own module.
+MODULES: Final = {
+    "argosy.features.applications.read.cli": ("list", "get", "resources", "tree", "history", "events"),
+    "argosy.features.applications.sync.cli": ("sync",),
+    "argosy.features.applications.rollback.cli": ("rollback",),
+    "argosy.features.applications.sync.wait_cli": ("wait",),
+    "argosy.features.applications.actions.cli": (
+        "hold",
+        "release",
+        "refresh",
+        "terminate-op",
+        "confirm-deletion",
+        "delete",
+    ),
+    "argosy.features.applications.adopt.cli": ("adopt", "hand-back"),
+    "argosy.features.applications.diff.cli": ("diff", "manifests", "actions"),
+    "argosy.features.applications.logs.cli": ("logs",),
+    "argosy.features.applications.objects.cli": ("get-resource", "patch-resource", "delete-resource"),
+    "argosy.features.applications.edit.cli": ("create", "set", "unset"),
+    "argosy.features.applications.edit.patch_cli": ("patch", "edit", "add-source", "remove-source"),
+}
+
+
+def add_to(commands: Commands[argparse.ArgumentParser], typed: str = "") -> None:
+    parser = commands.add_parser(
+        "app",
+        help="list, sync, compare and change Applications",
+        description="Applications as Argo CD's command knows them; the engine delivers them: argosy controller.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
+    for name in [name for name, verbs in MODULES.items() if typed in verbs] or MODULES:
+        importlib.import_module(name).add_to(parts)

@@ -1,0 +1,1 @@
+"""Differences between Git and the cluster: which field, why, and who changed it."""

@@ -1,0 +1,1 @@
+"""Events of an Application and of the objects that it owns."""

@@ -1,0 +1,1 @@
+"""The list of Applications, with actions on several of them."""

@@ -1,0 +1,1 @@
+"""Logs of the Pods of an Application."""

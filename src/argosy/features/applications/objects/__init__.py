@@ -1,0 +1,1 @@
+"""Single objects of an Application: read, patch, delete, run an action."""

@@ -1,0 +1,1 @@
+"""Parts that the pages of an Application share."""

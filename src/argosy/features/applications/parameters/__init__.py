@@ -1,0 +1,1 @@
+"""Parameters of the sources of an Application."""

@@ -1,0 +1,1 @@
+"""Read Applications: list, get, resources, tree, history and events."""

@@ -1,0 +1,222 @@
+"""What an Application desires and what lives of it: manifests, managed resources, its tree, revisions.
+
+In: a request. Out: Argo CD's shapes, with JSON inside of texts where it has it so. Never: a value of a Secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from argosy.annotations import COMPARE_OPTIONS
+from argosy.errors import UserError
+from argosy.features.applications.read.api import PLACE
+from argosy.features.applications.read.tree_response import diffs_wire, hosts_wire, manifest_texts, node_wire
+from argosy.gitops.application import Application
+from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.application_client.resource_actions import Choice
+from argosy.gitops.application_client.summary import rows
+from argosy.gitops.application_client.sync_requests import positioned
+from argosy.gitops.live.resource_tree import POD, Node, node_of
+from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.reconciler.permissions import permission
+from argosy.gitops.source.git.refs import COMMIT, SHORT_COMMIT, TAGS
+from argosy.kube.client import Catalog
+from argosy.kube.names import GroupKind
+from argosy.kube.objects.timestamps import written
+from argosy.web.api import json_schemas as schema
+from argosy.web.api.body_fields import as_fields
+from argosy.web.caller_clients import reader_of
+from argosy.web.object_lookup import application
+from argosy.web.request import Asked, Query, quoted
+from argosy.web.responses import Json
+from argosy.web.route import May, Parameter, Route, SignedIn
+
+NODE: Final = GroupKind("", "Node")
+TAGS_AGE: Final = 60.0  # seconds that a host's word on its tags may be old
+
+
+async def manifests(asked: Asked) -> Json:
+    app, reader = asked.subject, reader_of(asked)
+    found = await reader.assemble(app, _refs(app, asked.query))
+    answer = {
+        "manifests": manifest_texts(found.desired, reader.rules.compare.masked_annotations),
+        "namespace": app.destination.namespace,
+        "server": app.destination.known.server,
+        "revision": found.revisions[0] if found.revisions else "",
+        "sourceType": found.tools[0] if found.tools else "",
+    }
+    return Json(answer)
+
+
+def _refs(app: Application, query: Query) -> tuple[str, ...]:
+    many = [each for each in query.all("revisions") if each]
+    if many:
+        positions = [_number(each) for each in query.all("sourcePositions")]
+        if not positions and len(many) == len(app.sources):
+            return tuple(many)
+        with as_fields():
+            return positioned(app, many, positions)
+    return (query.text("revision"),) if query.text("revision") else ()
+
+
+def _number(text: str) -> int:
+    return Query([("sourcePositions", text)]).number("sourcePositions", 0)
+
+
+async def managed(asked: Asked) -> Json:
+    app, reader = asked.subject, reader_of(asked)
+    return Json({"items": _diffs(reader, await reader.look(app), app, choice_of(asked.query))})
+
+
+async def server_side(asked: Asked) -> Json:
+    """argo: as a server would make it. What a caller sends is not compared: only what Git has is known to be theirs."""
+    if asked.query.all("targetManifests") or asked.query.all("liveResources"):
+        told = "only what Git has is compared; leave targetManifests and liveResources out"
+        raise UserError(told, where="targetManifests")
+    app, reader = asked.subject, reader_of(asked)
+    options = ",".join(filter(None, (app.annotations.get(COMPARE_OPTIONS, ""), "ServerSideDiff=true")))
+    asking = replace(app, annotations={**app.annotations, COMPARE_OPTIONS: options})
+    items = _diffs(reader, await reader.look(asking), app, Choice())
+    return Json({"items": items, "modified": any(each.get("modified") for each in items)})
+
+
+def _diffs(reader: Reader, look: Look, app: Application, choice: Choice) -> list[dict[str, Any]]:
+    if not look.is_whole:
+        said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
+        raise UserError(f"{said}; see more: argosy app get {app.name}", where=app.name)
+    return diffs_wire(look.comparison, reader.rules.compare.masked_annotations, choice.fits)
+
+
+def choice_of(query: Query, name: str = "name") -> Choice:
+    return Choice(query.text("group"), query.text("kind"), query.text("namespace"), query.text(name))
+
+
+async def resource_tree(asked: Asked) -> Json:
+    return Json(await tree_of(reader_of(asked), asked.subject, choice_of(asked.query)))
+
+
+async def tree_of(reader: Reader, app: Application, choice: Choice | None = None) -> dict[str, Any]:
+    """As both the answer and the stream tell it."""
+    project = reader.project(app)
+    allowed = permission(app, project, reader.rules, await reader.kinds())
+    fits = (choice or Choice()).fits
+    every = [*_missing(reader, app, await reader.kinds()), *await reader.tree(app)]
+    nodes = [node for node in every if allowed(node.key) and fits(node.key)]
+    orphans = [key for key in await reader.orphans(app) if allowed(key) and fits(key)] if project.orphans else []
+    pods = [found for node in nodes if node.key.group_kind == POD and (found := reader.cache.get(node.key))]
+    lost = [node_of(reader.cache, found) for key in orphans if (found := reader.cache.get(key))]
+    return {
+        "nodes": [_node(reader, node) for node in nodes],
+        "orphanedNodes": [_node(reader, node) for node in lost],
+        "hosts": hosts_wire(reader.cache.list(NODE), pods),
+    }
+
+
+def _missing(reader: Reader, app: Application, kinds: Catalog) -> list[Node]:
+    """argo: what is desired and does not live is in the tree, too."""
+    absent = [row.key for row in rows(app) if not row.hook and row.status == "OutOfSync"]
+    return [
+        Node(key, kinds[key.group_kind].version if key.group_kind in kinds else "", health=Assessment(Health.MISSING))
+        for key in absent
+        if reader.cache.get(key) is None and key not in reader.denied
+    ]
+
+
+def _node(reader: Reader, node: Node) -> dict[str, Any]:
+    return node_wire(node, reader.cache.get(node.key))
+
+
+# -- revisions -----------------------------------------------------------------------------------------------------
+
+
+async def commit(asked: Asked) -> Json:
+    app, reader, revision = asked.subject, reader_of(asked), asked.values["revision"]
+    place = asked.query.number("sourceIndex", 0)
+    if place >= len(app.sources):
+        raise UserError(f"there are {len(app.sources)} sources; the first is 0", where="sourceIndex")
+    source = app.sources[place]
+    if source.chart:
+        raise UserError(f"{source.chart} is a chart, and has no commits; see its versions where it is published")
+    if not COMMIT.fullmatch(revision) and not SHORT_COMMIT.fullmatch(revision):
+        raise UserError(f"{quoted(revision, 80)} is no commit; send its digits, seven at least", where="revision")
+    mirror = reader.rules.repositories.mirror(source.repo_url, project=app.project)
+    found = await mirror.commit(revision.lower(), max_age=TAGS_AGE)
+    refs = await mirror.refs(max_age=TAGS_AGE)
+    mine = (name for name, at in refs.commits.items() if at.startswith(revision.lower()) and name.startswith(TAGS))
+    tags = sorted(name.removeprefix(TAGS) for name in mine)
+    answer = {"author": found.author, "date": written(found.at), "message": found.message}
+    return Json({**answer, **({"tags": tags} if tags else {})})
+
+
+async def chart(asked: Asked) -> Json:
+    source = next((each for each in asked.subject.sources if each.chart), None)
+    if source is None:
+        raise UserError("its sources are no charts of a Helm repository; see its commits: revisions/REVISION/metadata")
+    raise UserError(f"what chart {source.chart} says of itself is not read; see it where it is published")
+
+
+async def with_files(asked: Asked) -> Json:
+    told = "manifests are rendered from Git alone; push a branch and ask for it by ?revision=, or: argosy render DIR"
+    raise UserError(f"files cannot be sent to be rendered; {told}")
+
+
+FILTER: Final = tuple(
+    Parameter(name, f"Only objects of this {word}.")
+    for name, word in (("namespace", "namespace"), ("name", "name"), ("version", "version"), ("group", "API group"),
+                       ("kind", "kind"))
+)  # fmt: skip
+OF = May("applications", "get", application)
+AT = "/api/v1/applications/{name}"
+ROUTES = (
+    Route(
+        "GET", f"{AT}/manifests", OF, manifests, "What an Application desires.",
+        query=(
+            Parameter("revision", "A branch, tag or commit instead of its own."),
+            Parameter("revisions", "The same for each of several sources.", "array"),
+            Parameter("sourcePositions", "Which sources those are for; the first is 1.", "array"),
+            Parameter("noCache", "Taken: what is rendered is known by its content.", "boolean"),
+            *PLACE,
+        ),
+        gives=schema.MANIFESTS, tag="applications", operation="ApplicationService_GetManifests",
+    ),
+    Route(
+        "GET", f"{AT}/managed-resources", OF, managed, "What an Application manages, desired and live.",
+        query=(*FILTER, *PLACE), gives=schema.DIFFS, tag="applications",
+        operation="ApplicationService_ManagedResources",
+    ),
+    Route(
+        "GET", f"{AT}/resource-tree", OF, resource_tree, "What an Application manages, with all that came of it.",
+        query=(*FILTER, *PLACE), gives=schema.TREE, tag="applications", operation="ApplicationService_ResourceTree",
+    ),
+    Route(
+        "GET", f"{AT}/server-side-diff", OF, server_side, "What differs, as the cluster would apply it.",
+        query=(
+            Parameter("targetManifests", "Refused: only what Git has is compared.", "array"),
+            Parameter("liveResources", "Refused, too.", "array"), *PLACE,
+        ),
+        gives=schema.DIFFS, tag="applications", operation="ApplicationService_ServerSideDiff",
+    ),
+    Route(
+        "GET", f"{AT}/revisions/{{revision}}/metadata", OF, commit, "What a commit says of itself.",
+        query=(
+            Parameter("sourceIndex", "Of which source; the first is 0.", "integer"),
+            Parameter("versionId", "Taken, and of no consequence.", "integer"), *PLACE,
+        ),
+        gives=schema.COMMIT, tag="applications", operation="ApplicationService_RevisionMetadata",
+    ),
+    *(
+        Route(
+            "GET", f"{AT}/revisions/{{revision}}/{what}", OF, chart, "Refused: see a chart where it is published.",
+            query=(Parameter("sourceIndex", "Taken.", "integer"), Parameter("versionId", "Taken.", "integer"), *PLACE),
+            gives=schema.NOTHING, tag="applications", operation=f"ApplicationService_{word}",
+        )
+        for what, word in (("chartdetails", "RevisionChartDetails"), ("ocimetadata", "GetOCIMetadata"))
+    ),
+    Route(
+        "POST", "/api/v1/applications/manifestsWithFiles", SignedIn(), with_files, "Refused: files are not rendered.",
+        takes=schema.ANY, gives=schema.NOTHING, is_change=False, tag="applications",
+        operation="ApplicationService_GetManifestsWithFiles",
+    ),
+)  # fmt: skip

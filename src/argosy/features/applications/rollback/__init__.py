@@ -1,0 +1,1 @@
+"""History of an Application, and the rollback to an entry of it."""

@@ -1,0 +1,1 @@
+"""Streams of the API: Applications and their trees as they change."""

@@ -1,0 +1,1 @@
+"""ApplicationSets over Argo CD's API."""

@@ -1,0 +1,1 @@
+"""argosy called as `argocd`: its commands, outputs and exit codes."""

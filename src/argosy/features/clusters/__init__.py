@@ -1,0 +1,1 @@
+"""`argosy cluster`: the clusters that Applications are delivered to."""

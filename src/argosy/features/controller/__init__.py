@@ -1,0 +1,1 @@
+"""`argosy controller`: the engine and the add-ons as a process."""

@@ -1,0 +1,185 @@
+"""What the demo is made of: its repository, its settings, its Applications.
+
+In: files that ship with argosy. Out: commits and manifests. Never: differs from llmops-via-argocd/ at its last commit,
+but for a newer runtime in dev, which waits to be promoted.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Final
+
+from argosy.annotations import SIMULATED
+from argosy.features.init.template_files import REPO_URL, delivery_files
+from argosy.gitops.delivery_file.values import FILE
+from argosy.gitops.source.settings import MIRRORS
+from argosy.gitops.source.settings import PLACE as SETTINGS
+from argosy.gitops.workspace.bare_repository import Author, BareRepository, Change
+from argosy.gitops.workspace.new_repository import File
+from argosy.kube.objects import Manifest, read_manifests
+
+REPOSITORY: Final = "llmops-demo.git"
+DEV, STAGING, PRODUCTION = "llmops-dev", "llmops-staging", "llmops-production"
+FOLDER: Final = "llmops-via-argocd"
+OVERLAYS: Final = f"{FOLDER}/deploy_model/overlays"
+STAGING_OVERLAY: Final = f"{OVERLAYS}/staging/kustomization.yaml"
+DEV_OVERLAY: Final = f"{OVERLAYS}/dev/kustomization.yaml"
+APPLICATIONS: Final = tuple(
+    f"{FOLDER}/argocd-apps/{name}-application.yaml" for name in ("dev", "staging", "production")
+)
+ANN: Final = Author("Ann Engineer", "ann@example.com")
+BEN: Final = Author("Ben Scientist", "ben@example.com")
+HOUR: Final = 3600
+BY: Final = "simulated by argosy"
+NOTEBOOK_SYSTEM: Final = "jupyter-notebook-validator-system"
+NOTEBOOK_OPERATOR: Final = "jupyter-notebook-validator-operator-controller-manager"
+
+RUNTIME_AT: Final = """\
+  - target:
+      kind: ServingRuntime
+      name: qwen25-05b-instruct
+    patch: |-
+      - op: replace
+        path: /spec/containers/0/image
+        value: registry.redhat.io/rhaii/vllm-cuda-rhel9:{tag}
+"""
+NEXT_RUNTIME: Final = RUNTIME_AT.format(tag="3.3.0")  # what only dev has, until somebody promotes it
+
+# The way from one environment to the next, with gates that a demo of a few minutes can pass.
+DELIVERY: Final = f"""\
+# How changes get from one environment to the next: argosy promote status
+apiVersion: argosy.dev/v1
+kind: Delivery
+repository:
+  url: {REPO_URL}
+  ref: main
+environments:
+  dev:
+    application: {DEV}
+    path: {OVERLAYS}/dev
+    sync: auto
+  staging:
+    application: {STAGING}
+    path: {OVERLAYS}/staging
+    sync: manual
+    after: dev
+    gates:
+      - check: true
+      - healthy: 5s # here so short because it is a demo; 10m is usual
+  production:
+    application: {PRODUCTION}
+    namespace: llmops-prod
+    path: {OVERLAYS}/production
+    sync: manual
+    after: staging
+    gates:
+      - check: true
+      - healthy: 5s
+      - soak: 10s
+      - approval: release-managers
+rbac:
+  roles:
+    release-managers:
+      groups: [carol@example.com, "system:masters"] # you, in the demo
+      may: [get, sync]
+      applications: default/llmops-*
+"""
+
+# Staging as it was: each commit brings it one step nearer to what ships. Old text, new text.
+FIRST_SIZE: Final = ("requests/memory\n        value: 6Gi", "requests/memory\n        value: 4Gi")
+SECOND_SIZE: Final = ('limits/cpu\n        value: "3"', 'limits/cpu\n        value: "2"')
+
+
+def make_repository(folder: Path) -> BareRepository:
+    """Staging is delivered twice and has a third commit to come; dev has a runtime that is not promoted yet."""
+    repository = BareRepository(folder)
+    if repository.is_there:
+        return repository
+    repository.create()
+    now = int(time.time())
+    last = {file.path: file for file in delivery_files()}
+    staging, dev = last[STAGING_OVERLAY], last[DEV_OVERLAY]
+    second = _with(staging, SECOND_SIZE)
+    first = _with(second, FIRST_SIZE)
+    repository.commit(
+        [
+            Change(
+                [*(each for each in last.values() if each != staging), first, File(FILE, DELIVERY.encode())],
+                "Begin: a model in three environments",
+                ANN,
+                now - 50 * HOUR,
+            ),
+            Change(
+                [second],
+                "staging: ask for 6Gi, 4Gi were not enough\n\nLoading the weights took the Pod over its request.",
+                BEN,
+                now - 26 * HOUR,
+            ),
+            Change(
+                [staging], "staging: allow three CPUs\n\nThe first token took too long under load.", ANN, now - 2 * HOUR
+            ),
+            Change(
+                [File(DEV_OVERLAY, dev.content + NEXT_RUNTIME.encode())],
+                "dev: try the next vLLM\n\nIt starts in half the time. If dev is content with it, it can be promoted.",
+                BEN,
+                now - HOUR,
+            ),
+        ]
+    )
+    return repository
+
+
+def _with(file: File, words: tuple[str, str]) -> File:
+    text = file.content.decode()
+    if text.count(words[0]) != 1:
+        raise AssertionError(f"{file.path} does not hold {words[0]!r} once")
+    return File(file.path, text.replace(*words).encode())
+
+
+def build_settings(namespace: str, mirrors: str) -> Manifest:
+    """Build argosy-cm with the only key that the demo sets."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": SETTINGS, "namespace": namespace, "labels": {"app.kubernetes.io/part-of": "argocd"}},
+        "data": {MIRRORS: mirrors},
+    }
+
+
+def add_mirror(mirrors: str, url: str, repository: Path) -> str:
+    """Add the line that leads `url` to the demo's own repository; the address in the files is nobody's.
+
+    Lines of users stay, also one of theirs for this very address. A line of a demo whose folder was moved or copied is
+    replaced: it ends like the new one.
+    """
+    lines, has_line = [], False
+    for line in mirrors.splitlines():
+        address, _, place = line.strip().partition(" ")
+        if address == url:
+            has_line = True
+            if Path(place.strip()).parts[-2:] == repository.parts[-2:]:
+                line = f"{url} file://{repository}"
+        lines.append(line)
+    if not has_line:
+        lines.append(f"{url} file://{repository}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def notebook_operator() -> list[Manifest]:
+    """Whom people look for when a notebook does not do as it should; what its Pod logs is what argosy does for it."""
+    labels = {"app.kubernetes.io/name": NOTEBOOK_OPERATOR}
+    marked = {"annotations": {SIMULATED: BY}, "labels": labels}
+    container = {"name": "manager", "image": "simulated.argosy.invalid/notebooks"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    place = {"name": NOTEBOOK_OPERATOR, "namespace": NOTEBOOK_SYSTEM}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NOTEBOOK_SYSTEM}},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**place, **marked}, "spec": spec},
+    ]
+
+
+def applications(repository: BareRepository, namespace: str) -> list[Manifest]:
+    found = [each for path in APPLICATIONS for each in read_manifests(repository.read(path), where=path)]
+    return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in found]

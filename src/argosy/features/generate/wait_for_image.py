@@ -1,0 +1,107 @@
+"""A Job that holds up a sync until an image is built. In: an image stream tag, a wave. Out: the Job and, if asked for,
+its rights. Never: a Job that waits without an end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from argosy.errors import UserError
+from argosy.features.generate.waiter import (
+    SHOWN,
+    Waiter,
+    check_image,
+    check_label,
+    check_name,
+    check_seconds,
+    check_wave,
+    is_tag,
+    job,
+    rights,
+    script,
+)
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.name_syntax import dns_subdomain
+
+IMAGE: Final = "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest"
+KEPT_SECONDS: Final = 300
+READ: Final = ["get", "list", "watch"]
+
+
+@dataclass(frozen=True)
+class ImageWait:
+    """`name` is that of the BuildConfig; `image_tag` is `STREAM:TAG`."""
+
+    name: str
+    image_tag: str
+    namespace: str
+    wave: int = -3
+    service_account: str = ""  # empty: one of its own, named as the Job
+    timeout: int = 3600
+    interval: int = 30
+    image: str = IMAGE
+    starts_build: bool = False
+    has_rights: bool = False
+
+    def manifests(self) -> list[Manifest]:
+        """In the order in which they are applied."""
+        self._check()
+        waiter = self._waiter()
+        before = rights(waiter, self.rules()) if self.has_rights else []
+        return [*before, job(waiter)]
+
+    @property
+    def job_name(self) -> str:
+        return f"wait-for-{self.name}-image"
+
+    @property
+    def account(self) -> str:
+        return self.service_account or self.job_name
+
+    def rules(self) -> list[dict[str, Any]]:
+        """What the service account must be allowed."""
+        streams = ["imagestreams", "imagestreamtags"]
+        found: list[dict[str, Any]] = [
+            {"apiGroups": ["image.openshift.io"], "resources": streams, "verbs": READ},
+            {"apiGroups": ["build.openshift.io"], "resources": ["builds"], "verbs": READ},
+        ]
+        if self.starts_build:
+            instantiate = ["buildconfigs/instantiate"]
+            found.append({"apiGroups": ["build.openshift.io"], "resources": instantiate, "verbs": ["create"]})
+        return found
+
+    def _waiter(self) -> Waiter:
+        environment = {
+            "BUILD_CONFIG": self.name,
+            "IMAGE_TAG": self.image_tag,
+            "NAMESPACE": self.namespace,
+            "TIMEOUT": str(self.timeout),
+            "INTERVAL": str(self.interval),
+            "AUTO_START": "true" if self.starts_build else "false",
+        }
+        return Waiter(
+            name=self.job_name,
+            namespace=self.namespace,
+            wave=self.wave,
+            service_account=self.account,
+            container="wait",
+            image=self.image,
+            script=script("wait-for-image.sh"),
+            environment=environment,
+            timeout=self.timeout,
+            keeps_finished=KEPT_SECONDS,
+        )
+
+    def _check(self) -> None:
+        check_name("--name", self.name)
+        check_label("the Job's name", self.job_name)  # k8s: it becomes a label of its Pods
+        check_label("--namespace", self.namespace)
+        check_name("--service-account", self.account)
+        check_seconds("--timeout", self.timeout)
+        check_seconds("--interval", self.interval)
+        check_wave("--sync-wave", self.wave)
+        check_image("--image", self.image)
+        stream, _, tag = self.image_tag.partition(":")
+        if dns_subdomain(stream) or not is_tag(tag):
+            wrong = f"--image-tag {self.image_tag[:SHOWN]!r} is no image stream tag"
+            raise UserError(f"{wrong}; write STREAM:TAG, as in {self.name}:latest")

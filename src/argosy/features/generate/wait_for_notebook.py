@@ -1,0 +1,97 @@
+"""A Job that holds up a sync until a notebook succeeded. In: a NotebookValidationJob and the wave to block. Out: the
+Job, and the rights it needs. Never: a PreSync hook, which would wait for a notebook that is only made after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from argosy.errors import UserError
+from argosy.features.generate.waiter import (
+    Waiter,
+    check_image,
+    check_label,
+    check_name,
+    check_seconds,
+    check_wave,
+    job,
+    rights,
+    script,
+)
+from argosy.kube.objects import Manifest
+
+IMAGE: Final = "bitnami/kubectl:latest"
+
+
+@dataclass(frozen=True)
+class NotebookWait:
+    """`name` is that of the NotebookValidationJob; nothing of wave `block_wave` is applied before it succeeded."""
+
+    name: str
+    namespace: str
+    block_wave: int = 4
+    notebook_wave: int | None = None
+    service_account: str = "argocd-sync-waiter"
+    timeout: int = 3600
+    interval: int = 10
+    image: str = IMAGE
+    has_rights: bool = True
+
+    @property
+    def job_name(self) -> str:
+        return f"wait-for-{self.name}-completion"
+
+    @property
+    def account(self) -> str:
+        return self.service_account
+
+    @property
+    def wave(self) -> int:
+        """The last one before the blocked one."""
+        # argo: everything of one wave is applied before anything of it is waited for, hooks too. In the blocked wave
+        # itself the Job would start together with what it should hold back.
+        return self.block_wave - 1
+
+    def manifests(self) -> list[Manifest]:
+        """In the order in which they are applied."""
+        self._check()
+        waiter = self._waiter()
+        before = rights(waiter, self.rules()) if self.has_rights else []
+        return [*before, job(waiter)]
+
+    def rules(self) -> list[dict[str, Any]]:
+        """What the service account must be allowed."""
+        return [{"apiGroups": ["mlops.mlops.dev"], "resources": ["notebookvalidationjobs"], "verbs": ["get"]}]
+
+    def _waiter(self) -> Waiter:
+        environment = {
+            "NAME": self.name,
+            "NAMESPACE": self.namespace,
+            "TIMEOUT": str(self.timeout),
+            "INTERVAL": str(self.interval),
+        }
+        return Waiter(
+            name=self.job_name,
+            namespace=self.namespace,
+            wave=self.wave,
+            service_account=self.service_account,
+            container="wait",
+            image=self.image,
+            script=script("wait-for-notebook.sh"),
+            environment=environment,
+            timeout=self.timeout,
+        )
+
+    def _check(self) -> None:
+        check_name("--name", self.name)
+        check_label("the Job's name", self.job_name)  # k8s: it becomes a label of its Pods
+        check_label("--namespace", self.namespace)
+        check_name("--service-account", self.service_account)
+        check_seconds("--timeout", self.timeout)
+        check_seconds("--interval", self.interval)
+        check_wave("--block-wave", self.block_wave)
+        check_wave("--notebook-wave", self.notebook_wave or 0)
+        check_image("--image", self.image)
+        if self.notebook_wave is not None and self.notebook_wave >= self.block_wave:
+            waves = f"the notebook's wave {self.notebook_wave} does not come before the blocked wave {self.block_wave}"
+            raise UserError(f"{waves}, so the sync would wait for ever; put the notebook into an earlier wave")

@@ -1,0 +1,41 @@
+"""`argosy init DIR`: a new repository to begin with."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+
+EXAMPLES = """\
+Examples:
+  argosy init models
+  argosy init models --name fraud --repo-url https://github.com/acme/fraud.git
+
+See also: docs/guides/new-repository.md
+"""
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "init",
+        help="make a repository with a model, three environments and checks",
+        description="A new Git repository with a model, three environments, a notebook and the checks before a merge.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, metavar="DIR", help="where: a new folder or an empty one")
+    about = "what Applications and namespaces begin with (default: llmops)"
+    parser.add_argument("--name", default="llmops", metavar="NAME", help=about)
+    about = "where it will be pushed to; Argo CD reads it from there (default: a placeholder)"
+    parser.add_argument("--repo-url", default="", metavar="URL", help=about)
+    parser.add_argument("--no-commit", action="store_true", help="leave the first commit to you")
+    parser.set_defaults(run=init)
+
+
+def init(chosen: argparse.Namespace) -> int:
+    from argosy.features.init.service import initialize
+
+    made = initialize(chosen.folder, chosen.name, chosen.repo_url, is_committed=not chosen.no_commit)
+    print(made.report(), end="")
+    return 0

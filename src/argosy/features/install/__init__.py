@@ -1,0 +1,1 @@
+"""`argosy install`: argosy itself in a cluster."""

@@ -1,0 +1,28 @@
+"""`version` and `api-resources`: about the cluster itself.
+
+In: Talk. Out: printed text. Never: writes to the cluster.
+"""
+
+from __future__ import annotations
+
+from argosy import __version__
+from argosy.features.kubectl.read_verbs import print_rows
+from argosy.features.kubectl.session import Talk, say
+from argosy.kube.names import join_api_version
+
+
+async def version(talk: Talk) -> int:
+    say(f"Client Version: the small kubectl of argosy {__version__}")
+    if not talk.asked.client:
+        say(f"Server: {talk.server}")
+    return 0
+
+
+async def api_resources(talk: Talk) -> int:
+    rows = [
+        [info.plural, ",".join(info.short_names), join_api_version(kind.group, info.version),
+         str(info.namespaced).lower(), kind.kind]
+        for kind, info in sorted((await talk.cluster.kinds()).items())
+    ]  # fmt: skip
+    print_rows(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], rows)
+    return 0

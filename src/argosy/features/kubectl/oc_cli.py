@@ -1,0 +1,11 @@
+"""`argosy oc …`: kubectl with the verbs of oc."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.features.kubectl import cli
+
+
+def add_to(commands: Any) -> None:
+    cli.add_to(commands, "oc")

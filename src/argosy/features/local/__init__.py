@@ -1,0 +1,1 @@
+"""`argosy sandbox`: the embedded cluster as a process on this machine."""

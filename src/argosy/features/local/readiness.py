@@ -1,0 +1,30 @@
+"""Whether a running sandbox can be written to.
+
+In: its folder. Out: the sentence of its /readyz, empty if it is ready. Never: raises; needs a credential.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from urllib.parse import urlsplit
+
+from argosy.cli.data_folder import DataFolder
+
+SECONDS = 3.0
+FAILED = "[-]store failed: "
+
+
+def find_storage_problem(folder: DataFolder, api: str) -> str:
+    address = urlsplit(api)
+    try:
+        context = ssl.create_default_context(cafile=str(folder.tls / "ca.crt"))
+        connection = http.client.HTTPSConnection(address.netloc, timeout=SECONDS, context=context)
+        try:
+            connection.request("GET", "/readyz")
+            text = connection.getresponse().read(64 * 1024).decode(errors="replace")
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException):  # it is just ending, or too busy to say
+        return ""
+    return next((line.removeprefix(FAILED) for line in text.splitlines() if line.startswith(FAILED)), "")

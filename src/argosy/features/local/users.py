@@ -1,0 +1,57 @@
+"""`sandbox user add`: somebody who can log in to the running sandbox, and their kubeconfig."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from argosy.cli.data_folder import DataFolder
+from argosy.cli.running_instances import administrator, running
+from argosy.errors import UserError
+from argosy.features.local import kubeconfig
+from argosy.kube.objects import Manifest, dump
+from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAMESPACE, digest
+from argosy.sandbox.apiserver.registry_call import ADMIN
+
+if TYPE_CHECKING:
+    from argosy.kube.client.connection import Connection
+
+RESERVED = ("system:", "argosy:")
+
+
+def add(folder: DataFolder, name: str, groups: Sequence[str]) -> str:
+    """The new user's kubeconfig. Adding the same name again gives a new token and ends the old one."""
+    for text in (name, *groups):
+        if not text or any(not each.isprintable() or each == "," for each in text):
+            raise UserError(f"{text!r} cannot be a name; use printable characters and no comma")
+    if name == ADMIN.name or name.startswith(RESERVED):
+        raise UserError(f"{name!r} is reserved; names of users are not {ADMIN.name}, nor begin with system: or argosy:")
+    run = running(folder)
+    token = secrets.token_urlsafe(32)
+    asyncio.run(_store(administrator(folder, run), _secret(name, groups, token)))
+    authority = (folder.tls / "ca.crt").read_bytes()
+    return dump(kubeconfig.document(kubeconfig.context_of(folder), run.api, authority, name, token))
+
+
+def _secret(name: str, groups: Sequence[str], token: str) -> Manifest:
+    """Only the token's digest is kept."""
+    readable = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40] or "user"
+    unique = hashlib.sha256(name.encode()).hexdigest()[:8]
+    annotations = {
+        "sandbox.argosy.dev/user": name,
+        "sandbox.argosy.dev/groups": ",".join(groups),
+        "sandbox.argosy.dev/token-digest": digest(token),
+    }
+    metadata = {"name": f"user-{readable}-{unique}", "namespace": USERS_NAMESPACE, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": USER_SECRET_TYPE}
+
+
+async def _store(admin: Connection, secret: Manifest) -> None:
+    from argosy.kube.client.http import connect
+
+    async with await connect(admin) as cluster:
+        await cluster.apply(secret, manager="argosy-sandbox", force=True)

@@ -1,0 +1,1 @@
+"""Served models: list, request, restart, and trace to a commit."""

@@ -1,0 +1,116 @@
+"""Sources of a notebook's cells, read from Git at the commit that a run used.
+
+In: a request about a job, one of its runs. Out: cells without outputs, and a note that says where they come from or why
+there are none. Never: a repository that the project of the job's Application does not permit: its author could read
+others' repositories with the installation's credentials; outputs that were saved with the notebook; a page held up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from argosy.errors import ArgosyError
+from argosy.features.notebooks.board import RunView
+from argosy.features.notebooks.cell_outputs import ShownCell, source_cells
+from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.policy.projects import permits_source
+from argosy.gitops.source.git.refs import COMMIT
+from argosy.gitops.source.repositories import Repositories
+from argosy.web.object_lookup import project_of
+from argosy.web.owned_objects import application_of
+from argosy.web.request import Asked
+
+PAGE_WAIT_SECONDS: Final = 2.0
+RETRY_SECONDS: Final = 60.0  # after which a repository that could not be read is asked again
+MAX_NOTEBOOKS: Final = 64  # that are kept in memory
+MAX_NOTEBOOK_BYTES: Final = 32 << 20
+OUTPUTS_NOTE: Final = "Pictures and HTML are kept where the notebook ran."
+
+
+class NotebookAddress(NamedTuple):
+    url: str
+    project: str
+    commit: str
+    path: str
+
+
+@dataclass(frozen=True)
+class SourceCells:
+    cells: tuple[ShownCell, ...] = ()
+    note: str = ""
+    retry_at: float = float("inf")  # monotonic seconds
+
+
+class NotebookSources:
+    """Notebooks that pages asked for, as long as the site lives. A commit never changes; a failure is tried again."""
+
+    def __init__(self) -> None:
+        self._known: dict[NotebookAddress, SourceCells] = {}
+        self._tasks: dict[NotebookAddress, asyncio.Task[SourceCells]] = {}
+
+    async def find(self, repositories: Repositories, address: NotebookAddress) -> SourceCells:
+        known = self._known.get(address)
+        if known is not None and known.retry_at > time.monotonic():
+            return known
+        task = self._tasks.get(address)
+        if task is None:
+            task = self._tasks[address] = asyncio.create_task(self._fetch(repositories, address))
+        done, _ = await asyncio.wait([task], timeout=PAGE_WAIT_SECONDS)
+        if not done:
+            return SourceCells(note=f"The sources are being fetched from {address.url}; reload the page in a moment.")
+        return task.result()
+
+    async def _fetch(self, repositories: Repositories, address: NotebookAddress) -> SourceCells:
+        try:
+            found = await fetch_cells(repositories, address)
+        except ArgosyError as error:
+            found = SourceCells(note=f"The sources cannot be read: {error}", retry_at=time.monotonic() + RETRY_SECONDS)
+        finally:
+            self._tasks.pop(address, None)
+        while len(self._known) >= MAX_NOTEBOOKS:
+            del self._known[next(iter(self._known))]
+        self._known[address] = found
+        return found
+
+
+async def fetch_cells(repositories: Repositories, address: NotebookAddress) -> SourceCells:
+    """Raises SourceError where the repository or the commit cannot be read."""
+    mirror = repositories.mirror(address.url, project=address.project)
+    checkout = await mirror.checkout(address.commit)
+    return await asyncio.to_thread(_read_cells, checkout.tree, address)
+
+
+def _read_cells(tree: Tree, address: NotebookAddress) -> SourceCells:
+    entry = tree.entry(address.path)
+    if entry is None or entry.kind != "file":
+        return SourceCells(note=f"The sources cannot be read: {address.path} is no file at {address.commit[:7]}.")
+    content = tree.read(address.path)
+    try:
+        notebook = json.loads(content) if len(content) <= MAX_NOTEBOOK_BYTES else None
+    except (ValueError, RecursionError):
+        notebook = None
+    if not isinstance(notebook, dict):
+        return SourceCells(note=f"The sources cannot be read: {address.path} is no notebook, or too large.")
+    return SourceCells(source_cells(notebook), f"Sources are those of {address.commit[:7]} in Git. {OUTPUTS_NOTE}")
+
+
+async def sources_of(asked: Asked, view: RunView) -> SourceCells:
+    """The sources of the run that a page shows; `asked.subject` is its job."""
+    if view.attempt is None:
+        return SourceCells()
+    row, commit = view.row, view.attempt.commit
+    if not (row.url and row.notebook and COMMIT.fullmatch(commit)):
+        return SourceCells(note="The commit of this run is not known, so its sources cannot be read from Git.")
+    app = application_of(asked, asked.subject)
+    if app is None:
+        return SourceCells(note="This job belongs to no Application, so no project permits to read its repository.")
+    rules, name = asked.site.lookout.rules, project_of(app)
+    project = rules.projects.get(name)
+    if project is None or not permits_source(project, row.url):
+        return SourceCells(note=f"The sources are not shown: {row.url} is not permitted in project {name}.")
+    address = NotebookAddress(row.url, name, commit, row.notebook)
+    return await asked.site.part(NotebookSources).find(rules.repositories, address)

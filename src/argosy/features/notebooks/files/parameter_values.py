@@ -1,0 +1,64 @@
+"""Parameters as people type them.
+
+In: texts of a command line, or a file. Out: values. Never: runs what was typed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.errors import UserError
+from argosy.features.notebooks.runner.parameters import is_name
+
+_WORDS: Final = {"True": True, "False": False, "None": None}
+
+
+def value_of(text: str) -> Any:
+    """A number, true, null, a list or an object if it reads like one; else the text itself."""
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    if text[:1] in "[{(" and text:
+        try:
+            found = ast.literal_eval(text)
+            json.dumps(found)
+        except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError):
+            return text  # what only Python has, such as a set, too
+        return list(found) if isinstance(found, tuple) else found
+    return text
+
+
+def given(
+    pairs: Sequence[tuple[str, str]], raw: Sequence[tuple[str, str]] = (), files: Sequence[Path] = ()
+) -> dict[str, Any]:
+    """All parameters; what is typed wins over what a file says."""
+    found: dict[str, Any] = {}
+    for file in files:
+        found |= _from_file(file)
+    found |= {name: value_of(text) for name, text in pairs} | dict(raw)
+    for name in found:
+        if not is_name(name):
+            raise UserError("is no name of a parameter; use letters, digits and _", where=str(name))
+    return found
+
+
+def _from_file(file: Path) -> Mapping[str, Any]:
+    from argosy.kube.objects import load
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot be read ({error.strerror}); check the path", where=str(file)) from None
+    except ValueError:
+        raise UserError("is no text; save it as UTF-8", where=str(file)) from None
+    found = load(text, where=str(file))
+    if not isinstance(found, Mapping):
+        raise UserError("has no parameters; write a line `name: value` for each", where=str(file))
+    return found

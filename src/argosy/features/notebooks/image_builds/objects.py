@@ -1,0 +1,44 @@
+"""What all objects of a build have in common: names, labels, an owner, the mark of a run.
+
+In: a job. Out: metadata. Never: I/O.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+from argosy.annotations import NOTEBOOK_RUN
+from argosy.features.notebooks.job import API_VERSION, KIND, Job
+from argosy.kube.objects import Manifest, annotation
+
+LONGEST: Final = 50  # k8s: with what others add, a name must stay a label
+
+
+def build_name(job: Job) -> str:
+    if len(job.name) <= LONGEST:
+        return f"{job.name}-build"
+    return f"{job.name[:LONGEST].rstrip('-.')}-{hashlib.sha256(job.name.encode()).hexdigest()[:6]}-build"
+
+
+def metadata(job: Job, mark: str) -> dict[str, Any]:
+    """With its owner, so that a job that goes takes its builds along."""
+    owner = {
+        "apiVersion": API_VERSION, "kind": KIND.kind, "name": job.name, "uid": job.uid, "controller": True,
+        "blockOwnerDeletion": True,
+    }  # fmt: skip
+    labels = {"mlops.redhat.com/notebook-validation": "true", "app.kubernetes.io/managed-by": "argosy"}
+    if len(job.name) <= 63:
+        labels["notebookvalidationjob"] = job.name
+    return {
+        "name": build_name(job), "namespace": job.namespace, "labels": labels,
+        "annotations": {NOTEBOOK_RUN: mark}, "ownerReferences": [owner],
+    }  # fmt: skip
+
+
+def is_of(job: Job, live: Manifest) -> bool:
+    return any(each.get("uid") == job.uid for each in live["metadata"].get("ownerReferences") or ())
+
+
+def mark_of(live: Manifest) -> str:
+    return annotation(live, NOTEBOOK_RUN)

@@ -1,0 +1,39 @@
+"""`python -m argosy.features.notebooks.runner ORDER.json [PARENT]`.
+
+In: an order; with `-` for its file, a line of standard input. With a parent's pid, the run ends when that does. Out:
+exit code 0 passed, 1 failed, 2 the order or a notebook cannot be read. Never: a traceback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from argosy.features.notebooks.runner.order import Order, OrderError
+from argosy.features.notebooks.runner.results import UNREADABLE
+from argosy.features.notebooks.runner.run import end_with, run
+
+INTERRUPTED = 130
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) not in (1, 2) or not all(each.isdecimal() for each in arguments[1:]):
+        print("usage: python -m argosy.features.notebooks.runner ORDER.json [PARENT]", file=sys.stderr)
+        return UNREADABLE
+    try:
+        for parent in arguments[1:]:
+            end_with(int(parent))
+        file = arguments[0]
+        return run(Order.load(sys.stdin.buffer.readline() if file == "-" else Path(file).read_bytes()))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return INTERRUPTED
+    except OSError as error:
+        print(f"order: cannot be read ({error.strerror}: {arguments[0]}); give another path", file=sys.stderr)
+    except OrderError as error:
+        print(str(error), file=sys.stderr)
+    return UNREADABLE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

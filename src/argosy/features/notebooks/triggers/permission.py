@@ -1,0 +1,62 @@
+"""Whether a job may set something off: by the rights of its own service account, and where the installation allows it.
+
+In: a job, a verb on a resource. Out: nothing, or a UserError with what is missing. Never: lends a job the controller's
+own rights: who may create a job may not therefore restart whatever the controller can.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Final, NamedTuple
+
+from argosy.errors import Forbidden, UserError
+from argosy.features.notebooks.job import Job
+from argosy.features.notebooks.local_runs.settings import ARGOSY_CM, data_of
+from argosy.kube.client import Cluster
+
+NAMESPACES: Final = "triggers.namespaces"  # in argosy-cm: globs; where it is set, no other namespace but the job's own
+REVIEW: Final = "authorization.k8s.io/v1"
+
+
+class Wish(NamedTuple):
+    """What is to be done, in the words of RBAC."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+    name: str = ""
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        part = f"/{self.subresource}" if self.subresource else ""
+        group = f".{self.group}" if self.group else ""
+        return f"{self.verb} {self.resource}{part}{group} in namespace {self.namespace}"
+
+
+async def check(job: Job, wish: Wish, cluster: Cluster) -> None:
+    if wish.namespace != job.namespace:
+        await _check_namespace(wish.namespace, cluster)
+    who = f"system:serviceaccount:{job.namespace}:{job.account}"
+    attributes = {name: value for name, value in wish._asdict().items() if value}
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{job.namespace}", "system:authenticated"]
+    review = {
+        "apiVersion": REVIEW, "kind": "SubjectAccessReview", "metadata": {},
+        "spec": {"user": who, "groups": groups, "resourceAttributes": attributes},
+    }  # fmt: skip
+    try:
+        answer = await cluster.create(review)
+    except Forbidden as error:
+        said = "nobody here may ask what service accounts may do; grant create subjectaccessreviews to the controller"
+        raise UserError(said) from error
+    if not (answer.get("status") or {}).get("allowed"):
+        raise UserError(f"{who} may not {wish}; bind a Role that allows it, or name another account for the job")
+
+
+async def _check_namespace(namespace: str, cluster: Cluster) -> None:
+    allowed = (await data_of(ARGOSY_CM, cluster)).get(NAMESPACES)
+    if allowed is None:
+        return
+    if not any(fnmatch.fnmatchcase(namespace, each) for each in allowed.replace(",", " ").split()):
+        said = f"namespace {namespace} is not among {NAMESPACES} of {ARGOSY_CM}"
+        raise UserError(f"{said}; ask whoever keeps those settings, or have it done in the job's own namespace")

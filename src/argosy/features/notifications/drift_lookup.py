@@ -1,0 +1,29 @@
+"""Reads what has drifted.
+
+In: an Application, a cluster. Out: drift as expressions and templates know it. Never: reads what is in sync.
+"""
+
+from __future__ import annotations
+
+from argosy.errors import ClusterError
+from argosy.features.notifications.drift import drift_of, drifted
+from argosy.features.notifications.messages import Drift
+from argosy.gitops.application import read_destination
+from argosy.kube.client import ClusterReader
+from argosy.kube.names import ResourceKey
+from argosy.kube.objects import Manifest
+
+
+async def look_for_drift(app: Manifest, cluster: ClusterReader) -> Drift:
+    destination = (app.get("spec") or {}).get("destination") or {}
+    if not read_destination(str(destination.get("server") or ""), str(destination.get("name") or "")).is_here:
+        return None  # objects of another cluster cannot be read from here
+    live: dict[ResourceKey, Manifest | None] = {}
+    for key in drifted(app):
+        try:
+            live[key] = await cluster.get(key)
+        except ClusterError as error:
+            if error.code not in (403, 404):
+                raise
+            live[key] = {"metadata": {}} if error.code == 403 else None
+    return drift_of(app, live) if live else None

@@ -1,0 +1,1 @@
+"""`argosy proj`: projects, their rules, roles and sync windows."""

@@ -1,0 +1,1 @@
+"""`argosy promote`: a release goes from one environment to the next, through gates."""

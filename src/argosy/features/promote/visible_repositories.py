@@ -1,0 +1,205 @@
+"""Repositories with environments, found by the Applications that somebody may see.
+
+In: a request. Out: a repository at the commit that its Applications follow. Never: a repository that the project of its
+Application does not permit; one that only Applications of others name; a write; a page that waits for a slow Git host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from argosy.errors import ArgosyError, UserError
+from argosy.features.promote.environment_states import NoEnvironments, Survey
+from argosy.gitops.application_client.app_row import AppRow
+from argosy.gitops.policy.projects import permits_source
+from argosy.gitops.source.repositories import Repositories
+from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.workspace.mirror_repository import MirrorRepository
+from argosy.web.owned_objects import visible_applications
+from argosy.web.request import Asked
+
+MAX_REPOSITORIES: Final = 5  # that are looked into for one page
+MAX_REFS_AGE_SECONDS: Final = 30.0  # that a host's list of branches counts
+PAGE_WAIT_SECONDS: Final = 2.5  # for all repositories together
+FETCH_SECONDS: Final = 20.0
+RETRY_SECONDS: Final = 60.0  # after which a repository that could not be read is asked again
+MAX_REMEMBERED: Final = 1000
+
+
+class RepositoryAddress(NamedTuple):
+    url: str
+    project: str
+    ref: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A repository that Applications deliver from, and the revision that most of them follow."""
+
+    url: str
+    project: str
+    ref: str
+    environments: int  # that its Applications seem to be of
+
+    @property
+    def address(self) -> RepositoryAddress:
+        return RepositoryAddress(self.url, self.project, self.ref)
+
+
+@dataclass(frozen=True)
+class FoundRepository:
+    repository: MirrorRepository
+    url: str
+    commit: str
+    project: str = ""  # of the Applications that it was found by
+    others: tuple[str, ...] = ()  # repositories that seem to have environments, too
+
+
+@dataclass(frozen=True)
+class FetchResult:
+    """A commit, or why there is none."""
+
+    commit: str = ""
+    problem: str = ""
+    retry_at: float = 0.0  # seconds of the clock
+
+
+class StillFetching(UserError):
+    """Nothing is known of the repository yet."""
+
+
+class RepositoryFetches:
+    """Fetches for pages, and their last results, as long as the site lives. A failure is tried again later."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._results: dict[RepositoryAddress, FetchResult] = {}
+        self._tasks: dict[RepositoryAddress, asyncio.Task[FetchResult]] = {}
+
+    async def fetch_commit(self, repositories: Repositories, address: RepositoryAddress, wait_seconds: float) -> str:
+        """Return the commit of the last result if a fetch takes longer. Raises UserError if it cannot be read."""
+        result = self._results.get(address)
+        if result is None or result.retry_at <= self._clock():
+            task = self._tasks.get(address)
+            if task is None:
+                task = self._tasks[address] = asyncio.create_task(self._fetch(repositories, address))
+            done, _ = await asyncio.wait([task], timeout=wait_seconds)
+            result = task.result() if done else result
+        if result is None:
+            raise StillFetching("is being fetched; try again in a moment", where=address.url)
+        if result.problem:
+            raise UserError(result.problem, where=address.url)
+        return result.commit
+
+    async def _fetch(self, repositories: Repositories, address: RepositoryAddress) -> FetchResult:
+        try:
+            result = FetchResult(await _fetch_commit(repositories, address))
+        except TimeoutError:
+            result = self._failure(f"was not read within {FETCH_SECONDS:.0f} s")
+        except ArgosyError as error:
+            result = self._failure(str(error))
+        finally:
+            self._tasks.pop(address, None)
+        while len(self._results) >= MAX_REMEMBERED:
+            del self._results[next(iter(self._results))]
+        self._results[address] = result
+        return result
+
+    def _failure(self, problem: str) -> FetchResult:
+        return FetchResult(problem=problem, retry_at=self._clock() + RETRY_SECONDS)
+
+
+async def _fetch_commit(repositories: Repositories, address: RepositoryAddress) -> str:
+    mirror = repositories.mirror(address.url, project=address.project)
+    async with asyncio.timeout(FETCH_SECONDS):
+        checkout = await mirror.checkout(address.ref or "HEAD", max_age=MAX_REFS_AGE_SECONDS)
+    return checkout.revision
+
+
+class WithoutEnvironments(set[tuple[str, str]]):
+    """Repositories and commits that are known to have none."""
+
+
+def find_candidates(asked: Asked) -> list[Candidate]:
+    """Those with the most environments first: Applications of dev, staging and production."""
+    rules, lookout = asked.site.lookout.rules, asked.site.lookout
+    rows: dict[str, list[AppRow]] = {}
+    for app in visible_applications(asked):
+        row = lookout.row(str(app["metadata"]["namespace"]), str(app["metadata"]["name"]))
+        project = rules.projects.get(row.project) if row else None
+        if row is None or project is None or row.namespace != asked.site.desk.control or not _has_git_path(app):
+            continue
+        if permits_source(project, row.repo):
+            rows.setdefault(row.repo, []).append(row)
+
+    candidates = (_candidate(url, found) for url, found in rows.items())
+    return sorted(candidates, key=lambda candidate: (-candidate.environments, candidate.url))
+
+
+def _candidate(url: str, rows: list[AppRow]) -> Candidate:
+    ref = Counter(row.ref for row in rows).most_common(1)[0][0]
+    return Candidate(url, rows[0].project, ref, len({row.environment for row in rows if row.environment}))
+
+
+def _has_git_path(app: dict[str, object]) -> bool:
+    """argo: promotions know Applications with one source, a folder of a Git repository."""
+    source = mapping(mapping(app.get("spec")).get("source"))
+    return bool(source.get("repoURL") and source.get("path") and not source.get("chart"))
+
+
+async def find_repository(asked: Asked) -> FoundRepository | None:
+    """The first candidate with environments; None where none has. Raises UserError where one cannot be read."""
+    problem: UserError | None = None
+    candidates = find_candidates(asked)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PAGE_WAIT_SECONDS
+    for place, candidate in enumerate(candidates[:MAX_REPOSITORIES], 1):
+        try:
+            found = await _open(asked, candidate, max(deadline - loop.time(), 0.0))
+            if await _has_environments(asked, found):
+                others = tuple(each.url for each in candidates[place:] if each.environments > 1)
+                return replace(found, others=others)
+        except StillFetching:
+            raise  # it comes before the others, and may have environments
+        except UserError as error:
+            problem = problem or error
+        except ArgosyError as error:
+            problem = problem or UserError(str(error), where=candidate.url)
+    if problem is not None:
+        raise problem
+    return None
+
+
+async def _open(asked: Asked, candidate: Candidate, wait_seconds: float) -> FoundRepository:
+    repositories = asked.site.lookout.rules.repositories
+    commit = await asked.site.part(RepositoryFetches).fetch_commit(repositories, candidate.address, wait_seconds)
+    mirror = repositories.mirror(candidate.url, project=candidate.project)
+    repository = MirrorRepository(mirror.folder, mirror.objects, commit, candidate.url)
+    return FoundRepository(repository, candidate.url, commit, candidate.project)
+
+
+async def _has_environments(asked: Asked, found: FoundRepository) -> bool:
+    known, key = asked.site.part(WithoutEnvironments), (found.url, found.commit)
+    if key in known:
+        return False
+    try:
+        await asyncio.to_thread(_read_way, found.repository)
+    except NoEnvironments:
+        if len(known) >= MAX_REMEMBERED:
+            known.clear()
+        known.add(key)
+        return False
+    return True
+
+
+def _read_way(repository: MirrorRepository) -> None:
+    survey = Survey(repository, lambda _: None)
+    try:
+        _ = survey.way
+    finally:
+        survey.close()

@@ -1,0 +1,1 @@
+"""`argosy render`: print the manifests of folders and Applications."""

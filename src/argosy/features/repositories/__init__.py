@@ -1,0 +1,1 @@
+"""Repositories, credentials, certificates and keys of an installation."""

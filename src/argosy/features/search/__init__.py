@@ -1,0 +1,1 @@
+"""Search on the page: Applications, models, notebooks and pages by name."""

@@ -1,0 +1,1 @@
+"""`argosy serve`: the page and the REST API as a process."""

@@ -1,0 +1,46 @@
+"""`argosy open`: the page that runs on this machine, without a password."""
+
+from __future__ import annotations
+
+import argparse
+
+from argosy.cli.ports import check_port
+from argosy.cli.target_flags import named_path
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+EXAMPLES = """\
+Examples:
+  argosy open
+  argosy open --no-browser
+  argosy open --port 9000
+
+See also: docs/guides/page.md
+"""
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "open",
+        help="the page of what runs on this machine, in a browser",
+        description="Prints an address of the page that lets you in once, within a minute, and opens it in a browser. "
+        "It is the page of a running demo, else of 'argosy serve'; only who started them may.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data-dir", type=named_path, metavar="DIR", help="folder of the demo to open")
+    about = "the page on this port (default: that of the demo, else the one that began last)"
+    parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    from argosy.features.serve.cli import open_browser
+    from argosy.features.serve.local_login import entrance_here
+
+    check_port("--port", chosen.port, "the one that began last")
+    url, folder = entrance_here(chosen.data_dir, chosen.port)
+    print(url, flush=True)
+    if not chosen.no_browser:
+        open_browser(url, folder)
+    return 0

@@ -1,0 +1,1 @@
+"""`argosy setup`: environments, permissions and Applications for an Argo CD."""

@@ -1,0 +1,1 @@
+"""Finds secret values in texts about Applications, and masks them."""

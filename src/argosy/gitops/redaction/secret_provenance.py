@@ -1,0 +1,297 @@
+"""Provenance of secret values: which Secrets may be quoted by the text of which Application.
+
+In: Applications, projects and the objects that hold secret values. Out: SecretScope and SecretOrigin values. Never: a
+Secret of another tenant in the scope of an Application, whatever the Application or the Secret says of itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from argosy.errors import ArgosyError
+from argosy.gitops.application import IN_CLUSTER, Destination, read_application, read_destination
+from argosy.gitops.application.project import Project, read_project
+from argosy.gitops.policy.projects import permits_destination, permits_kind, violations
+from argosy.gitops.redaction.secret_encodings import forms
+from argosy.gitops.redaction.secret_values import LABEL, values
+from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.kube.controller.cache import Cache
+from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.languages.globs import matches
+
+# Options that hold no values. Whatever is not listed stays hidden: patches, parameters of plug-ins, values of charts.
+PUBLIC_SOURCE_FIELDS: Final = ("repoURL", "path", "targetRevision", "chart", "ref", "name")
+DELIVERED_STATUSES: Final = ("Synced", "Pruned")
+UNGUESSABLE_LENGTH: Final = 20  # 64 bits and more, if the characters are random
+MAX_ESCAPES: Final = 3  # as deep as forms are looked for
+ESCAPE: Final = re.compile(r"\\+(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|.)")
+MAX_CUT_BYTES: Final = 3  # of a character at either end
+UNGUESSABLE_CHARACTERS: Final = 10  # different ones
+REVISION_FIELDS: Final = ("revision", "revisions")
+# Who may deliver one of these to a namespace can read each Secret of it: a Pod may mount them.
+POD_KINDS: Final = (
+    GroupKind("", "Pod"), GroupKind("", "ReplicationController"), GroupKind("apps", "Deployment"),
+    GroupKind("apps", "StatefulSet"), GroupKind("apps", "DaemonSet"), GroupKind("apps", "ReplicaSet"),
+    GroupKind("batch", "Job"), GroupKind("batch", "CronJob"),
+)  # fmt: skip
+
+
+class GuessableForms(frozenset[bytes]):
+    """Forms of the values that can be guessed. Its repr shows none of them."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} forms>"
+
+
+NO_FORMS: Final = GuessableForms()
+
+
+class SecretOrigin(NamedTuple):
+    """Where a secret value comes from."""
+
+    namespace: str
+    project: str = ""  # the only project that it is declared for
+    is_installation: bool = False  # of the control namespace: credentials of repositories, clusters, accounts
+    guessable: GuessableForms = NO_FORMS  # of an installation's Secret: all forms of those values
+
+
+@dataclass(frozen=True)
+class SecretScope:
+    """Whose Secrets a text may quote. An empty one: those of the installation.
+
+    Tenants decide what their Applications say. So what can be guessed of the installation's Secrets is not hidden
+    there, also if it is declared for their project: a Pod that prints guesses would learn which is right. What cannot
+    be guessed is hidden everywhere, or in the project that it is declared for. Errors of Git come here without the
+    credential that Git was given, also percent-encoded or as base64; other transformations of a host are not known.
+    """
+
+    project: str = ""
+    namespaces: frozenset[str] = frozenset()
+    words: str = field(default="", repr=False)  # of the Application, public: commits, paths, options, names
+
+    has_guessable: bool = False  # of the installation: in what no tenant writes
+    git: Container[str] | None = field(default=None, repr=False)  # words in the Application's manifests in Git
+    readable: frozenset[str] = frozenset()  # namespaces whose Secrets the writers of its Git can read anyway
+
+    def covers(self, origin: SecretOrigin, form: bytes, *, is_block: bool = False) -> bool:
+        """True if a value of that origin is hidden; `form` is how it is spelled.
+
+        The origin says which values can be guessed: a form may hold only a part of a value. `is_block`: the form is a
+        block of a long value. Blocks are found one by one, so each can be guessed by itself.
+        """
+        if origin.namespace in self.namespaces:
+            return True
+        if origin.project and origin.project != self.project:
+            return not self.project and self.has_guessable
+        if not origin.is_installation:  # a password that somebody wrote into an address of the project
+            return bool(origin.project)
+        return self.has_guessable or not (form in origin.guessable or (is_block and is_guessable(form)))
+
+    def can_read(self, origins: Iterable[SecretOrigin | None]) -> bool:
+        """True if all origins of a value are Secrets that those who write the Application's Git can read anyway.
+
+        Only then words in that Git, and names of objects, may unmask it. Otherwise somebody could write guesses there,
+        and would learn from a mask that disappears which one is right.
+        """
+        return bool(self.readable) and all(
+            origin is not None
+            and not origin.project
+            and not origin.is_installation
+            and origin.namespace in self.readable
+            for origin in origins
+        )
+
+    def shows_in_git(self, form: bytes) -> bool:
+        """True if a value stands in the Application's Git. It counts only if `can_read` is true for its origins."""
+        if self.git is None:
+            return False
+        text = form.decode("utf-8", "replace")
+        return any(spelling in self.git for spelling in dict.fromkeys((text, unescape(text))))
+
+
+INSTALLATION: Final = SecretScope()
+
+
+def build_scope(
+    application: Manifest,
+    project: Manifest | None,
+    *,
+    has_remote_secrets: bool = False,
+    is_delivered: Callable[[str], bool] = lambda namespace: False,
+    git: Container[str] | None = None,
+    control: str = "",
+) -> SecretScope:
+    """Return the scope of an Application: its project, and the namespaces that its project lets it deliver to.
+
+    A namespace that the project no longer permits stays in the scope if the Application delivered to it: by its
+    status, or if `is_delivered` finds its objects there. If the project cannot be read, all namespaces stay.
+    Namespaces of another cluster count only if Secrets of other clusters are known, too. `git`: words in the
+    manifests of the Application; `control`: the control namespace.
+    """
+    spec, status = mapping(application.get("spec")), mapping(application.get("status"))
+    place = mapping(spec.get("destination"))
+    destination = read_destination(*(str(place.get(name) or "") for name in ("server", "name", "namespace")))
+    results = mapping(mapping(status.get("operationState")).get("syncResult")).get("resources")
+    rows = [*mappings(status.get("resources")), *mappings(results)]
+    namespaces = {destination.namespace, *(str(row.get("namespace") or "") for row in rows)} - {""}
+    if not destination.is_here and not has_remote_secrets:
+        namespaces = set()
+    readable: frozenset[str] = frozenset()
+    if project is not None:
+        delivered = {str(row.get("namespace") or "") for row in rows if row.get("status") in DELIVERED_STATUSES}
+        with suppress(ArgosyError):
+            rules = read_project(project, "project")
+            namespaces = {
+                name
+                for name in namespaces
+                if name in delivered or _may_deliver(rules, destination._replace(namespace=name)) or is_delivered(name)
+            }
+            if destination.is_here and not has_remote_secrets:  # namespaces of other clusters have the same names
+                readable = _readable_namespaces(application, rules, namespaces, control)
+    words = "\n".join(dict.fromkeys(_public_words(application)))
+    name = str(spec.get("project") or "default")
+    return SecretScope(name, frozenset(namespaces), words, git=git if readable else None, readable=readable)
+
+
+def _readable_namespaces(
+    application: Manifest, project: Project, namespaces: Iterable[str], control: str
+) -> frozenset[str]:
+    """Return the namespaces that the Application may deliver Pods to now. None if syncs act as a service account,
+    whose rights are not known here. Raises ArgosyError."""
+    app = read_application(application)
+    if project.service_accounts or violations(project, app, control_namespace=control):
+        return frozenset()
+    if not any(permits_kind(project, kind, is_namespaced=True) for kind in POD_KINDS):
+        return frozenset()
+    return frozenset(name for name in namespaces if permits_destination(project, Destination(*IN_CLUSTER, name)))
+
+
+def _may_deliver(project: Project, destination: Destination) -> bool:
+    """True if the project permits the destination. Of another cluster the namespace decides: it has two names."""
+    if destination.is_here:
+        return permits_destination(project, Destination(*IN_CLUSTER, destination.namespace))
+    return any(matches(entry.namespace, destination.namespace) for entry in project.destinations)
+
+
+def is_guessable(form: bytes) -> bool:
+    """True if a form, or a part of a value, is so short or plain that somebody could find it by trying. Of a whole
+    value use `is_guessable_value`: a part of a random one may be base64 of a text by chance."""
+    text = form.decode("utf-8", "replace")
+    spellings = [text, unquote(text), unescape(text)]
+    for decode in (bytes.fromhex, base64.b64decode, base64.urlsafe_b64decode):
+        with suppress(ValueError, binascii.Error):
+            spellings += _printable_texts(decode(text))
+    return any(map(_is_short_or_plain, spellings))
+
+
+def find_guessable_forms(secret: Manifest) -> GuessableForms:
+    """Return all forms of those values of a Secret that can be guessed. The whole value decides about each form."""
+    return GuessableForms(form for text in values(secret).short if is_guessable_value(text) for form in forms(text))
+
+
+def is_guessable_value(value: str) -> bool:
+    """True if a whole value, or the text that it encodes as a whole, is short or plain."""
+    decoded = [data.decode("utf-8", "replace").strip() for data in _decode(value)]
+    printable = [text for text in decoded if text.isprintable() and "\ufffd" not in text]
+    return any(map(_is_short_or_plain, [value, unquote(value), unescape(value), *printable]))
+
+
+def _decode(value: str) -> Iterator[bytes]:
+    with suppress(ValueError):
+        yield bytes.fromhex(value)
+    with suppress(ValueError, binascii.Error):
+        standard = value.translate(str.maketrans("-_", "+/"))
+        yield base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+
+
+def unescape(text: str) -> str:
+    """Without the escapes of HTML, JSON and YAML, however often it was escaped."""
+    for _ in range(MAX_ESCAPES):
+        text = ESCAPE.sub(_escaped_character, html.unescape(text))
+    return text
+
+
+def _escaped_character(match: re.Match[str]) -> str:
+    return chr(min(int(match[1][1:], 16), sys.maxunicode)) if len(match[1]) > 1 else match[1]
+
+
+def _printable_texts(data: bytes) -> Iterator[str]:
+    """Yield the text of decoded bytes. A piece of a value may begin or end within a character, or with a newline."""
+    for first in range(MAX_CUT_BYTES + 1):
+        for last in range(MAX_CUT_BYTES + 1):
+            with suppress(UnicodeDecodeError):
+                text = data[first : len(data) - last].decode().strip()
+                if text and text.isprintable():
+                    yield text
+                    return
+
+
+def _is_short_or_plain(text: str) -> bool:
+    has_mixture = any(map(str.isdigit, text)) or (text.lower() != text and text.upper() != text)
+    return len(text) < UNGUESSABLE_LENGTH or len(set(text)) < UNGUESSABLE_CHARACTERS or not has_mixture
+
+
+def find_origin(key: ResourceKey, cache: Cache, control: str) -> SecretOrigin | None:
+    """Return None if the object is gone."""
+    found = cache.get(key)
+    if found is None:
+        return None
+    if control and key.namespace != control:
+        return SecretOrigin(key.namespace)
+    return SecretOrigin(key.namespace, declared_project(found), True, find_guessable_forms(found))
+
+
+def declared_project(secret: Manifest) -> str:
+    """argo: a repository or cluster may be declared for one project alone."""
+    labels, data = mapping(mapping(secret.get("metadata")).get("labels")), mapping(secret.get("data"))
+    encoded = data.get("project")
+    if LABEL not in labels or not isinstance(encoded, str):
+        return ""
+    try:
+        return base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def _public_words(application: Manifest) -> Iterator[str]:
+    """Commits, paths, options and names of an Application: what stands in Git outside of its Secrets."""
+    metadata, status = mapping(application.get("metadata")), mapping(application.get("status"))
+    yield from (str(metadata.get(name) or "") for name in ("name", "namespace"))
+    yield from _spec_words(mapping(application.get("spec")))
+    state = mapping(status.get("operationState"))
+    for place in (status.get("sync"), state.get("syncResult"), *mappings(status.get("history"))):
+        for name in REVISION_FIELDS:
+            yield from _option_texts(mapping(place).get(name))
+    for row in mappings(status.get("resources")):
+        yield from (str(row.get(name) or "") for name in ("kind", "namespace", "name"))
+
+
+def _spec_words(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Options by an allow-list: a field that is not known may hold a value."""
+    yield from _option_texts(spec.get("project"))
+    yield from _option_texts([mapping(spec.get("destination")).get(name) for name in ("server", "name", "namespace")])
+    yield from _option_texts(mapping(spec.get("syncPolicy")).get("syncOptions"))
+    for source in (mapping(spec.get("source")), *mappings(spec.get("sources"))):
+        yield from _option_texts([source.get(name) for name in PUBLIC_SOURCE_FIELDS])
+        helm, kustomize = mapping(source.get("helm")), mapping(source.get("kustomize"))
+        yield from _option_texts([helm.get("releaseName"), helm.get("valueFiles"), kustomize.get("images")])
+        yield from _option_texts([row.get("name") for row in mappings(helm.get("parameters"))])
+
+
+def _option_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if "@" not in value or "://" not in value:  # an address may have a password in it
+            yield value
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _option_texts(inner)

@@ -1,0 +1,201 @@
+"""Replaces texts in an answer, with work that does not depend on how long or how many the texts are.
+
+In: pairs of a text and its replacement, and data. Out: the data with the replacements, in all the forms of the texts.
+Never: a pass over the data for a text that is not in it; a time that tells how long a text is.
+
+All texts are looked up at once in the set of the data's words. Only those whose words are all there are searched for.
+Of a text that may be cut, the first characters are searched for, and what follows them is compared there.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from heapq import heapify, heappop, heapreplace
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from argosy.gitops.redaction.secret_encodings import list_forms
+from argosy.gitops.redaction.substring_index import MIN_TEXT_BYTES, count_common_prefix, list_first_words, may_contain
+
+MIN_CUT_CHARACTERS: Final = 7  # characters: of a commit, pages show as many
+ANCHOR_BYTES: Final = MIN_TEXT_BYTES
+MAX_PASSES: Final = 8  # over the data, one for each text; more texts than that are searched for at once
+
+
+class StandIn(NamedTuple):
+    text: str
+    sent: str
+
+
+class Substitutions:
+    """Replacements of texts, in the same forms, and of texts whose end is cut off, as pages cut it."""
+
+    def __init__(self, pairs: Iterable[StandIn] = (), padding_text: str = "") -> None:
+        """`padding_text`: the longest text of which one of the pairs may be a part. What stands around the pair costs
+        as much as if it were in the pair: each of its characters that is escaped makes more forms."""
+        self._texts: dict[bytes, _TextsOfAnchor] = {}  # by anchor
+        self._searched: dict[int, set[bytes]] = {}  # by word: what is searched for
+        for text, sent in pairs:
+            self._add(StandIn(text, sent))
+            self._add(StandIn(text.lower(), sent.lower()))  # also if it is the same: the work does not tell
+        if padding_text:
+            self._pad(padding_text)
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def _add(self, pair: StandIn) -> None:
+        text = pair.text.encode("utf-8", "replace")
+        shortest = pair.text[:MIN_CUT_CHARACTERS].encode("utf-8", "replace")
+        can_be_cut = len(pair.text) >= MIN_CUT_CHARACTERS
+        if can_be_cut:
+            self._find_texts(text).cuts.setdefault(text, pair)
+            self._search(shortest)
+        sent_forms = dict(list_forms(pair.sent))
+        for name, given in list_forms(pair.text):
+            if len(given) >= ANCHOR_BYTES and name in sent_forms:
+                self._find_texts(given).forms.setdefault(given, sent_forms[name])
+                self._search(shortest if can_be_cut and given.startswith(shortest) else given)
+
+    def _find_texts(self, text: bytes) -> _TextsOfAnchor:
+        return self._texts.setdefault(text[:ANCHOR_BYTES], _TextsOfAnchor())
+
+    def _pad(self, padding_text: str) -> None:
+        """Do the work of the forms that the text has, and that the pairs have not."""
+        count, data = sum(len(texts.forms) for texts in self._texts.values()), padding_text.encode("utf-8", "replace")
+        data = data.ljust(ANCHOR_BYTES)
+        for _ in range(count, len({form for _, form in list_forms(padding_text)})):
+            quote(html.escape(padding_text))
+            list_first_words(data)
+
+    def _search(self, text: bytes) -> None:
+        for word in list_first_words(text):
+            self._searched.setdefault(word, set()).add(text)
+
+    def apply(self, data: bytes, words: set[int]) -> bytes:
+        """Return the data with the replacements. `words` are those of the data.
+
+        Each step finds one text and goes on behind it, so there are fewer steps than bytes, whatever the texts are.
+        """
+        find_next = _build_search(data, [text for text in self._list_candidates(words) if may_contain(words, text)])
+        pieces, done, place = list[bytes](), 0, find_next(0)
+        while place >= 0:
+            match = self._texts[data[place : place + ANCHOR_BYTES]].match(data, place)
+            if match is not None:
+                length, replacement = match
+                pieces += (data[done:place], replacement)
+                done = place = place + length
+            else:
+                place += 1
+            place = find_next(place)
+        return b"".join((*pieces, data[done:])) if pieces else data
+
+    def _list_candidates(self, words: set[int]) -> set[bytes]:
+        return {text for word in words & self._searched.keys() for text in self._searched[word]}
+
+
+class _TextsOfAnchor:
+    """Texts that begin with the same anchor. The number of steps to find the one that stands at a place grows with the
+    logarithm of how many they are: one question can have hundreds of spellings of a text."""
+
+    def __init__(self) -> None:
+        self.forms: dict[bytes, bytes] = {}  # with the replacement of each
+        self.cuts: dict[bytes, StandIn] = {}  # texts that may be cut
+
+    @cached_property
+    def _sorted_forms(self) -> list[bytes]:
+        return sorted(self.forms)
+
+    @cached_property
+    def _sorted_cuts(self) -> list[bytes]:
+        return sorted(self.cuts)
+
+    @cached_property
+    def _longest(self) -> tuple[int, int]:
+        """Bytes of the longest form, and of the longest text that may be cut."""
+        return max(map(len, self.forms), default=0), max(map(len, self.cuts), default=0)
+
+    @cached_property
+    def _beginnings(self) -> dict[bytes, bytes]:
+        """By form: the longest other form that it begins with, if there is one."""
+        beginnings, open_forms = dict[bytes, bytes](), list[bytes]()
+        for form in self._sorted_forms:
+            while open_forms and not form.startswith(open_forms[-1]):
+                open_forms.pop()
+            if open_forms:
+                beginnings[form] = open_forms[-1]
+            open_forms.append(form)
+        return beginnings
+
+    def match(self, data: bytes, place: int) -> tuple[int, bytes] | None:
+        """Return the length of the longest text at a place of the data, and its replacement."""
+        longest_form, longest_cut = self._longest
+        ahead = data[place : place + max(longest_form, longest_cut)]
+        form = self._find_form(ahead)
+        if form is not None and len(form) >= longest_cut:
+            return len(form), self.forms[form]
+        cut = self._find_cut(ahead)
+        if form is not None and (cut is None or len(form) >= cut[0]):
+            return len(form), self.forms[form]
+        return cut
+
+    def _find_form(self, ahead: bytes) -> bytes | None:
+        """Return the longest form that the bytes begin with. The last form that is not after them in the order of the
+        alphabet is that form, or begins with it."""
+        number = bisect_right(self._sorted_forms, ahead)
+        form = self._sorted_forms[number - 1] if number else None
+        while form is not None and not ahead.startswith(form):
+            form = self._beginnings.get(form)
+        return form
+
+    def _find_cut(self, ahead: bytes) -> tuple[int, bytes] | None:
+        """Return the length of the longest beginning of a text, and its replacement. The texts that have the most in
+        common with the bytes are next to them in the order of the alphabet."""
+        number = bisect_right(self._sorted_cuts, ahead)
+        cuts = self._sorted_cuts[max(0, number - 1) : number + 1]
+        if not cuts:
+            return None
+        same, cut = max(((count_common_prefix(text, ahead), text) for text in cuts), key=lambda found: found[0])
+        characters = len(cut[:same].decode("utf-8", "ignore"))
+        if characters < MIN_CUT_CHARACTERS:
+            return None
+        text, sent = self.cuts[cut]
+        return len(text[:characters].encode("utf-8", "replace")), sent[:characters].encode("utf-8", "replace")
+
+
+def _build_search(data: bytes, texts: list[bytes]) -> Callable[[int], int]:
+    """Return a function that finds the first place of any of the texts from a place on, or -1. The places that are
+    asked for must not decrease."""
+    if len(texts) > MAX_PASSES:
+        pattern = re.compile(_build_pattern(texts))
+        return lambda start: match.start() if (match := pattern.search(data, start)) else -1
+    places = [(place, text) for text in texts if (place := data.find(text)) >= 0]
+    heapify(places)
+
+    def find_next(start: int) -> int:
+        while places and places[0][0] < start:
+            text = places[0][1]
+            place = data.find(text, start)
+            if place >= 0:
+                heapreplace(places, (place, text))
+            else:
+                heappop(places)
+        return places[0][0] if places else -1
+
+    return find_next
+
+
+def _build_pattern(texts: Iterable[bytes], depth: int = ANCHOR_BYTES) -> bytes:
+    """Return a pattern of any of the texts, in which each of the first bytes is compared once for all of them."""
+    if not depth:
+        return b"(?:%s)" % b"|".join(map(re.escape, sorted(set(texts), key=len)))
+    rests: dict[bytes, list[bytes]] = {}  # by the first byte
+    for text in texts:
+        rests.setdefault(text[:1], []).append(text[1:])
+    return b"(?:%s)" % b"|".join(
+        re.escape(first) + _build_pattern(inner, depth - 1) for first, inner in sorted(rests.items())
+    )

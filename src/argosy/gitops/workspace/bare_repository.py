@@ -1,0 +1,121 @@
+"""A Git repository without a work tree, for others to clone from and push to. In: files and a message. Out: commits.
+
+Never: half a commit; minds a Git setting of the user's.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from argosy.errors import UserError
+from argosy.gitops.workspace.new_repository import BRANCH, File, find_git
+
+PROGRAM, PLAIN = "100755", "100644"
+# Nobody's settings: a template folder, a signing key or a hook path would make another repository of it.
+ALONE: Final = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
+
+
+@dataclass(frozen=True)
+class Author:
+    name: str
+    email: str
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.email}>"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a commit writes; the rest stays as it was."""
+
+    files: Sequence[File]
+    message: str
+    author: Author
+    seconds: int  # when, since 1970
+    removed: Sequence[str] = ()  # paths
+
+
+class BareRepository:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def is_there(self) -> bool:
+        return (self.folder / "HEAD").is_file()
+
+    def create(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _git(self.folder, "init", "--quiet", "--bare")
+        _git(self.folder, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+
+    def commit(self, changes: Sequence[Change], *, branch: str = BRANCH, start: str = "") -> list[str]:
+        """All of them on the branch, one after the other; their ids. A push in between makes it fail.
+
+        A branch that is not there yet begins at `start`.
+        """
+        before = self._tip(branch) or start
+        head = f"feature done\ncommit refs/heads/{branch}"
+        parent = f"from {before}\n" if before else ""
+        stream = b"".join(
+            _spoken(change, *((head, parent) if number == 0 else (f"commit refs/heads/{branch}", "")))
+            for number, change in enumerate(changes)
+        )
+        _git(self.folder, "fast-import", "--quiet", given=stream + b"done\n")
+        return self.commits(branch)[-len(changes) :]
+
+    def _tip(self, branch: str) -> str:
+        return _git(self.folder, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}").decode().strip()
+
+    def commits(self, branch: str = BRANCH) -> list[str]:
+        """Of the branch, the oldest first."""
+        return _git(self.folder, "rev-list", "--reverse", branch).decode().split()
+
+    def messages(self, branch: str = BRANCH) -> dict[str, str]:
+        """The whole message of each commit, the newest first."""
+        listed = _git(self.folder, "log", "--format=%H %B%x00", branch).decode()
+        pairs = (each.strip().partition(" ") for each in listed.split("\0") if each.strip())
+        return {commit: message for commit, _, message in pairs}
+
+    def read(self, path: str, commit: str = BRANCH) -> bytes:
+        return _git(self.folder, "cat-file", "blob", f"{commit}:{path}")
+
+    def changed(self, commit: str) -> list[str]:
+        """The paths that a commit changed."""
+        names = ("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", commit)
+        return [path for path in _git(self.folder, *names).decode().split("\0") if path]
+
+
+def _spoken(change: Change, head: str, parent: str) -> bytes:
+    """The words of git fast-import; with `done` at its end, else a stream that was cut short would count as whole."""
+    message = change.message.encode()
+    lines = [
+        head,
+        f"author {change.author} {change.seconds} +0000",
+        f"committer {change.author} {change.seconds} +0000",
+    ]
+    spoken = "\n".join(lines).encode() + b"\ndata %d\n%s\n" % (len(message), message) + parent.encode()
+    spoken += "".join(f"D {path}\n" for path in change.removed).encode()
+    for file in change.files:
+        mode = PROGRAM if file.is_program else PLAIN
+        spoken += f"M {mode} inline {file.path}\ndata {len(file.content)}\n".encode() + file.content + b"\n"
+    return spoken
+
+
+def _git(folder: Path, *words: str, given: bytes = b"") -> bytes:
+    own: Mapping[str, str] = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run(
+        [find_git(), "--git-dir", str(folder), *words],
+        env={**own, **ALONE},
+        input=given,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        said = " ".join(done.stderr.decode(errors="replace").split()) or f"exit code {done.returncode}"
+        raise UserError(f"git {words[0]}: {said}; look whether the folder is whole", where=str(folder))
+    return done.stdout

@@ -1,0 +1,163 @@
+"""The cluster, what plays in it, and an engine where somebody wants one.
+
+In: a folder. Out: a Stage. Never: starts an engine or a server that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.cli.data_folder import write_text
+from argosy.errors import Conflict, UserError
+from argosy.features.local import kubeconfig
+from argosy.gitops.application_client.control_namespace import USUAL
+from argosy.gitops.engine.engine import Engine, EngineOptions
+from argosy.isolation.process_pool import Crew
+from argosy.kube.controller.addon_loader import load_addons, running
+from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest, dump, key_of
+from argosy.kube.schema.bundled_crds import definitions
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.apiserver.registry_call import ADMIN
+from argosy.sandbox.apiserver.tls import certificates
+from argosy.testing.cluster.working_trees import WorkingTrees
+
+ADDONS: Final = "simulators"
+MANAGER: Final = "argosy-rehearsal"
+NAME: Final = "argosy-test"
+KINDS: Final = ("applications.argoproj.io", "appprojects.argoproj.io", "applicationsets.argoproj.io")
+SERVED_SECONDS: Final = 10.0
+
+
+@dataclass
+class Stage:
+    """Open until whoever opened it is done; `end` collects what began meanwhile."""
+
+    cluster: EmbeddedCluster
+    folder: Path
+    token: str
+    end: contextlib.AsyncExitStack
+    crew: Crew
+    homes: dict[str, Path] = field(default_factory=dict)  # address → the folder that is read instead
+    _api: str = ""
+    _is_delivering: bool = False
+
+    @cached_property
+    def _trees(self) -> WorkingTrees:
+        return WorkingTrees(self.folder / "mirrors", self.homes)
+
+    async def apply(self, manifests: Sequence[Manifest], namespace: str) -> list[Manifest]:
+        """As the objects need each other; a namespace that is not there is made."""
+        from argosy.features.local.manifest_loader import FIRST
+
+        made = []
+        for manifest in sorted(manifests, key=lambda each: FIRST.get(each["kind"], 9)):
+            placed = await self._placed(manifest, namespace)
+            await self._make_namespace(key_of(placed).namespace)
+            made.append(await self.cluster.apply(placed, manager=MANAGER, force=True))
+            if placed["kind"] == "CustomResourceDefinition":
+                await self._served(placed)
+        return made
+
+    async def _placed(self, manifest: Manifest, namespace: str) -> Manifest:
+        key = key_of(manifest)
+        info = (await self.cluster.kinds()).get(key.group_kind)
+        if info is None:
+            message = f"this cluster does not know the kind of {key.kind}/{key.name}; apply its definition first"
+            raise UserError(message, where=str(manifest.get("apiVersion")))
+        if key.namespace or not info.namespaced:
+            return manifest
+        return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+
+    async def _make_namespace(self, name: str) -> None:
+        if name and await self.cluster.get(ResourceKey("", "Namespace", "", name)) is None:
+            manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            with contextlib.suppress(Conflict):
+                await self.cluster.create(manifest)
+
+    async def _served(self, definition: Manifest) -> None:
+        spec = definition["spec"]
+        kind = GroupKind(spec["group"], spec["names"]["kind"])
+        async with asyncio.timeout(SERVED_SECONDS):
+            while kind not in await self.cluster.kinds():  # noqa: ASYNC110 - a cluster tells it to who asks
+                await asyncio.sleep(0.01)
+
+    async def serve(self) -> Path:
+        """A kubeconfig for other programs; the server begins with the first that asks."""
+        file = self.folder / "kubeconfig"
+        if not self._api:
+            found = await asyncio.to_thread(certificates, self.folder / "tls")
+            self._api = await self.end.enter_async_context(serve(self.cluster.plane, found))
+            authority = found.authority.read_bytes()
+            write_text(file, dump(kubeconfig.document(NAME, self._api, authority, ADMIN.name, self.token)))
+        return file
+
+    async def deliver(self, application: Manifest, homes: Mapping[str, Path]) -> Manifest:
+        """The Application as it stands in Git, with one sync asked for; its sources are these folders as they are."""
+        self.homes |= homes
+        self._trees.looks += 1
+        await self._engine()
+        wanted = {**application, "metadata": {**application["metadata"], "namespace": USUAL}}
+        await self._make_namespace(str(_of(wanted, "spec", "destination").get("namespace") or ""))
+        await self._written(wanted)
+        options = _of(wanted, "spec", "syncPolicy").get("syncOptions") or []
+        request = {"sync": {"syncOptions": options}, "initiatedBy": {"username": MANAGER}}
+        return await self.cluster.patch(key_of(wanted), {"operation": request})
+
+    async def _written(self, manifest: Manifest) -> None:
+        """As it stands: a field that its kind does not have is dropped, as by kubectl."""
+        known = await self.cluster.get(key_of(manifest))
+        if known is None:
+            await self.cluster.create(manifest)
+        else:
+            metadata = {**manifest["metadata"], "resourceVersion": known["metadata"]["resourceVersion"]}
+            await self.cluster.replace({**known, **manifest, "metadata": metadata})
+
+    async def _engine(self) -> None:
+        if self._is_delivering:
+            return
+        self._is_delivering = True
+        await self._make_namespace(USUAL)
+        for each in definitions(*KINDS):
+            await self.cluster.apply(each, manager=MANAGER, force=True)
+            await self._served(each)
+        options = EngineOptions(self._trees.folder, wave_delay=0.0, workers=4, renderers=1, grace=0.1)
+        engine = Engine(self.cluster, options, USUAL, repositories=self._trees, crew=self.crew)
+        work = asyncio.create_task(engine.run(), name="engine")
+        self.end.push_async_callback(_ended, work)
+
+
+async def _ended(work: asyncio.Task[None]) -> None:
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+
+
+def _of(manifest: Manifest, *path: str) -> Mapping[str, Any]:
+    here: Any = manifest
+    for step in path:
+        here = here.get(step) if isinstance(here, dict) else None
+    return here if isinstance(here, dict) else {}
+
+
+@contextlib.asynccontextmanager
+async def open_stage(folder: Path, crew: Crew, addons: str = ADDONS) -> AsyncIterator[Stage]:
+    """In memory. `crew` renders; whoever made it closes it."""
+    token = secrets.token_urlsafe(16)
+    played = load_addons(addons)
+    failed = asyncio.Event()
+    async with (
+        Plane.open(None, admin_token=token) as plane,
+        running(played, EmbeddedCluster(plane), on_failure=failed.set, folder=folder),
+        contextlib.AsyncExitStack() as end,
+    ):
+        plane.actions.pod_logs = next((each.pod_logs for each in played if each.pod_logs), None)
+        yield Stage(EmbeddedCluster(plane), folder, token, end, crew)

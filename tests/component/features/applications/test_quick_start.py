@@ -1,0 +1,95 @@
+"""A command imports what it needs and little else: people wait for it, and scripts call it a thousand times."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from argosy.feature_table import COMMANDS
+from argosy.features.applications import cli
+from argosy.main import OVERVIEW, command_line
+
+PROGRAM = """
+import sys
+from argosy.main import main
+code = main(sys.argv[1:])
+print("|".join(sorted(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+SLOW = {
+    "argosy.sandbox.apiserver",
+    "argosy.features.health_checks.cli",
+    "argosy.features.local.cli",
+    "argosy.features.setup.cli",
+    "argosy.kube.client",
+    "argosy.isolation",
+    "argosy.gitops.application.operations",
+    "argosy.gitops.application.source_options",
+    "argosy.gitops.application.step_results.comparison",
+    "argosy.kube.schema",
+    "argosy.gitops.source.git",
+    "asyncio",
+    "importlib.resources",
+    "multiprocessing",
+    "shutil",
+    "socket",
+    "ssl",
+    "subprocess",
+    "tempfile",
+    "threading",
+}
+
+
+@pytest.mark.skipif("coverage" in sys.modules, reason="what measures coverage imports it")
+def test_a_render_of_one_folder_imports_nothing_slow_that_it_does_not_need(tmp_path: Path) -> None:
+    (tmp_path / "kustomization.yaml").write_text("namePrefix: a-\nresources: [config.yaml]\n")
+    (tmp_path / "config.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "render", str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert "name: a-b" in done.stdout
+    assert SLOW & set(done.stderr.strip().split("|")) == set()
+
+
+@pytest.mark.parametrize("group", COMMANDS)
+def test_a_command_group_alone_is_the_same_as_among_all(group: str) -> None:
+    alone = command_line(group)
+    assert [action.choices.keys() for action in alone._actions if action.choices] == [{group}]
+    assert group in OVERVIEW
+
+
+def test_all_command_groups_are_those_that_are_named() -> None:
+    assert command_line().format_help() == command_line(*COMMANDS).format_help()
+
+
+def test_a_verb_of_applications_alone_is_the_same_as_among_all() -> None:
+    def verbs(typed: str = "") -> dict[str, str]:
+        (group,) = (action.choices["app"] for action in command_line("app", typed=typed)._actions if action.choices)
+        (found,) = (action.choices for action in group._actions if action.choices)
+        return {name: parser.format_help() for name, parser in found.items()}
+
+    among = verbs()
+    assert set(among) == {verb for verbs in cli.MODULES.values() for verb in verbs}
+    for name, module in [(verbs[0], verbs) for verbs in cli.MODULES.values()]:
+        alone = verbs(name)
+        assert set(alone) == set(module)
+        assert alone == {each: among[each] for each in module}
+
+
+def test_a_list_of_applications_imports_nothing_that_renders_or_compares(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "app", "list", "--kubeconfig", str(tmp_path / "none")],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    modules = set(done.stderr.strip().splitlines()[-1].split("|"))
+    assert "argosy.features.applications.read.cli" in modules
+    unwanted = {
+        "argosy.gitops.render",
+        "argosy.gitops.diff",
+        "argosy.isolation",
+        "argosy.features.applications.edit.cli",
+    }
+    assert unwanted & modules == set()

@@ -1,0 +1,150 @@
+"""`argosy check --fix`: what it changes, what it leaves alone, and that the finding is gone afterwards."""
+
+from __future__ import annotations
+
+import difflib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from argosy.cli.exit_codes import DONE, NO
+from argosy.features.check.fixes import mend
+from argosy.features.check.service import OVERRIDDEN, Checked, check, fix
+from argosy.gitops.analysis.rules import CATALOGUE
+from argosy.main import main
+from support.paths import DATA
+
+FIXTURES = DATA / "rules"
+MENDED = {
+    "AGY105": ["-    targetRevision: feature/quick # AGY105", "+    targetRevision: main # AGY105"],
+    "AGY107": ["+  syncPolicy:", "+    syncOptions:", "+    - CreateNamespace=true"],
+    "AGY113": ["-        - /status # AGY113"],
+    "AGY116": ["+  annotations:", "+    argocd.argoproj.io/sync-options: Prune=false"],
+    "AGY117": [
+        "-      prune: true # AGY117", "+      prune: false # AGY117",
+        "-      selfHeal: true # AGY117", "+      selfHeal: false # AGY117",
+        "+      - RespectIgnoreDifferences=true", "+      - ApplyOutOfSyncOnly=true",
+        "+    retry:", "+      limit: 3", "+      backoff:", "+        duration: 5s", "+        factor: 2",
+        "+        maxDuration: 3m",
+    ],
+    "AGY132": [
+        "-    argocd.argoproj.io/hook-delete-policy: HookSucceeded # AGY132",
+        "+    argocd.argoproj.io/hook-delete-policy: BeforeHookCreation # AGY132",
+    ],
+    "AGY136": ["-              oc start-build trainer", "+              oc start-build trainer --wait"],
+    "AGY307": [
+        "-  volumes: # AGY307", "-    - name: data", "-      emptyDir: {}",
+        "+    volumes:", "+      - name: data", "+        emptyDir: {}",
+    ],
+}  # fmt: skip
+
+
+def quietly(text: str) -> None:
+    pass
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {str(file.relative_to(folder)): file.read_bytes().decode() for file in folder.rglob("*") if file.is_file()}
+
+
+def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    found: list[str] = []
+    assert before.keys() == after.keys()
+    for name, text in before.items():
+        lines = difflib.unified_diff(text.splitlines(), after[name].splitlines(), n=0, lineterm="")
+        found += [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+    return found
+
+
+@pytest.fixture
+def bad(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(FIXTURES / request.param / "bad", tmp_path / "repository")
+    monkeypatch.chdir(tmp_path / "repository")
+    return tmp_path / "repository"
+
+
+def test_a_rule_says_that_it_can_be_fixed() -> None:
+    assert {rule.id for rule in CATALOGUE.values() if rule.mends} == set(MENDED)
+
+
+@pytest.mark.parametrize(("rule", "bad"), [(rule, rule) for rule in MENDED], indirect=["bad"])
+def test_a_fix_changes_only_the_lines_that_are_wrong(rule: str, bad: Path) -> None:
+    before, first = texts(bad), check(["."], talk=quietly)
+    found = fix(["."], talk=quietly)
+    assert sorted(changed(before, texts(bad))) == sorted(MENDED[rule])
+    assert {each.finding.rule.id for each in found.mended} == {rule}
+    assert not any(each.sight.mend for each in found.findings)
+    assert marks(found) < marks(first), "a fix leaves nothing new behind"
+    again = texts(bad)
+    assert fix(["."], talk=quietly).mended == []
+    assert texts(bad) == again
+
+
+def marks(found: Checked) -> set[str]:
+    return {each.mark + each.sight.message for each in found.findings}
+
+
+@pytest.mark.parametrize("bad", ["AGY116"], indirect=True)
+def test_a_file_with_conflict_markers_is_left_alone(bad: Path) -> None:
+    claim = bad / "manifests" / "object.yaml"
+    found = check(["."], talk=quietly)
+    claim.write_text(f"<<<<<<< ours\n{claim.read_text()}=======\n>>>>>>> theirs\n")
+    before = texts(bad)
+    result = mend(found.findings, ["."])
+    assert texts(bad) == before
+    assert result.done == []
+    assert [each.why for each in result.left] == ["it has conflict markers; resolve them first"]
+
+
+@pytest.mark.parametrize("bad", ["AGY307"], indirect=True)
+def test_a_move_that_would_lose_a_comment_is_left_to_a_human(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = bad / "manifests" / "object.yaml"
+    job.write_text(job.read_text().replace("    - name: data\n", "    # the data of the year\n    - name: data\n"))
+    before = texts(bad)
+    assert main(["check", "--fix"]) == NO
+    assert texts(bad) == before
+    assert "AGY307 was not fixed: a comment would be lost; edit it by hand" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("bad", ["AGY116"], indirect=True)
+def test_a_claim_that_is_called_otherwise_in_its_file_is_left_to_a_human(bad: Path) -> None:
+    (bad / "manifests" / "kustomization.yaml").write_text("resources: [object.yaml]\nnamePrefix: dev-\n")
+    before = texts(bad)
+    found = fix(["."], talk=quietly)
+    assert texts(bad) == before
+    assert "calls PersistentVolumeClaim/dev-models otherwise" in found.unmended[0].why
+
+
+@pytest.mark.parametrize("bad", ["AGY107"], indirect=True)
+def test_what_somebody_set_otherwise_stays(bad: Path) -> None:
+    file = bad / "application.yaml"
+    file.write_text(file.read_text() + "  syncPolicy: {syncOptions: [CreateNamespace=false]}\n")
+    assert fix(["."], talk=quietly).mended == []
+
+
+@pytest.mark.parametrize("bad", ["AGY107"], indirect=True)
+def test_a_fix_is_told_with_its_line_and_the_rest_is_clean(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--fail-on", "info"]) == NO
+    assert "some can be fixed at once: argosy check --fix" in capsys.readouterr().err
+    assert main(["check", "--fix", "--fail-on", "info"]) == DONE
+    assert capsys.readouterr().out.startswith("application.yaml:15: AGY107 fixed: nothing here makes the namespace")
+
+
+def test_one_claim_of_two_applications_is_mended_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(FIXTURES / "AGY116" / "bad", tmp_path / "repository")
+    monkeypatch.chdir(tmp_path / "repository")
+    text = Path("application.yaml").read_text()
+    Path("other.yaml").write_text(text.replace("fraud-dev", "fraud-test"))
+    found = fix(["."], talk=quietly)
+    assert (len(found.mended), found.unmended) == (1, [])
+    assert Path("manifests/object.yaml").read_text().count("Prune=false") == 1
+
+
+@pytest.mark.parametrize("bad", ["AGY116"], indirect=True)
+def test_an_edit_that_a_kustomization_overrides_is_not_called_a_fix(bad: Path) -> None:
+    text = "resources: [object.yaml]\ncommonAnnotations: {argocd.argoproj.io/sync-options: Validate=false}\n"
+    (bad / "manifests" / "kustomization.yaml").write_text(text)
+    found = fix(["."], talk=quietly)
+    assert found.mended == []
+    assert [each.why for each in found.unmended] == [OVERRIDDEN]

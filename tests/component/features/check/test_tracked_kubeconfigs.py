@@ -1,0 +1,137 @@
+"""A kubeconfig is found by its content, in every file that Git tracks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from argosy.features.check.service import Checked, check
+from argosy.gitops.source.git.local_repository import History
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters:
+- name: production
+  cluster: {server: "https://api.example.com:6443"}
+users:
+- name: ci
+  user:
+    client-key-data: Y29ycmVjdC1ob3JzZQ==
+"""
+
+
+def git(folder: Path, *words: str) -> None:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    who = ["-c", "user.name=ann", "-c", "user.email=ann@example.com"]
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, env=env)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    git(tmp_path, "init", "-q", "-b", "main")
+    (tmp_path / "cm.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    (tmp_path / ".gitignore").write_text("ignored\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "Begin")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def places(found: Checked) -> list[tuple[str, int]]:
+    return [each.place for each in found.findings if each.rule.id == "AGY604"]
+
+
+def checked(*paths: str) -> Checked:
+    return check(paths or ["."], talk=lambda text: None)
+
+
+@pytest.mark.parametrize("name", ["production", "access.txt", ".kube/config", "deploy/admin.conf"])
+def test_a_tracked_kubeconfig_is_found_whatever_its_name(repository: Path, name: str) -> None:
+    (repository / name).parent.mkdir(exist_ok=True)
+    (repository / name).write_text(KUBECONFIG)
+    assert places(checked()) == []  # Git does not have it yet
+    git(repository, "add", name)
+    assert places(checked()) == [(name, 9)]
+
+
+def test_a_kubeconfig_that_git_ignores_is_not_in_git(repository: Path) -> None:
+    (repository / "ignored").write_text(KUBECONFIG)
+    git(repository, "add", "-A")
+    assert places(checked()) == []
+
+
+def test_only_what_is_below_the_path_is_searched(repository: Path) -> None:
+    for name in ("one", "two"):
+        (repository / name).mkdir()
+        (repository / name / "access").write_text(KUBECONFIG)
+    git(repository, "add", "-A")
+    assert places(checked("one")) == [("one/access", 9)]
+    assert places(checked("one", "two/access")) == [("one/access", 9)]  # AGY603 has a file that is named itself
+
+
+def test_a_link_a_large_file_and_a_binary_file_are_passed_over(repository: Path) -> None:
+    (repository / "link").symlink_to("elsewhere")
+    (repository / "large").write_text(KUBECONFIG + "#" * (1 << 20))
+    (repository / "binary").write_bytes(b"\0" + KUBECONFIG.encode())
+    git(repository, "add", "-A")
+    assert places(checked()) == []
+
+
+def test_a_yaml_file_that_leaves_out_its_kind_is_found(repository: Path) -> None:
+    (repository / "access.yaml").write_text(KUBECONFIG.partition("kind: Config\n")[2])
+    git(repository, "add", "-A")
+    assert places(checked()) == [("access.yaml", 7)]
+
+
+def test_a_yaml_file_with_its_kind_is_told_of_once(repository: Path) -> None:
+    (repository / "access.yaml").write_text(KUBECONFIG)
+    git(repository, "add", "-A")
+    found = checked()
+    assert places(found) == []
+    assert [each.place for each in found.findings if each.rule.id == "AGY603"] == [("access.yaml", 9)]
+
+
+def test_what_sops_encrypted_is_no_credential(repository: Path) -> None:
+    (repository / "access").write_text(KUBECONFIG.replace("Y29ycmVjdC1ob3JzZQ==", "ENC[AES256_GCM,data:x]"))
+    git(repository, "add", "-A")
+    assert places(checked()) == []
+
+
+def test_each_repository_is_listed_once_however_many_paths_are_typed(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings: list[History] = []
+    list_tracked = History.tracked
+
+    async def count_listings(history: History) -> list[str]:
+        listings.append(history)
+        return await list_tracked(history)
+
+    monkeypatch.setattr(History, "tracked", count_listings)
+    for name in ("one", "two", "three"):
+        (repository / name).mkdir()
+        (repository / name / "access").write_text(KUBECONFIG)
+    git(repository, "add", "-A")
+    assert places(checked("one", "two", "cm.yaml")) == [("one/access", 9), ("two/access", 9)]
+    assert len(listings) == 1
+
+
+@pytest.mark.parametrize(("name", "rule"), [("access", "AGY604"), ("access.yaml", "AGY603")])
+def test_both_rules_use_the_same_words_and_mention_git_only_for_a_tracked_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rule: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(KUBECONFIG)
+    (finding,) = [each for each in checked().findings if each.rule.id == rule]
+    begin = "this file is a kubeconfig with client-key-data: anyone who can read"
+    assert finding.sight.message == f"{begin} it can use the cluster"
+    assert "Git" not in finding.sight.fix
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "add", "-A")
+    (finding,) = [each for each in checked().findings if each.rule.id == rule]
+    assert finding.sight.message == f"{begin} the repository can use the cluster"
+    assert "remove the file from Git" in finding.sight.fix

@@ -1,0 +1,33 @@
+"""A repository is made whole or not at all, also where the disk refuses in the middle."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from argosy.gitops.workspace.new_repository import File, make_repository
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+FILES = [File("a.yaml", b"a: 1\n"), File("b/c.yaml", b"c: 1\n"), File("d.yaml", b"d: 1\n")]
+
+
+@pytest.mark.parametrize("refused", ["a.yaml", "b", "d.yaml", ".git"])
+def test_a_folder_that_was_there_is_empty_again_where_one_file_cannot_be_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    rename = Path.rename
+
+    def rename_all_but_one(path: Path, target: Path) -> Path:
+        if path.name == refused and target.parent == tmp_path:
+            raise OSError(28, "No space left on device", str(target))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename_all_but_one)
+    with pytest.raises(OSError, match="No space left"):
+        make_repository(tmp_path, FILES, message="Begin", remote="", is_committed=True)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    assert make_repository(tmp_path, FILES, message="Begin", remote="", is_committed=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".git", "a.yaml", "b", "d.yaml"]

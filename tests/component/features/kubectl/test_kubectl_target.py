@@ -1,0 +1,191 @@
+"""`argosy kubectl` and `argosy oc` choose their cluster as every other command does, and pass the choice to kubectl."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.cli.data_folder import DataFolder, Run
+from argosy.kube.objects import dump, load
+from support.clusters import Finished
+from support.deadlines import HANG_SECONDS
+from support.forked_commands import run
+
+KUBECTL = Path(sys.executable).parent / "kubectl"
+PROGRAM = '#!/bin/sh\necho "${KUBECONFIG-none}" "$@"\n'  # stands for the real kubectl: prints what it was told
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    program = tmp_path / "real-kubectl"
+    program.write_text(PROGRAM)
+    program.chmod(0o700)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    kept = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "ARGOSY_CONTEXT")}
+    return {**kept, "HOME": str(tmp_path), "ARGOSY_KUBECTL": str(program)}
+
+
+@contextlib.contextmanager
+def running_sandbox(kubeconfig: str = "/sandbox/kubeconfig", context: str = "") -> Iterator[None]:
+    folder = DataFolder()
+    with folder.owned():
+        folder.write_run(Run(os.getpid(), "https://127.0.0.1:1", kubeconfig, str(folder.root), context=context))
+        yield
+
+
+def typed(line: str, environment: dict[str, str], **more: str) -> Finished:
+    return Finished(*run(line.split(), env={**environment, **more}, input="", timeout=HANG_SECONDS), 0.0)
+
+
+def kubeconfig(file: Path, *names: str) -> Path:
+    clusters = [{"name": name, "cluster": {"server": f"https://{name}.example.com"}} for name in names]
+    contexts = [{"name": name, "context": {"cluster": name}} for name in names]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(dump({"current-context": names[0], "contexts": contexts, "clusters": clusters}))
+    return file
+
+
+def chosen(said: Finished) -> tuple[str, str, str]:
+    """The context that kubectl finds to be current, the user's kubeconfig and the words that kubectl was given."""
+    paths, _, words = said.out.rstrip("\n").partition(" ")
+    first, _, rest = paths.partition(os.pathsep)
+    current = load(Path(first).read_bytes(), where=first)
+    return current["current-context"], rest, words
+
+
+def test_the_running_sandbox_is_meant_unless_something_says_otherwise(environment: dict[str, str]) -> None:
+    with running_sandbox():
+        assert typed("kubectl get pods", environment).out == "/sandbox/kubeconfig get pods\n"
+        for flag in ("--context prod", "--context=prod", "--kubeconfig x", "--server=https://x", "-s https://x"):
+            assert typed(f"kubectl {flag} get pods", environment).out == f"none {flag} get pods\n"
+        said = typed("kubectl exec web -- sh --context x", environment)  # for the program in the Pod
+        assert said.out == "/sandbox/kubeconfig exec web -- sh --context x\n"
+    assert typed("kubectl get pods", environment).out == "none get pods\n"
+
+
+def test_argosy_context_goes_before_a_running_sandbox(environment: dict[str, str], tmp_path: Path) -> None:
+    mine = str(kubeconfig(tmp_path / "mine", "dev", "prod"))
+    environment |= {"KUBECONFIG": mine, "ARGOSY_CONTEXT": "prod"}
+    with running_sandbox():
+        assert chosen(typed("kubectl get pods -- x", environment)) == ("prod", mine, "get pods -- x")
+        said = typed("kubectl get pods --context dev", environment)
+        assert said.out == f"{mine} get pods --context dev\n"
+        said = typed("oc project models", environment)
+        assert said.out == f"{mine} config set-context prod --namespace models\n"
+
+
+def test_argosy_context_is_looked_up_in_the_usual_kubeconfig(environment: dict[str, str], tmp_path: Path) -> None:
+    usual = str(kubeconfig(tmp_path / ".kube" / "config", "dev", "prod"))
+    assert chosen(typed("kubectl get pods", environment, ARGOSY_CONTEXT="prod")) == ("prod", usual, "get pods")
+
+
+def test_a_sandbox_in_a_shared_kubeconfig_is_named_by_its_context(environment: dict[str, str], tmp_path: Path) -> None:
+    """Another context may be current in that file."""
+    shared = str(kubeconfig(tmp_path / "shared", "prod", "argosy-sandbox"))
+    with running_sandbox(shared, "argosy-sandbox"):
+        assert chosen(typed("kubectl get pods", environment)) == ("argosy-sandbox", shared, "get pods")
+        said = typed("oc project models", environment)
+        assert said.out == f"{shared} config set-context argosy-sandbox --namespace models\n"
+
+
+def test_a_context_that_does_not_exist_is_an_error_and_written_nowhere(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    mine = kubeconfig(tmp_path / "mine", "dev", "prod")
+    for line in ("oc project models", "kubectl get pods"):
+        said = typed(line, environment, KUBECONFIG=str(mine), ARGOSY_CONTEXT="nope")
+        assert (said.code, said.out) == (1, "")
+        assert said.err == (
+            "error: kubeconfig: context \"nope\" does not exist (ARGOSY_CONTEXT is set to 'nope'); "
+            "correct or unset ARGOSY_CONTEXT, or choose one of: dev, prod\n"
+        )
+    with running_sandbox(str(mine), "argosy-sandbox"):
+        said = typed("oc project models", environment)
+        assert (said.code, said.out) == (1, "") and 'context "argosy-sandbox" does not exist' in said.err
+
+
+def test_oc_project_needs_a_current_context_that_exists(environment: dict[str, str], tmp_path: Path) -> None:
+    mine = kubeconfig(tmp_path / "mine", "dev")
+    mine.write_text(mine.read_text().replace("current-context: dev", "current-context: nope"))
+    said = typed("oc project models", environment, KUBECONFIG=str(mine))
+    assert (said.code, said.out) == (1, "") and 'context "nope" does not exist; choose one of: dev' in said.err
+
+
+def test_what_asks_no_cluster_is_called_though_argosy_context_names_none(environment: dict[str, str]) -> None:
+    assert typed("kubectl config view", environment, ARGOSY_CONTEXT="nope").out == "none config view\n"
+    assert typed("kubectl version --client", environment, ARGOSY_CONTEXT="nope").out.endswith(" version --client\n")
+
+
+@pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl beside this Python (make install)")
+def test_a_plug_in_of_two_words_gets_its_words_and_the_chosen_context(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The real kubectl finds a plug-in by the words before the first flag."""
+    mine = str(kubeconfig(tmp_path / "mine", "dev", "prod"))
+    plug_in = tmp_path / "kubectl-argo-rollouts"
+    plug_in.write_text(f'#!/bin/sh\necho "$@" at $({KUBECTL} config current-context)\n')
+    plug_in.chmod(0o700)
+    environment |= {"ARGOSY_KUBECTL": str(KUBECTL), "PATH": f"{tmp_path}:{environment['PATH']}"}
+    said = typed("kubectl argo rollouts list -n ml -- x", environment, KUBECONFIG=mine, ARGOSY_CONTEXT="prod")
+    assert (said.out, said.err) == ("list -n ml -- x at prod\n", "")
+    with running_sandbox(mine, "prod"):
+        assert typed("kubectl argo rollouts list", environment).out == "list at prod\n"
+
+
+@pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl beside this Python (make install)")
+@pytest.mark.parametrize("line", ["get pods", "exec web -- sh --context dev", "run web --image=x -- y", "logs web"])
+def test_the_real_kubectl_goes_to_the_chosen_context(environment: dict[str, str], tmp_path: Path, line: str) -> None:
+    mine = kubeconfig(tmp_path / "mine", "dev", "prod")
+    mine.write_text(mine.read_text().replace("https://prod.example.com", "http://127.0.0.1:1"))  # nothing listens
+    environment |= {"ARGOSY_KUBECTL": str(KUBECTL), "KUBECONFIG": str(mine), "ARGOSY_CONTEXT": "prod"}
+    said = typed(f"kubectl {line}", environment)
+    assert said.code == 1 and "The connection to the server 127.0.0.1:1 was refused" in said.err
+
+
+def test_kubeconfig_goes_before_a_running_sandbox(environment: dict[str, str], tmp_path: Path) -> None:
+    mine = str(kubeconfig(tmp_path / "mine", "mine"))
+    with running_sandbox():
+        assert typed("kubectl get pods", environment, KUBECONFIG=mine).out == f"{mine} get pods\n"
+
+
+@pytest.mark.parametrize("program", ["real", "none"])
+def test_a_kubeconfig_that_does_not_exist_is_an_error(environment: dict[str, str], program: str) -> None:
+    more = {"KUBECONFIG": "/nonexistent"} | ({"ARGOSY_KUBECTL": "none"} if program == "none" else {})
+    with running_sandbox():
+        for line in ("kubectl get pods", "oc delete pod web"):
+            said = typed(line, environment, **more)
+            assert said.code == 1 and said.out == ""
+            assert "no kubeconfig at /nonexistent, which KUBECONFIG names" in said.err
+
+
+def test_what_asks_no_cluster_needs_no_kubeconfig(environment: dict[str, str]) -> None:
+    for words in ("config view", "version --client", "create ns a --dry-run=client", "get --help"):
+        said = typed(f"kubectl {words}", environment, KUBECONFIG="/nonexistent")
+        assert said.out == f"/nonexistent {words}\n"
+
+
+def test_the_small_kubectl_goes_by_argosy_context(environment: dict[str, str], tmp_path: Path) -> None:
+    more = {"KUBECONFIG": str(kubeconfig(tmp_path / "mine", "mine")), "ARGOSY_CONTEXT": "gone"}
+    said = typed("kubectl get pods", environment, ARGOSY_KUBECTL="none", **more)
+    assert said.code == 1 and "context \"gone\" does not exist (ARGOSY_CONTEXT is set to 'gone')" in said.err
+
+
+def test_the_small_kubectl_ignores_argosy_context_if_a_flag_names_the_file(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    mine = kubeconfig(tmp_path / "mine", "mine")
+    said = typed(f"oc --kubeconfig {mine} project", environment, ARGOSY_KUBECTL="none", ARGOSY_CONTEXT="gone")
+    assert said.out == 'Using project "default" on server "https://mine.example.com".\n'
+
+
+@pytest.mark.parametrize("flag", [["--context", ""], ["--kubeconfig="], ["--context="], ["--kubeconfig", ""]], ids=str)
+def test_an_empty_flag_leads_to_no_other_cluster_than_none(environment: dict[str, str], flag: list[str]) -> None:
+    """kubectl takes it as none: then the running sandbox is meant, not ~/.kube/config."""
+    with running_sandbox():
+        finished = run(["kubectl", "get", "pods", *flag], env=environment, input="", timeout=HANG_SECONDS)
+    assert Finished(*finished, 0.0).out.split()[0] == "/sandbox/kubeconfig"

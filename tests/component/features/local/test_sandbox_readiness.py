@@ -1,0 +1,70 @@
+"""`argosy sandbox status` and `argosy demo status` say that a store is read-only, and why."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run
+from argosy.errors import StorageFull
+from argosy.features.demo import cli
+from argosy.features.demo.examples import EXAMPLES
+from argosy.features.local import cli as sandbox
+from argosy.features.local import readiness
+from argosy.features.local.readiness import find_storage_problem
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.tls import certificates
+from support.deadlines import HANG_SECONDS
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take longer than people would wait."""
+    monkeypatch.setattr(readiness, "SECONDS", HANG_SECONDS)
+
+
+async def test_a_full_disk_is_told_by_the_status_until_it_is_over(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    async with Plane.open() as plane, serve(plane, certificates(folder.tls)) as api:
+        assert await asyncio.to_thread(find_storage_problem, folder, api) == ""
+        plane.store.refused(StorageFull("the disk is full; free some space"))
+        assert await asyncio.to_thread(find_storage_problem, folder, api) == "the disk is full; free some space"
+        plane.store.recovered()
+        assert await asyncio.to_thread(find_storage_problem, folder, api) == ""
+    assert find_storage_problem(folder, api) == "", "nobody listens any more"
+
+
+@pytest.mark.parametrize("command", [sandbox, cli], ids=["sandbox", "demo"])
+async def test_the_status_says_in_json_and_in_text_why_a_store_is_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: ModuleType
+) -> None:
+    folder = DataFolder(tmp_path / "data")
+
+    async def status(output: str) -> str:
+        chosen = argparse.Namespace(data_dir=folder.root, output=output)
+        assert await asyncio.to_thread(command.status, chosen) in (0, 1)
+        return capsys.readouterr().out
+
+    async def read_only() -> str | None:
+        reason: str | None = json.loads(await status("json"))["readOnly"]
+        return reason
+
+    assert await read_only() is None, "it does not run"
+    async with Plane.open() as plane, serve(plane, certificates(folder.tls)) as api:
+        name = DEMO_NAME if command is cli else DEFAULT_NAME
+        repository = next(each.repository for each in EXAMPLES.values() if not each.has_accidents)
+        run = Run(os.getpid(), api, "", str(folder.root), name=name, repository=repository)
+        monkeypatch.setattr(DataFolder, "running", lambda self: run)
+        assert await read_only() is None and "read-only" not in await status("table")
+        plane.store.refused(StorageFull("the disk is full; free some space"))
+        assert await read_only() == "the disk is full; free some space"
+        assert "read-only  the disk is full; free some space\n" in await status("table")

@@ -1,0 +1,59 @@
+"""A server whose certificate nobody vouches for gets nothing, unless the service says so."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import TransientError
+from argosy.features.notifications.services import Delivery, deliver
+from argosy.sandbox.apiserver.tls import certificates
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Iterator[tuple[str, list[bytes]]]:
+    """An HTTPS server with a certificate of its own authority."""
+    got: list[bytes] = []
+
+    class Taker(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    made = certificates(tmp_path / "tls")
+    server = HTTPServer(("127.0.0.1", 0), Taker)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.certificate, made.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"https://127.0.0.1:{server.server_port}", got
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("kind", ["webhook", "slack", "teams", "github"])
+def test_a_certificate_that_nobody_vouches_for_is_refused_by_every_service(
+    kind: str, stranger: tuple[str, list[bytes]]
+) -> None:
+    url, got = stranger
+    options = {"url": url, "apiURL": url, "recipientUrls": {"to": url}, "enterpriseBaseURL": url, "token": "t"}
+    status = {"repoURLPath": "https://x/a/b", "revisionPath": "abc", "status": {"state": "success"}}
+    own = {"method": "POST", "body": "secret"}
+    said = {"message": "secret", "webhook": {"webhook": own}, "github": status}
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with pytest.raises(TransientError, match="authority"):
+        deliver(Delivery(kind, kind, "to", options, said, "mark", now))
+    assert got == []
+    if kind == "webhook":
+        deliver(Delivery(kind, kind, "to", {**options, "insecureSkipVerify": True}, said, "mark", now))
+        assert got == [b"secret"]

@@ -1,0 +1,154 @@
+"""Receivers that are down or say "later", with real servers that count: they are left alone, longer and longer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from argosy.annotations import NOTIFIED, NOTIFYING
+from argosy.features.notifications.addon import make
+from argosy.features.notifications.events import Told, history
+from argosy.features.notifications.receiver_backoff import Patience
+from argosy.features.notifications.subscriptions import Destination
+from argosy.kube.controller import run
+from argosy.kube.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.engine import LeapingClock
+from support.message_servers import http_inbox
+from support.notifications import APP, EVENT, Inbox, application, prepare, quiet, set_status, settings
+
+pytestmark = pytest.mark.anyio
+Until = Callable[[Callable[[], Awaitable[object]]], Awaitable[None]]
+SETTINGS = ResourceKey("", "ConfigMap", "argocd", "argocd-notifications-cm")
+CHANGES = 20
+
+
+@asynccontextmanager
+async def leaping(cluster: EmbeddedCluster) -> AsyncIterator[LeapingClock]:
+    addon, clock = make(""), LeapingClock()
+    assert addon.beside is not None
+    async with addon.beside(None):  # type: ignore[arg-type]
+        work = asyncio.create_task(run(addon.controllers, cluster, clock=clock))
+        try:
+            yield clock
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+
+def degraded(**annotations: str) -> Manifest:
+    found = application(health={"status": "Degraded"})
+    found["metadata"]["annotations"] |= annotations
+    return found
+
+
+async def rows(cluster: EmbeddedCluster, reason: str = "") -> list[Told]:
+    found = history((await cluster.list(EVENT)).items)
+    return [each for each in found if not reason or each.reason == f"Notification{reason}"]
+
+
+async def settle(cluster: EmbeddedCluster, until: Until, count: int, reason: str = "Delayed") -> None:
+    async def is_so() -> bool:
+        return len(await rows(cluster, reason)) >= count and NOTIFYING not in await quiet(cluster)
+
+    await until(is_so)
+
+
+async def is_looked_at(cluster: EmbeddedCluster, until: Until, number: int) -> None:
+    """Another receiver hears of it, who subscribes just now: so the object has had its turn."""
+    recipients = ";".join(str(each) for each in range(1, number + 1))
+    wanted = {"notifications.argoproj.io/subscribe.on-health-degraded.other": recipients}
+    await cluster.patch(APP, {"metadata": {"annotations": wanted}})
+    await settle(cluster, until, number, "Sent")
+
+
+async def version(cluster: EmbeddedCluster) -> int:
+    """Of the cluster's last write."""
+    return int((await cluster.list(EVENT)).version)
+
+
+@pytest.mark.parametrize("count", [3, pytest.param(6, marks=pytest.mark.tier("all"))])
+async def test_a_receiver_that_answers_503_is_asked_once_in_its_time_however_often_the_object_changes(
+    cluster: EmbeddedCluster, until: Until, count: int
+) -> None:
+    with http_inbox(lambda letter: (503, b"busy")) as inbox, http_inbox() as well:
+        await prepare(cluster, [*settings(inbox, **{"service.webhook.other": f"url: {well.url}"}), degraded()])
+        async with leaping(cluster) as clock:
+            for tries in range(1, count + 1):
+                await settle(cluster, until, tries)
+                for number in range(CHANGES):
+                    await set_status(cluster, sync={"revision": f"{tries}.{number}"})
+                clock.leap(min(10.0 * 2 ** (tries - 1), 300.0) * 0.7)  # not yet, whatever the jitter
+                await is_looked_at(cluster, until, tries)
+                assert len(inbox.letters) == tries
+                if tries == count:
+                    inbox.answer = lambda letter: (200, b"")
+                clock.leap(min(10.0 * 2 ** (tries - 1), 300.0) * 0.4)
+            await settle(cluster, until, count + 1, "Sent")
+        delayed = await rows(cluster, "Delayed")
+    assert (len(inbox.letters), len(delayed)) == (count + 1, count)
+    assert "answered 503 (busy)" in delayed[0].message and f"{count} times in a row, again in " in delayed[0].message
+    assert NOTIFIED in await quiet(cluster)
+
+
+@pytest.mark.tier("all")
+async def test_a_receiver_that_is_down_costs_two_writes_and_one_event_until_it_is_asked_again(
+    cluster: EmbeddedCluster, until: Until
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nobody = Inbox(f"http://127.0.0.1:{taken.getsockname()[1]}")
+    with http_inbox() as well:
+        await prepare(cluster, [*settings(nobody, **{"service.webhook.other": f"url: {well.url}"}), degraded()])
+        before = await version(cluster)
+        async with leaping(cluster):
+            await settle(cluster, until, 1)
+            for number in range(1, CHANGES + 1):
+                await is_looked_at(cluster, until, number)
+    assert await version(cluster) - before == 3 + 4 * CHANGES  # of each change: itself, claim, end, Event
+    (row,) = await rows(cluster, "Delayed")
+    assert (row.trigger, row.destination) == ("on-health-degraded", "ours:")
+    assert "cannot be reached" in row.message and "not taken the first time, again in " in row.message
+
+
+@pytest.mark.tier("all")
+async def test_a_receiver_that_is_down_does_not_keep_a_message_from_another(
+    cluster: EmbeddedCluster, until: Until
+) -> None:
+    with http_inbox(lambda letter: (503, b"")) as busy, http_inbox() as well:
+        more = {"service.webhook.other": f"url: {well.url}"}
+        app = degraded(**{"notifications.argoproj.io/subscribe.on-health-degraded.other": ""})
+        await prepare(cluster, [*settings(busy, **more), app])
+        async with leaping(cluster):
+            await settle(cluster, until, 1)
+            await settle(cluster, until, 1, "Sent")
+    assert (len(busy.letters), len(well.letters)) == (1, 1)
+
+
+@pytest.mark.tier("all")
+async def test_new_settings_are_tried_at_once(cluster: EmbeddedCluster, until: Until) -> None:
+    with http_inbox(lambda letter: (429, b"")) as inbox, http_inbox() as well:
+        await prepare(cluster, [*settings(inbox), degraded()])
+        async with leaping(cluster):
+            await settle(cluster, until, 1)
+            await cluster.patch(SETTINGS, {"data": {"service.webhook.ours": f"url: {well.url}"}})
+            await settle(cluster, until, 1, "Sent")
+    assert (len(inbox.letters), len(well.letters)) == (1, 1)
+
+
+def test_each_failure_doubles_the_wait_up_to_five_minutes_and_an_answer_ends_it() -> None:
+    patience, at = Patience(), (APP, Destination("ours", ""))
+    waits: list[Any] = [patience.failed(*at, ("1",), 0.0) for _ in range(9)]
+    assert [count for count, _ in waits] == list(range(1, 10))
+    for (_, wait), whole in zip(waits, (10, 20, 40, 80, 160, 300, 300, 300, 300), strict=True):
+        assert 0.8 * whole <= wait <= whole
+    assert patience.left(*at, ("1",), 0.0) == waits[-1][1]
+    assert patience.left(*at, ("2",), 0.0) == 0.0
+    assert patience.left(APP, Destination("other", ""), ("1",), 0.0) == 0.0
+    patience.answered(*at)
+    assert patience.left(*at, ("1",), 0.0) == 0.0

@@ -1,0 +1,40 @@
+"""What a comparison of two sides of a Git repository notes about Applications that it cannot render."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from argosy.features.preview.comparison import Comparison, compare
+from argosy.features.preview.revisions import Repository, open_sides
+from support.preview_repository import Repo, application, config
+
+CHART = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: cache, namespace: argocd}
+spec:
+  project: default
+  source: {repoURL: https://charts.example.com, chart: redis, targetRevision: 1.0.0}
+  destination: {server: https://kubernetes.default.svc, namespace: cache}
+"""
+
+
+def compare_with_head(folder: Path) -> Comparison:
+    repository = Repository(str(folder))
+    try:
+        return compare(repository, open_sides(repository, "HEAD"), talk=lambda text: None)
+    finally:
+        repository.close()
+
+
+def test_a_changed_application_of_a_chart_repository_is_noted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo = Repo(tmp_path / "models", capsys)
+    repo.begin({"apps/web.yaml": application("web", "web"), "web/a.yaml": config(), "apps/cache.yaml": CHART})
+    repo.write({"apps/cache.yaml": CHART.replace("1.0.0", "1.1.0"), "web/a.yaml": config("2")})
+    found = compare_with_head(repo.root)
+    assert found.notes == ["cache: the chart redis of https://charts.example.com was not looked at"]
+    assert [touched.name for touched in found.touched] == ["web"]

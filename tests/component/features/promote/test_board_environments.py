@@ -1,0 +1,165 @@
+"""Environments side by side, and what is done to them from elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.promote.board import Board, board, visible
+from argosy.features.promote.promotion_log import By
+from argosy.features.promote.requested_actions import do
+from argosy.features.promote.service import Session, session
+from argosy.features.promote.thread_bridge import bridged
+from argosy.gitops.application_client.client import Desk
+from argosy.web import page_templates
+from support.promotion_repository import OVERLAY, Shelf, begin, copy_of
+
+ANN = By("ann@example.com", "page")
+
+
+@asynccontextmanager
+async def nobody() -> AsyncIterator[Desk]:
+    raise UserError("there is no cluster")
+    yield
+
+
+@contextmanager
+def opened(shelf: Shelf) -> Iterator[Session]:
+    with session(shelf.folder, nobody, lambda: None, is_offline=True, talk=lambda _: None) as found:
+        yield found
+
+
+def shown(shelf: Shelf) -> Board:
+    with opened(shelf) as found:
+        return board(found)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return begin(tmp_path_factory.mktemp("first") / "web")
+
+
+@pytest.fixture
+def shelf(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    return copy_of(first, tmp_path / "clone", monkeypatch)
+
+
+def test_a_board_says_what_would_come_and_which_gate_is_in_the_way(shelf: Shelf) -> None:
+    shelf.pin("dev", "2.0")
+    found = shown(shelf)
+    dev, staging, production = found.stages
+    assert (found.is_chain, dev.coming, staging.after) == (True, None, "dev")
+    assert staging.coming is not None
+    assert [(each.kind, each.before, each.after) for each in staging.coming.moves] == [
+        ("image", "web:1.0", "web:2.0")
+    ]
+    assert dev.images == ("web:2.0",) and production.coming is None
+
+
+MODEL = """\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: fraud}
+spec: {predictor: {model: {modelFormat: {name: sklearn}, storageUri: "%s"}}}
+"""
+
+
+def serve_models(shelf: Shelf, **addresses: str) -> None:
+    """The storageUri of the model of each environment."""
+    for name, address in addresses.items():
+        shelf.write(f"{name}/model.yaml", MODEL % address)
+        text = OVERLAY % {"name": name, "count": 1}
+        shelf.write(f"{name}/kustomization.yaml", text.replace("../base\n", "../base\n  - model.yaml\n"))
+    shelf.commit("Serve models")
+
+
+def stage_text(shelf: Shelf, name: str) -> str:
+    stage = next(each for each in shown(shelf).stages if each.name == name)
+    return page_templates.part("promote/parts.html", "stage", stage, [], "")
+
+
+def test_the_same_model_is_claimed_only_where_it_is_the_same(shelf: Shelf) -> None:
+    serve_models(shelf, dev="s3://models/fraud", staging="s3://models/fraud", production="s3://prod/fraud")
+    staging, production = stage_text(shelf, "staging"), stage_text(shelf, "production")
+    assert "same image and model as dev." in staging
+    assert "same image as staging." in production
+    assert "InferenceService/fraud differs: s3://models/fraud in staging, s3://prod/fraud in production." in production
+
+
+def test_a_claim_of_another_namespace_is_not_called_the_same_model(shelf: Shelf) -> None:
+    serve_models(shelf, **dict.fromkeys(("dev", "staging", "production"), "pvc://models/fraud"))
+    staging = stage_text(shelf, "staging")
+    assert "same image as dev." in staging and "is not known to be the same: each reads pvc://models/fraud" in staging
+
+
+def test_nothing_is_claimed_of_an_environment_that_cannot_be_built(shelf: Shelf) -> None:
+    shelf.write("dev/kustomization.yaml", "resources: [missing.yaml]\n")
+    shelf.commit("Break dev")
+    staging = stage_text(shelf, "staging")
+    assert "Nothing to promote" not in staging
+    assert "dev cannot be built, so what would come from it is not known." in staging
+
+
+def test_a_promotion_is_a_commit_by_who_asked(shelf: Shelf) -> None:
+    shelf.pin("dev", "2.0")
+    with opened(shelf) as found:
+        plan = board(found).stages[1].coming
+        assert plan is not None
+        done = do(found, "promote", "staging", ANN, commit=plan.commit)
+    assert (done.is_new and 'newTag: "2.0"' in shelf.images("staging")) or "2.0" in shelf.images("staging")
+    history = shown(shelf).history[0]
+    assert (history.action, history.by, history.known_by) == ("promote", "ann@example.com", "page")
+
+
+def test_another_release_than_was_seen_is_not_promoted(shelf: Shelf) -> None:
+    shelf.pin("dev", "2.0")
+    with opened(shelf) as found, pytest.raises(UserError, match="another release comes next"):
+        do(found, "promote", "staging", ANN, commit="0" * 40)
+
+
+def test_a_closed_gate_keeps_a_promotion_away_until_somebody_of_the_role_approves(shelf: Shelf) -> None:
+    shelf.pin("staging", "2.0")
+    with opened(shelf) as found, pytest.raises(UserError, match="approval"):
+        do(found, "promote", "production", ANN)
+    with opened(shelf) as found, pytest.raises(UserError, match="does not have the role"):
+        do(found, "approve", "production", By("bob", "page"))
+    with opened(shelf) as found:
+        do(found, "approve", "production", ANN)
+    coming = shown(shelf).stages[2].coming
+    assert coming is not None and not coming.needs_answer
+
+
+def test_a_hold_and_its_end_are_told(shelf: Shelf) -> None:
+    with opened(shelf) as found:
+        do(found, "hold", "production", ANN, reason="quarter end")
+    assert "quarter end" in shown(shelf).stages[2].holds[0].why
+    with opened(shelf) as found:
+        do(found, "resume", "production", ANN)
+    assert shown(shelf).stages[2].holds == ()
+
+
+def test_who_may_see_one_application_sees_its_environment_alone(shelf: Shelf) -> None:
+    found = visible(shown(shelf), ["web-dev"])
+    assert [each.name for each in found.stages] == ["dev"]
+
+
+@pytest.mark.anyio
+async def test_a_cluster_of_this_loop_is_asked_from_a_thread() -> None:
+    class Here:
+        async def get(self, key: object) -> dict[str, object]:
+            return {"loop": asyncio.get_running_loop(), "key": key}
+
+    loop = asyncio.get_running_loop()
+    opening = bridged(Desk(Here(), "here", "argocd", "argocd"), loop)  # type: ignore[arg-type]
+
+    async def asked() -> object:
+        async with opening() as desk:
+            return await desk.cluster.get("k")  # type: ignore[arg-type]
+
+    answer = await asyncio.to_thread(lambda: asyncio.run(asked()))
+    assert answer == {"loop": loop, "key": "k"}

@@ -1,0 +1,292 @@
+"""/environments of a server that has no clone: the repositories of Applications are read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.features.promote import api as environments_api
+from argosy.features.promote import page as environments
+from argosy.features.promote import visible_repositories
+from argosy.features.promote.visible_board import EnvironmentApplications
+from argosy.features.promote.visible_repositories import RepositoryFetches
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.source.git.mirror import Mirror
+from argosy.kube.objects import Manifest
+from argosy.web.page_templates import part
+from argosy.web.request import Asked, Refused
+from argosy.web.responses import Page
+from argosy.web.site import Site
+from support import promotion_repository
+from support.deadlines import HANG_SECONDS
+from support.engine import CONTROL
+from support.page_site import KnownPeople, anything
+from support.watched_site import HOST, project, request, watched_site
+
+pytestmark = pytest.mark.anyio
+NAMES = ("dev", "staging", "production")
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may need longer than a page waits, or than a fetch may take."""
+    monkeypatch.setattr(visible_repositories, "PAGE_WAIT_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(visible_repositories, "FETCH_SECONDS", HANG_SECONDS)
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> promotion_repository.Shelf:
+    """What was pushed: dev has 1.1, the others have 1.0."""
+    promotion_repository.alone(monkeypatch)
+    return promotion_repository.Shelf(promotion_repository.begin(tmp_path / "web"))
+
+
+def application(name: str, url: str = f"{HOST}/web", in_project: str = "default") -> Manifest:
+    source = {"repoURL": url, "path": name, "targetRevision": "HEAD"}
+    history = [{"id": 0, "revision": "a" * 40, "deployedAt": "2026-11-15T10:00:00Z", "source": source}]
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": f"web-{name}", "namespace": CONTROL},
+        "spec": {"project": in_project, "source": source, "destination": {"name": "in-cluster", "namespace": "ml"}},
+        "status": {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}, "history": history},
+    }
+
+
+def make_plain_repository(folder: Path) -> Path:
+    """It has no environments."""
+    plain = promotion_repository.Shelf(folder / "plain")
+    plain.folder.mkdir()
+    for words in (("init", "-q", "-b", "main"), ("config", "user.email", "a@b.c"), ("config", "user.name", "Ann")):
+        plain.git(*words)
+    plain.write("dev/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    plain.commit("Begin")
+    return plain.folder
+
+
+def applications_without_commits(folder: Path) -> list[Manifest]:
+    """Their repository is the first to be looked into, and has nothing to check out."""
+    (folder / "broken").mkdir()
+    promotion_repository.Shelf(folder / "broken").git("init", "-q", "-b", "main")
+    return [application(f"{name}-a", f"{HOST}/broken") for name in (*NAMES, "test")]
+
+
+APPS = [application(name) for name in NAMES]
+
+
+def page_of(values: dict[str, Any]) -> str:
+    board = values["board"]
+    found = [part("promote/parts.html", "stage", each, values["may"][each.name], "") for each in board.stages]
+    return "\n".join([*found, *board.notes])
+
+
+async def plan(site: Site, name: str, deed: str = "") -> Asked | None:
+    values = {"env": name, **({"deed": deed} if deed else {})}
+    asked = request(site, f"/environments/{name}/promote", **values)
+    found = await environments.environment(asked)
+    return replace(asked, subject=found.subject, thing=found.thing) if found else None
+
+
+async def test_environments_are_read_from_the_repository_of_their_applications(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        values = await environments.values(request(site, "/environments"))
+        answer = await environments_api.environments(request(site, "/api/argosy/v1/environments"))
+    assert [each.name for each in values["board"].stages] == list(NAMES)
+    text = page_of(values)
+    assert "web:1.0" in text and "web:1.1" in text
+    head = shelf.git("rev-parse", "--short=7", "HEAD")
+    assert f"Read from {HOST}/web at {head}." in text and "argosy serve --repo" in text
+    assert "Hold" not in text  # there is nowhere to write to
+    assert [each["name"] for each in json.loads(json.dumps(answer.document))["items"]] == list(NAMES)
+
+
+@pytest.mark.tier("all")
+async def test_a_commit_that_is_pushed_later_is_seen(
+    tmp_path: Path, shelf: promotion_repository.Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visible_repositories, "MAX_REFS_AGE_SECONDS", 0.0)
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        await environments.values(request(site, "/environments"))
+        shelf.pin("dev", "3.0")
+        values = await environments.values(request(site, "/environments"))
+    assert values["board"].stages[0].images == ("web:3.0",)
+
+
+async def test_a_plan_is_shown_and_nothing_can_be_done(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        asked = await plan(site, "staging")
+        assert asked is not None
+        page = await environments.plan_page(asked)
+        assert await plan(site, "staging", "promote") is None
+        with pytest.raises(Refused):
+            await environments.done(replace(asked, values={"env": "staging", "deed": "promote"}))
+    assert isinstance(page, Page) and page.values["may"] == []
+    assert [(each.before, each.after) for each in page.values["plan"].moves] == [("web:1.0", "web:1.1")]
+
+
+async def test_a_repository_of_applications_that_somebody_may_not_see_is_not_read(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    def of_others(resource: str, action: str, thing: str) -> bool:
+        return thing.startswith("other/")
+
+    people = KnownPeople({"ann": anything, "bob": of_others})
+    other = application("other", f"{HOST}/missing", "other")
+    async with watched_site(tmp_path, [project(), project("other"), other, *APPS], people) as site:
+        values = await environments.values(request(site, "/environments", "bob"))
+    assert values["board"] is None
+
+
+async def test_a_repository_that_the_project_does_not_permit_is_not_read(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
+        values = await environments.values(request(site, "/environments"))
+    assert values["board"] is None and values["problem"] == ""
+
+
+async def test_a_repository_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    apps = [application(name, f"{HOST}/missing") for name in NAMES]
+    async with watched_site(tmp_path, [project(), *apps]) as site:
+        values = await environments.values(request(site, "/environments"))
+    assert values["board"] is None and f"{HOST}/missing" in values["problem"]
+
+
+@pytest.mark.tier("all")
+async def test_a_repository_without_environments_is_passed_over(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    make_plain_repository(tmp_path)
+    others = [application(f"{name}-a", f"{HOST}/plain") for name in (*NAMES, "test")]
+    others += [application(f"{name}-z", f"{HOST}/zoo") for name in NAMES]
+    async with watched_site(tmp_path, [project(), *others, *APPS]) as site:
+        values = await environments.values(request(site, "/environments"))
+    assert [each.application for each in values["board"].stages] == [f"web-{name}" for name in NAMES]
+    assert values["board"].notes[0].endswith(f"Not shown: the environments of {HOST}/zoo")
+
+
+@pytest.mark.tier("all")
+async def test_it_is_remembered_that_there_are_no_environments(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
+        asked = request(site, "/environments")
+        await environments.values(asked)
+        known = site.part(EnvironmentApplications).find(asked)
+    assert known == frozenset()
+
+
+@pytest.mark.tier("all")
+async def test_it_is_remembered_that_a_clone_has_no_environments(
+    tmp_path: Path, shelf: promotion_repository.Shelf
+) -> None:
+    async with watched_site(tmp_path, [project()], repository=make_plain_repository(tmp_path)) as site:
+        asked = request(site, "/environments")
+        values = await environments.values(asked)
+        known = site.part(EnvironmentApplications).find(asked)
+    assert "no environments were found" in values["problem"] and known == frozenset()
+
+
+class Host:
+    """Counts fetches by repository, and holds those up that the test names until it lets them go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fetches: list[str] = []
+        self.now, self.held, self.may_go_on = 0.0, frozenset[str](), asyncio.Event()
+        checkout = Mirror.checkout
+
+        async def counted(mirror: Mirror, ref: str, **options: Any) -> Checkout:
+            name = mirror.remote.shown.rpartition("/")[2]
+            self.fetches.append(name)
+            if name in self.held:
+                await self.may_go_on.wait()
+            return await checkout(mirror, ref, **options)
+
+        monkeypatch.setattr(Mirror, "checkout", counted)
+
+    @contextmanager
+    def holding(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
+        """Fetches of these repositories do not end, and no page waits for them."""
+        self.held = frozenset(names)
+        with monkeypatch.context() as patch:
+            patch.setattr(visible_repositories, "PAGE_WAIT_SECONDS", 0.0)
+            yield
+        self.held = frozenset()
+        self.may_go_on.set()
+
+    def watch(self, site: Site) -> None:
+        site.kept[RepositoryFetches] = RepositoryFetches(lambda: self.now)
+
+
+@pytest.fixture
+async def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+    return Host(monkeypatch)
+
+
+async def test_a_page_does_not_wait_for_a_host_that_does_not_answer(
+    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        with host.holding(monkeypatch, "web"):
+            during = await environments.values(request(site, "/environments"))
+            await environments.values(request(site, "/environments"))
+            assert host.fetches == ["web"]  # which the second visit waits for, too
+        after = await environments.values(request(site, "/environments"))
+    assert during["board"] is None
+    assert during["problem"] == f"{HOST}/web: is being fetched; try again in a moment"
+    assert [stage.name for stage in after["board"].stages] == list(NAMES)
+
+
+@pytest.mark.tier("all")
+async def test_a_repository_that_cannot_be_read_is_asked_again_after_a_minute(
+    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host
+) -> None:
+    broken = applications_without_commits(tmp_path)
+    async with watched_site(tmp_path, [project(), *broken, *APPS]) as site:
+        host.watch(site)
+        for _ in range(2):
+            values = await environments.values(request(site, "/environments"))
+            assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
+        assert host.fetches.count("broken") == 1
+        host.now = visible_repositories.RETRY_SECONDS
+        await environments.values(request(site, "/environments"))
+    assert host.fetches.count("broken") == 2 and visible_repositories.RETRY_SECONDS == 60.0
+
+
+@pytest.mark.tier("all")
+async def test_a_failure_that_is_known_counts_while_the_host_is_asked_again(
+    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = applications_without_commits(tmp_path)
+    async with watched_site(tmp_path, [project(), *broken, *APPS]) as site:
+        host.watch(site)
+        await environments.values(request(site, "/environments"))
+        host.now = visible_repositories.RETRY_SECONDS
+        with host.holding(monkeypatch, "broken"):
+            values = await environments.values(request(site, "/environments"))
+    assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
+
+
+async def test_the_commit_that_is_known_is_shown_while_a_newer_one_is_fetched(
+    tmp_path: Path, shelf: promotion_repository.Shelf, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visible_repositories, "MAX_REFS_AGE_SECONDS", 0.0)
+    async with watched_site(tmp_path, [project(), *APPS]) as site:
+        before = await environments.values(request(site, "/environments"))
+        shelf.pin("dev", "3.0")
+        with host.holding(monkeypatch, "web"):
+            during = await environments.values(request(site, "/environments"))
+        after = await environments.values(request(site, "/environments"))
+    assert page_of(during) == page_of(before)
+    assert after["board"].stages[0].images == ("web:3.0",)

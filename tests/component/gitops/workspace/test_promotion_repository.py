@@ -1,0 +1,53 @@
+"""The Git repository that promotions are written to, while a page or a person looks at it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.gitops.workspace.git_repository import Repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    (tmp_path / "a.yaml").write_text("a: 1\n")
+    who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
+    for words in (["init", "-q", "-b", "main"], ["add", "a.yaml"], [*who, "commit", "-qm", "first"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    found = Repository.open(tmp_path)
+    assert found is not None
+    return found
+
+
+def test_who_looks_for_changed_files_takes_no_lock(repository: Repository) -> None:
+    """`git status` would write the index anew after a file was touched, and a promotion would find it locked."""
+    os.utime(repository.place.folder / "a.yaml", (1e9, 1e9))
+    index = repository.place.git / "index"
+    before = index.read_bytes()
+    assert repository.dirty(["a.yaml"]) == []
+    assert index.read_bytes() == before
+    (repository.place.folder / "a.yaml").write_text("a: 2\n")
+    assert repository.dirty(["a.yaml"]) == ["a.yaml"]
+
+
+def test_a_file_that_was_only_touched_keeps_no_promotion_from_its_branch(repository: Repository) -> None:
+    file = repository.place.folder / "a.yaml"
+    os.utime(file, (1e9, 1e9))
+    head = repository.commit_of("HEAD")
+    commit = repository.stage(head, {"a.yaml": b"a: 2\n"}, "second")
+    repository.move("main", commit, head, "a test")
+    assert repository.commit_of("refs/heads/main") == commit and file.read_text() == "a: 2\n"
+
+
+def test_a_file_that_somebody_changed_is_not_overwritten(repository: Repository) -> None:
+    file = repository.place.folder / "a.yaml"
+    file.write_text("a: mine\n")
+    head = repository.commit_of("HEAD")
+    commit = repository.stage(head, {"a.yaml": b"a: 2\n"}, "second")
+    with pytest.raises(UserError, match="was changed by somebody else meanwhile"):
+        repository.move("main", commit, head, "a test")
+    assert repository.commit_of("refs/heads/main") == head and file.read_text() == "a: mine\n"

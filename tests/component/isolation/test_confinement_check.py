@@ -1,0 +1,87 @@
+"""What operators see of confinement that is not there: a log line, /healthz, metrics."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+from argosy.errors import TransientError
+from argosy.gitops.engine.metrics import of_confinement
+from argosy.isolation import Confinement, landlock, seccomp
+from argosy.isolation.health_report import ConfinementCheck
+from argosy.isolation.program import probe
+from argosy.isolation.requirement import POD_VARIABLE, VARIABLE
+from argosy.observability.metrics import text
+from support import weaker_kernel
+from support.deadlines import HANG_SECONDS
+
+needs_both = pytest.mark.skipif(
+    not seccomp.is_supported() or landlock.abi() < 4, reason="needs a kernel with Landlock for TCP, and the filter"
+)
+CHECK = """
+import asyncio, json, logging, sys
+from argosy.isolation.health_report import ConfinementCheck
+logging.basicConfig(stream=sys.stderr, level="WARNING")
+check = ConfinementCheck()
+asyncio.run(check.run())
+print(json.dumps({"troubles": check.troubles(), "protections": check.protections()}))
+"""
+
+
+def check_on(*lacking: str, **environment: str) -> tuple[dict, str]:
+    done = subprocess.run(
+        [*weaker_kernel.command(*lacking), sys.executable, "-c", CHECK], capture_output=True, timeout=HANG_SECONDS,
+        env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"], **environment}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr.decode()
+
+
+@needs_both
+def test_in_a_pod_healthz_and_one_warning_name_what_cannot_be_confined():
+    found, logged = check_on("seccomp", **{POD_VARIABLE: "10.0.0.1"})
+    (trouble,) = found["troubles"]
+    assert "system calls (no seccomp filter)" in trouble and "ARGOSY_CONFINE=best-effort" in trouble
+    (line,) = logged.splitlines()
+    assert line.startswith("WARNING:") and "untrusted code is refused" in line and "mode=required" in line
+    assert found["protections"]["system-calls"] is False and found["protections"]["files"] is True
+
+
+@needs_both
+def test_elsewhere_it_is_told_once_in_the_log_and_healthz_stays_well():
+    found, logged = check_on("landlock", "namespaces", "seccomp")
+    assert found["troubles"] == []
+    (line,) = logged.splitlines()
+    assert line.startswith("WARNING:") and "mode=best-effort" in line and "files (neither Landlock" in line
+    assert not any(found["protections"][name] for name in ("files", "network", "system-calls"))
+
+
+@needs_both
+@pytest.mark.anyio
+async def test_where_all_that_is_required_is_there_nothing_is_wrong(monkeypatch, caplog):
+    monkeypatch.setenv(VARIABLE, "required")
+    check = ConfinementCheck(probe)
+    with caplog.at_level(logging.WARNING):
+        await check.run()
+    assert (check.troubles(), check.lacking(), caplog.records) == ([], [], [])
+    told = text(of_confinement(check))
+    assert "argosy_confinement_required 1\n" in told
+    for name in ("files", "network", "system-calls", "keyrings"):
+        assert f'argosy_confinement{{protection="{name}"}} 1\n' in told
+
+
+@pytest.mark.anyio
+async def test_a_check_that_fails_is_told_where_confinement_is_required(monkeypatch):
+    def fail() -> Confinement:
+        raise TransientError("no new process can be started")
+
+    monkeypatch.setenv(VARIABLE, "required")
+    check = ConfinementCheck(fail)
+    await check.run()
+    assert check.troubles() == ["confinement could not be checked: no new process can be started"]
+    assert check.protections() == {}

@@ -1,0 +1,85 @@
+"""What happened, in one line of time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from argosy.features.activity.timeline import Happening, Wanted, of_applications, of_events, of_settings, timeline
+from argosy.features.projects.summary import view
+
+APP: dict[str, Any] = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Application",
+    "metadata": {"name": "web", "namespace": "argocd"},
+    "spec": {"project": "team"},
+    "status": {
+        "history": [
+            {"id": 0, "revision": "a" * 40, "deployedAt": "2026-11-15T10:00:00Z", "initiatedBy": {"automated": True}},
+            {"id": 1, "revision": "b" * 40, "deployedAt": "2026-11-15T11:00:00Z", "initiatedBy": {"username": "ann"}},
+        ],
+        "operationState": {"phase": "Failed", "message": "no such image", "finishedAt": "2026-11-15T12:00:00Z"},
+    },
+}
+
+
+def test_syncs_and_the_one_that_failed_are_in_order() -> None:
+    found = timeline(of_applications([APP]), Wanted())
+    assert [each.title for each in found.shown] == ["Sync failed", "Synced", "Synced"]
+    assert [each.who for each in found.shown[1:]] == ["ann", "automatic"]
+    history = [*APP["status"]["history"], {"id": 2, "revision": "a" * 40, "deployedAt": "2026-11-15T13:00:00Z"}]
+    (back, *_) = timeline(of_applications([{**APP, "status": {"history": history}}]), Wanted()).shown
+    assert (back.title, back.text, back.severity) == ("Rolled back", "to deployment 0, as deployment 2", "warning")
+
+
+def test_filters_leave_counts_of_other_kinds() -> None:
+    event = Happening("2026-11-15T09:00:00Z", "event", "info", "Pulled", "Pod x: pulled", "web")
+    found = timeline([*of_applications([APP]), event], Wanted(kinds=("event",)))
+    assert [each.title for each in found.shown] == ["Pulled"] and dict(found.counts)["sync"] == 3
+    bad = timeline([*of_applications([APP]), event], Wanted(severity="bad"))
+    assert [each.title for each in bad.shown] == ["Sync failed"]
+
+
+def test_a_page_beyond_the_last_is_the_last() -> None:
+    many = [Happening(f"2026-11-15T09:{n // 60:02}:{n % 60:02}Z", "event", "info", str(n), "") for n in range(120)]
+    found = timeline(many, Wanted(page=99))
+    assert (found.page, found.pages, len(found.shown), found.shown[-1].title) == (3, 3, 20, "0")
+
+
+def test_events_of_what_is_not_known_to_the_reader_are_left_out() -> None:
+    def event(name: str) -> dict[str, object]:
+        about = {"kind": "Pod", "namespace": "ml", "name": name}
+        return {"metadata": {"name": "e"}, "involvedObject": about, "reason": "Failed", "type": "Warning", "count": 3}
+
+    def whose(kind: str, namespace: str, name: str) -> tuple[str, str] | None:
+        return ("web", "/apps/argocd/web") if name == "mine" else None
+
+    found = list(of_events([event("mine"), event("theirs")], whose))
+    assert [(each.app, each.severity, each.count) for each in found] == [("web", "warning", 3)]
+
+
+def test_settings_are_told_with_who_wrote_them() -> None:
+    fields = [
+        {"manager": "kubectl-edit", "time": "2026-11-15T09:00:00Z"},
+        {"manager": "x", "subresource": "status", "time": "t"},
+    ]
+    config = {"kind": "ConfigMap", "metadata": {"name": "argocd-cm", "managedFields": fields}}
+    assert [(each.title, each.who) for each in of_settings([config])] == [("ConfigMap argocd-cm", "kubectl-edit")]
+
+
+def test_a_project_tells_when_its_window_opens_next() -> None:
+    windows = [
+        {"kind": "allow", "schedule": "0 22 * * *", "duration": "1h", "applications": ["*"]},
+        {"kind": "deny", "schedule": "nonsense", "duration": "1h", "applications": ["*"]},
+    ]
+    project = {"metadata": {"name": "team"}, "spec": {"sourceRepos": ["*"], "syncWindows": windows}}
+    found = view(project, [APP], datetime(2026, 11, 15, 12, tzinfo=UTC))
+    assert (found.windows[0].opens, found.windows[0].is_active, found.apps) == ("2026-11-15T22:00:00Z", False, 1)
+    assert found.windows[1].fault
+
+
+def test_a_busy_neighbour_hides_nothing() -> None:
+    busy = [Happening(f"2026-11-16T{number:06}", "sync", "ok", "Synced", "", "busy") for number in range(3000)]
+    found = timeline([*busy, *of_applications([APP])], Wanted(app="web"))
+    assert found.total == 3 and found.of == 3003
+    assert timeline(busy, Wanted()).total == 2000

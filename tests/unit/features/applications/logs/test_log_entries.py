@@ -1,0 +1,68 @@
+"""Which lines of a log are asked for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.applications.logs.stream import LONGEST, entry, read_wanted
+from argosy.gitops.application_client.resource_actions import Excerpt
+from argosy.web.request import Query
+
+NOW = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
+
+
+def excerpt(text: str) -> Excerpt:
+    return read_wanted(Query.read(text), NOW).excerpt
+
+
+def test_nothing_asked_is_the_whole_log() -> None:
+    assert excerpt("") == Excerpt(follow=False, tail=None, since=None, previous=False)
+
+
+def test_everything_asked_is_taken() -> None:
+    wanted = excerpt("follow=true&tailLines=7&sinceSeconds=60&previous=true")
+    assert wanted == Excerpt(follow=True, tail=7, since=60, previous=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sinceTime=2026-01-02T11:59:00Z", "sinceTime=2026-01-02T11:59:00", "sinceTime.seconds=1767355140",
+     "sinceTimeStr=2026-01-02T12:59:00%2B01:00"],
+)  # fmt: skip
+def test_a_time_is_so_many_seconds_ago(text: str) -> None:
+    assert excerpt(text).since == 60
+
+
+def test_a_time_to_come_is_the_last_second() -> None:
+    assert excerpt("sinceTime=2026-01-02T13:00:00Z").since == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "line", "is_taken"),
+    [
+        ("filter=warn", "Warning: slow", True),
+        ("filter=warn&matchCase=true", "Warning: slow", False),
+        ("filter=!warn", "Warning: slow", False),
+        ("filter=!warn", "all is well", True),
+        ("", "anything", True),
+    ],
+)
+def test_a_filter_takes_what_holds_its_text(query: str, line: str, is_taken: bool) -> None:
+    assert read_wanted(Query.read(query), NOW).takes(line) is is_taken
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["tailLines=many", "tailLines=-1", "sinceTime=soon", "follow=perhaps", "sinceSeconds=x", "untilTime=2026-01-01",
+     "sinceTime.seconds=999999999999999"],
+)  # fmt: skip
+def test_what_is_no_time_or_number_is_refused(text: str) -> None:
+    with pytest.raises(UserError):
+        excerpt(text)
+
+
+def test_a_line_that_never_ends_is_cut() -> None:
+    assert len(entry("x" * (2 * LONGEST), "one", "now")["content"]) == LONGEST + 2

@@ -1,0 +1,82 @@
+"""The sync panel: what was ticked becomes a wish; what was not, does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.applications.sync.panel import choices_of, options_of, wish_of
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.sync_requests import sync_operation
+from argosy.web.request import Query
+
+
+def app(options: tuple[str, ...] = ()) -> Application:
+    spec: dict[str, Any] = {
+        "source": {"repoURL": "https://git.example.com/a.git", "path": ".", "targetRevision": "main"},
+        "destination": {"namespace": "ml", "server": "https://kubernetes.default.svc"},
+        "syncPolicy": {"syncOptions": list(options)},
+    }
+    resources = [
+        {"kind": "ConfigMap", "namespace": "ml", "name": name, "status": "OutOfSync", "version": "v1"}
+        for name in ("one", "two")
+    ]
+    metadata = {"name": "web", "namespace": "argocd"}
+    return read_application({"metadata": metadata, "spec": spec, "status": {"resources": resources}})
+
+
+def form(*pairs: tuple[str, str]) -> Query:
+    return Query([("revision", "main"), ("propagation", "foreground"), *pairs])
+
+
+def test_an_empty_form_is_a_plain_sync() -> None:
+    made = sync_operation(app(), wish_of(app(), form()), "ann")
+    assert made["sync"] == {"syncStrategy": {"hook": {}}}
+
+
+def test_all_resources_are_the_same_as_none() -> None:
+    every = [("resource", f":ConfigMap:ml/{name}") for name in ("one", "two")]
+    assert wish_of(app(), form(*every)).resources == ()
+    assert wish_of(app(), form(every[0])).resources == (":ConfigMap:ml/one",)
+
+
+def test_resources_that_it_has_not_are_refused() -> None:
+    with pytest.raises(UserError, match="choose again"):
+        wish_of(app(), form(("resource", ":Secret:ml/other")))
+
+
+def test_replace_needs_its_word() -> None:
+    with pytest.raises(UserError, match="type the word replace"):
+        wish_of(app(), form(("replace", "true")))
+    assert wish_of(app(), form(("replace", "true"), ("sure", "Replace"))).replace
+
+
+def test_an_option_of_the_application_that_is_unticked_is_taken_back() -> None:
+    wish = wish_of(app(("CreateNamespace=true",)), form())
+    assert wish.options == ("CreateNamespace=false",)
+    kept = wish_of(app(("CreateNamespace=true",)), form(("option", "CreateNamespace"), ("option", "PruneLast")))
+    assert kept.options == ("PruneLast=true",)
+
+
+def test_skipping_validation_is_the_option_turned_off() -> None:
+    assert wish_of(app(), form(("option", "Validate"))).options == ("Validate=false",)
+    assert [option.is_on for option in options_of(app(("Validate=false",))) if option.name == "Validate"] == [True]
+
+
+def test_another_revision_is_asked_for_and_its_own_is_not() -> None:
+    assert wish_of(app(), Query([("revision", "v2")])).revision == "v2"
+    assert wish_of(app(), form()).revision == ""
+
+
+def test_retries_count_only_where_they_are_ticked() -> None:
+    assert wish_of(app(), form(("retry_limit", "5"))).retry_limit is None
+    assert wish_of(app(), form(("retry", "true"), ("retry_limit", "5"))).retry_limit == 5
+    with pytest.raises(UserError, match="no number"):
+        wish_of(app(), form(("retry", "true"), ("retry_limit", "five")))
+
+
+def test_groups_of_resources_have_three_states() -> None:
+    assert [group.state for group in choices_of(app())] == ["all"]
+    assert [group.state for group in choices_of(app(), [":ConfigMap:ml/one"])] == ["some"]

@@ -1,0 +1,130 @@
+"""What `argosy check` says of folders that hold nothing, too much, or one broken file for many."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.check.service import Checked, check
+from argosy.gitops.workspace import manifest_files as files
+from argosy.main import main
+
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {{name: {name}, namespace: argocd}}
+spec:
+  project: default
+  source: {{repoURL: "https://git.example.com/a.git", path: "{name}", targetRevision: main}}
+  destination: {{name: in-cluster, namespace: {name}}}
+  syncPolicy: {{syncOptions: [CreateNamespace=true]}}
+"""
+
+
+def looked(folder: Path) -> Checked:
+    return check([str(folder)], talk=lambda text: None)
+
+
+def test_a_folder_without_anything_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "readme.txt").write_text("nothing")
+    assert looked(tmp_path).is_empty
+    assert main(["check", str(tmp_path)]) != 0
+    assert "holds no Application, no kustomization, no manifest and no notebook" in capsys.readouterr().err
+
+
+def test_an_empty_folder_that_nobody_typed_is_told_with_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words, advice in (
+        ([], "name a folder: argosy check FOLDER, or begin a repository: argosy init FOLDER"),
+        (["."], "correct the path"),
+    ):
+        assert main(["check", *words]) == 2
+        assert capsys.readouterr().err.splitlines()[-1] == f"next: {advice}"
+
+
+def test_a_folder_with_a_manifest_or_a_notebook_is_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+    assert not looked(tmp_path).is_empty
+
+
+def test_a_huge_folder_outside_of_a_repository_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_FILES", 3)
+    for number in range(4):
+        (tmp_path / f"{number}.yaml").write_text("a: 1\n")
+    with pytest.raises(UserError, match="is in no Git repository, and has more than 3 files; name the folder"):
+        list(files.files_of([str(tmp_path)]))
+    (tmp_path / "3.yaml").unlink()
+    assert len(list(files.files_of([str(tmp_path)]))) == 3
+
+
+def test_one_broken_base_is_one_finding_with_all_that_are_built_on_it(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "kustomization.yaml").write_text("resources: [gone.yaml]\n")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kustomization.yaml").write_text("resources: [../base]\n")
+        (tmp_path / f"{name}.yaml").write_text(APPLICATION.format(name=name))
+    found = [each for each in looked(tmp_path).findings if each.rule.id == "AGY102"]
+    assert len(found) == 1 and found[0].sight.message.startswith("one, two: ")
+
+
+def test_only_files_for_kubernetes_are_searched_for_keys_that_stand_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    files = {
+        "locales/en.yml": 'title: a\ntitle: b\n"1": x\n1: y\n',
+        "package.json": '{"a": 1,\n "a": 2}',
+        "app/kustomization.yaml": "resources: [cm.yaml]\npatches: [{path: patch.yml, target: {kind: ConfigMap}}]\n",
+        "twice/kustomization.yaml": "commonLabels: {a: b}\nlabels: []\nlabels: []\n",
+        "app/cm.yaml": config_map,
+        "app/patch.yml": "- op: add\n  path: /data\n  value: {}\n  value: {a: b}\n",
+        "chart-values.yaml": "a: 1\na: 2\n",
+        "loose.yaml": config_map + "data: {}\ndata: {}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = [each.place.file for each in check(["."], talk=lambda _: None).findings if each.rule.id == "AGY154"]
+    assert sorted(found) == ["app/patch.yml", "chart-values.yaml", "loose.yaml", "twice/kustomization.yaml"]
+
+
+def write_charts(folder: Path, names: list[str]) -> None:
+    for name in names:
+        (folder / name).mkdir()
+        (folder / name / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0\n")
+
+
+def chart_notes(found: Checked) -> list[str]:
+    return [note for note in found.notes if "not rendered" in note]
+
+
+@pytest.mark.parametrize("name", ["my chart", "a;b", "-x", "it's"])
+def test_the_command_that_checks_a_chart_can_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_charts(tmp_path, [name])
+    (note,) = chart_notes(check(["."], talk=lambda _: None))
+    *command, path = shlex.split(note.rpartition(": ")[2])
+    assert command == ["argosy", "check"]
+    assert not path.startswith("-") and Path(path).samefile(tmp_path / name)
+
+
+@pytest.mark.parametrize(("count", "notes"), [(5, 5), (6, 1)])
+def test_notes_about_many_charts_are_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, notes: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [f"chart {number}" for number in range(count)]
+    write_charts(tmp_path, names)
+    told = chart_notes(check(["."], talk=lambda _: None))
+    assert len(told) == notes
+    assert all(name in " ".join(told) for name in names)
+    assert all("argosy check 'chart 0'" in note for note in told[:1])

@@ -1,0 +1,184 @@
+"""The first line of `argosy doctor`: does a controller deliver."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from argosy.annotations import SIMULATED
+from argosy.features.doctor.headline import HeadCheck, Mark, head_checks
+from argosy.features.doctor.installation_check import read_installation
+from argosy.features.doctor.optional_reads import Asking
+from argosy.gitops.application import Application, read_application
+from argosy.gitops.application_client.control_namespace import LEASE
+from argosy.gitops.policy.application_sets import build_condition
+from argosy.isolation.requirement import render_refusal
+from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
+from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+
+CONTROL = "argocd"
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+CONTROLLER = "argocd-application-controller"
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    async with EmbeddedCluster.open() as opened:
+        await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL}})
+        yield opened
+
+
+async def create_lease(cluster: Cluster, holder: str, ago: float) -> None:
+    """A controller that stops gives its Lease back: it stays without a holder."""
+    spec: dict[str, Any] = {"leaseDurationSeconds": 15, "renewTime": written(ago, "microseconds")}
+    if holder:
+        spec["holderIdentity"] = holder
+    metadata = {"name": LEASE, "namespace": CONTROL}
+    await cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
+
+
+async def create_argocd(cluster: Cluster, *, is_simulated: bool) -> None:
+    labels = {"app.kubernetes.io/name": CONTROLLER}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "argocd:v3.2.4"}]}}
+    spec = {"serviceName": "x", "selector": {"matchLabels": labels}, "template": template}
+    annotations = {SIMULATED: "argocd_operator"} if is_simulated else {}
+    metadata = {"name": CONTROLLER, "namespace": CONTROL, "labels": labels, "annotations": annotations}
+    await cluster.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
+    key = ResourceKey("apps", "StatefulSet", CONTROL, CONTROLLER)
+    await cluster.patch(key, {"status": {"replicas": 1, "readyReplicas": 1}}, subresource="status")
+
+
+def written(ago: float, parts: str = "seconds") -> str:
+    return (NOW - timedelta(seconds=ago)).isoformat(timespec=parts).replace("+00:00", "Z")
+
+
+def application(reconciled: float) -> Application:
+    source = {"repoURL": "https://git.example.com/a.git", "path": "a"}
+    spec = {"source": source, "destination": {"namespace": "ml"}, "project": "default"}
+    metadata = {"name": "models", "namespace": CONTROL}
+    return read_application({"metadata": metadata, "spec": spec, "status": {"reconciledAt": written(reconciled)}})
+
+
+async def controllers(cluster: Cluster, *apps: Application) -> HeadCheck:
+    asking = Asking(cluster)
+    view = (await read_installation(asking, CONTROL)).view
+    return next(check for check in await head_checks(asking, view, NOW, apps) if check.name == "controllers")
+
+
+async def create_application_set(cluster: Cluster) -> None:
+    await cluster.create(definition("applicationsets.argoproj.io"))
+    spec = {"generators": [{"list": {"elements": []}}], "template": {"metadata": {"name": "x"}, "spec": {}}}
+    metadata = {"name": "teams", "namespace": CONTROL}
+    api = "argoproj.io/v1alpha1"
+    await cluster.create({"apiVersion": api, "kind": "ApplicationSet", "metadata": metadata, "spec": spec})
+
+
+async def unexpanded(cluster: Cluster) -> tuple[str, ...]:
+    return (await read_installation(Asking(cluster), CONTROL)).view.unexpanded
+
+
+async def test_an_application_set_that_no_controller_expands_is_found(cluster: Cluster) -> None:
+    assert await unexpanded(cluster) == ()
+    await create_application_set(cluster)
+    assert await unexpanded(cluster) == ("teams",)
+    key = ResourceKey("argoproj.io", "ApplicationSet", CONTROL, "teams")
+    own = {"conditions": [build_condition("2026-01-01T00:00:00Z")]}
+    await cluster.patch(key, {"status": own}, subresource="status")
+    assert await unexpanded(cluster) == ("teams",), "what argosy writes itself is no sign of a controller"
+    labels = {"app.kubernetes.io/name": "argocd-applicationset-controller"}
+    pod = {"containers": [{"name": "main", "image": "argocd:v3.2.4"}]}
+    metadata = {"name": "argocd-applicationset-controller-1", "namespace": CONTROL, "labels": labels}
+    await cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod})
+    assert await unexpanded(cluster) == ()
+
+
+async def test_a_stand_in_of_argo_cd_delivers_nothing(cluster: Cluster) -> None:
+    await create_argocd(cluster, is_simulated=True)
+    found = await controllers(cluster)
+    assert found.mark is Mark.BAD
+    assert found.text == (
+        "nobody delivers: the Argo CD here is simulated, and no argosy controller runs; start argosy controller"
+    )
+
+
+async def test_a_controller_that_stopped_a_moment_ago_delivers_nothing(cluster: Cluster) -> None:
+    await create_lease(cluster, "", 30)
+    found = await controllers(cluster, application(40))
+    assert found.mark is Mark.BAD
+    assert found.text == "nobody delivers: no argosy controller and no Argo CD runs; start argosy controller"
+
+
+async def test_a_cluster_where_neither_is_installed_delivers_nothing(cluster: Cluster) -> None:
+    found = await controllers(cluster)
+    assert (found.mark, "start argosy controller" in found.text) == (Mark.BAD, True)
+
+
+async def test_a_controller_that_was_killed_says_how_to_start_it_again(cluster: Cluster) -> None:
+    await create_lease(cluster, "killed", 420)
+    found = await controllers(cluster)
+    assert (found.mark, found.text) == (
+        Mark.BAD, "argosy's controller gave its last sign 7m00s ago: start argosy controller",
+    )  # fmt: skip
+
+
+async def test_a_controller_that_missed_its_renewals_is_not_said_to_deliver(cluster: Cluster) -> None:
+    await create_lease(cluster, "killed", 25)
+    found = await controllers(cluster)
+    assert found.mark is Mark.UNKNOWN
+    assert found.text == (
+        "no sign of life from argosy's controller for 25s: does it run? Else start argosy controller"
+    )
+
+
+@pytest.mark.parametrize("is_simulated", [True, False])
+async def test_a_controller_that_holds_its_lease_delivers_beside_a_stand_in(
+    cluster: Cluster, is_simulated: bool
+) -> None:
+    await create_lease(cluster, "me", 1)
+    if is_simulated:
+        await create_argocd(cluster, is_simulated=True)
+    found = await controllers(cluster)
+    assert (found.mark, found.text) == (Mark.OK, "argosy delivers")
+
+
+async def test_a_real_argo_cd_delivers(cluster: Cluster) -> None:
+    await create_argocd(cluster, is_simulated=False)
+    await create_lease(cluster, "", 30)
+    found = await controllers(cluster)
+    assert (found.mark, found.text) == (Mark.OK, "Argo CD 3.2.4 runs")
+
+
+async def test_a_status_that_somebody_wrote_just_now_is_a_sign_of_a_controller_that_cannot_be_seen(
+    cluster: Cluster,
+) -> None:
+    found = await controllers(cluster, application(40))
+    assert (found.mark, found.text) == (Mark.OK, "a controller runs (last sign 40s ago)")
+
+
+SAID = f"chart: Helm cannot be run: {render_refusal(['files'])}"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [{"type": "ComparisonError", "message": SAID}]},
+        {"resources": [{"health": {"status": "Unknown", "message": SAID}}]},
+    ],
+)
+async def test_a_controller_that_cannot_confine_is_ill_and_the_head_says_what_to_set(
+    cluster: Cluster, status: dict[str, Any]
+) -> None:
+    well = application(10.0)
+    asking = Asking(cluster)
+    view = (await read_installation(asking, CONTROL)).view
+    assert not [check for check in await head_checks(asking, view, NOW, [well]) if check.name == "confinement"]
+    ill = replace(well, status={**well.status, **status})
+    (check,) = [check for check in await head_checks(asking, view, NOW, [ill]) if check.name == "confinement"]
+    assert check.mark is Mark.BAD and check.text.startswith("argosy's controller refuses untrusted code of models: ")
+    assert "cannot confine files" in check.text and "ARGOSY_CONFINE=best-effort" in check.text

@@ -1,0 +1,137 @@
+"""What `argosy doctor` says of the settings of an operated Argo CD: edits that were taken back, checks of argosy."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+
+from argosy.features.doctor.installation_check import read_installation
+from argosy.features.doctor.optional_reads import Asking
+from argosy.features.health_checks.argocd_install.merge import USUAL_KINDS, wanted_checks
+from argosy.features.health_checks.argocd_install.steps import Outcome, Request, apply
+from argosy.gitops.analysis.violation import Sight
+from argosy.gitops.health.bundled import profile_rules
+from argosy.kube.controller.addon_loader import running
+from argosy.kube.names import GroupKind, ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators.openshift_gitops import make as make_operator
+from support.deadlines import wait_until_async
+
+pytestmark = pytest.mark.anyio
+GITOPS = "openshift-gitops"
+RESOURCE = ResourceKey("argoproj.io", "ArgoCD", GITOPS, GITOPS)
+SETTINGS = ResourceKey("", "ConfigMap", GITOPS, "argocd-cm")
+POLICY = ResourceKey("", "ConfigMap", GITOPS, "argocd-rbac-cm")
+KEY = "resource.customizations.health.PersistentVolumeClaim"
+MODEL_KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
+KINDS = (*USUAL_KINDS, GroupKind("mlops.mlops.dev", "NotebookValidationJob"), GroupKind("", "PersistentVolumeClaim"))
+
+
+async def data(cluster: EmbeddedCluster, key: ResourceKey = SETTINGS) -> dict[str, str]:
+    return dict(((await cluster.get(key)) or {}).get("data") or {})
+
+
+@pytest.fixture
+async def operated(cluster: EmbeddedCluster) -> AsyncIterator[EmbeddedCluster]:
+    async with running([make_operator("")], cluster, on_failure=lambda: None):
+        await wait_until_async(lambda: _is_written(cluster))
+        yield cluster
+
+
+async def _is_written(cluster: EmbeddedCluster) -> bool:
+    status = ((await cluster.get(RESOURCE)) or {}).get("status") or {}
+    return status.get("phase") == "Available" and bool(await data(cluster)) and bool(await data(cluster, POLICY))
+
+
+async def examine(cluster: EmbeddedCluster) -> Mapping[str, tuple[Sight, ...]]:
+    return (await read_installation(Asking(cluster), GITOPS)).told
+
+
+async def edit(cluster: EmbeddedCluster, values: Mapping[str, str], key: ResourceKey = SETTINGS) -> None:
+    """As `oc patch` and `oc edit` do it, which leave no trace in the object; waits until it was taken back."""
+    before = await data(cluster, key)
+    await cluster.patch(key, {"data": values}, manager="kubectl-edit")
+
+    async def is_taken_back() -> bool:
+        return await data(cluster, key) == before
+
+    await wait_until_async(is_taken_back)
+
+
+async def install(cluster: EmbeddedCluster, profile: str = "strict") -> None:
+    request = Request(wanted_checks(KINDS, profile), is_forced=True, settle=0)
+    assert await apply(cluster, request, lambda line: None, lambda question: "y") is Outcome.DONE
+
+
+async def told(cluster: EmbeddedCluster, count: int = 1) -> list[tuple[str, str]]:
+    async def is_told() -> bool:
+        return len((await examine(cluster)).get("AGY405", ())) >= count
+
+    await wait_until_async(is_told)
+    return [(sight.message, sight.fix) for sight in (await examine(cluster))["AGY405"]]
+
+
+async def test_a_key_that_was_added_by_hand_and_taken_back_is_explained_with_the_way_through_the_cr(
+    operated: EmbeddedCluster,
+) -> None:
+    await edit(operated, {KEY: "return {}"})
+    [(cause, way)] = await told(operated)
+    assert cause == (
+        f"{KEY} of argocd-cm was edited by hand, and the operator has taken the edit back: it writes argocd-cm"
+        f" from the ArgoCD CR {GITOPS}"
+    )
+    assert (
+        way == f"expected behaviour, use the CR: argosy health apply, or spec.resourceHealthChecks of ArgoCD {GITOPS}"
+    )
+
+
+@pytest.mark.tier("all")
+async def test_a_changed_text_and_another_key_are_explained_as_well(operated: EmbeddedCluster) -> None:
+    await install(operated)
+    await edit(operated, {MODEL_KEY: "return {}", "url": "https://elsewhere.example.com"})
+    found = dict(await told(operated, count=2))
+    assert {cause.partition(" of ")[0] for cause in found} == {MODEL_KEY, "url"}
+    assert f"expected behaviour, use the CR: spec.extraConfig of ArgoCD {GITOPS}" in found.values()
+
+
+@pytest.mark.tier("all")
+async def test_an_edit_of_the_access_policy_is_explained_too(operated: EmbeddedCluster) -> None:
+    await edit(operated, {"policy.default": "role:admin"}, POLICY)
+    [(cause, way)] = await told(operated)
+    assert cause.startswith("policy.default of argocd-rbac-cm was edited by hand")
+    assert way == f"expected behaviour, use the CR: spec.rbac of ArgoCD {GITOPS}"
+
+
+async def test_a_change_of_the_cr_is_no_edit_by_hand(operated: EmbeddedCluster) -> None:
+    await install(operated)
+    await operated.patch(RESOURCE, {"spec": {"resourceHealthChecks": None}})
+
+    async def is_gone() -> bool:
+        return MODEL_KEY not in await data(operated)
+
+    await wait_until_async(is_gone)
+    assert (await examine(operated)).get("AGY405", ()) == ()
+
+
+@pytest.mark.parametrize("profile", ["strict", "lenient"])
+async def test_checks_that_argosy_installed_are_not_warned_about(operated: EmbeddedCluster, profile: str) -> None:
+    await install(operated, profile)
+    assert dict(await examine(operated)) == {}
+
+
+async def test_a_check_of_argosy_that_somebody_changed_is_warned_about(operated: EmbeddedCluster) -> None:
+    changed = profile_rules("lenient")[USUAL_KINDS[0]].script + "-- ours\n"
+    entry = {"group": "serving.kserve.io", "kind": "InferenceService", "check": changed}
+    await operated.patch(RESOURCE, {"spec": {"resourceHealthChecks": [entry]}})
+    assert "AGY402" in await examine(operated)
+
+
+@pytest.mark.tier("all")
+async def test_checks_that_argosy_wrote_into_a_plain_argocd_cm_are_not_warned_about(cluster: EmbeddedCluster) -> None:
+    async with running([make_operator("plain")], cluster, on_failure=lambda: None):
+        await install(cluster, "lenient")
+        assert dict((await read_installation(Asking(cluster), "argocd")).told) == {}
+        key = ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
+        await cluster.patch(key, {"data": {MODEL_KEY: 'return {status = "Healthy"}'}})
+        assert "AGY402" in (await read_installation(Asking(cluster), "argocd")).told

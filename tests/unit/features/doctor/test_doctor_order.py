@@ -1,0 +1,78 @@
+"""Whom a doctor looks at first, where there are more than can be looked at in time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from argosy.features.doctor.application_check import urgency
+from argosy.features.doctor.optional_reads import Asking
+from argosy.features.doctor.service import AT_ONCE, Limit, in_time, in_turn
+from argosy.gitops.application import read_application
+
+
+def application(name: str, **status: Any) -> Any:
+    return read_application({"metadata": {"name": name}, "spec": {}, "status": status})
+
+
+def test_errors_are_looked_at_first_and_what_was_never_synced_last() -> None:
+    apps = [
+        application("a-new"),
+        application("b-drifted", history=[{"id": 0}]),
+        application("c-broken", conditions=[{"type": "ComparisonError", "message": "x"}]),
+        application("d-warned", history=[{"id": 0}], conditions=[{"type": "SharedResourceWarning"}]),
+    ]
+    assert [each.name for each in sorted(apps, key=urgency)] == ["c-broken", "b-drifted", "d-warned", "a-new"]
+
+
+class Notes:
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_projects_have_their_turns_one_after_another_and_keep_their_own_order() -> None:
+    names = ["loop-1", "loop-2", "loop-3", "shop-1", "shop-2", "web-1"]
+    assert in_turn(names, lambda name: name.partition("-")[0]) == [
+        "loop-1", "shop-1", "web-1", "loop-2", "shop-2", "loop-3",
+    ]  # fmt: skip
+
+
+@pytest.mark.anyio
+async def test_work_of_one_project_that_never_ends_keeps_no_other_project_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    never, loops, seen = asyncio.Event(), [f"loop-{number}" for number in range(AT_ONCE + 3)], set[str]()
+    now = [0.0]  # the time is up when the test says so, however slow the machine is
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+
+    async def look(name: str) -> str:
+        if name in loops:
+            await never.wait()
+        seen.add(name)
+        return name
+
+    names = [*loops, "shop-1", "shop-2", "web-1"]
+    projects = {name: name.partition("-")[0] for name in names}
+    asking = Notes()
+    work = {name: look(name) for name in names}
+    limit = Limit(5.4, 9.0)
+    looking = asyncio.create_task(in_time(work, limit, "compared", cast(Asking, asking), projects))
+    for _ in range(1000):  # rounds of the event loop; some are enough, and none takes time
+        await asyncio.sleep(0)
+    assert seen == {"shop-1", "shop-2", "web-1"} and not looking.done()
+    now[0] += limit.seconds + 1
+    found = await looking
+    assert set(found) == {"shop-1", "shop-2", "web-1"}
+    slow, waiting = asking.notes
+    assert "takes longer: loop-0, loop-1" in slow and "before their turn: loop-4, loop-5, loop-6" in waiting
+    assert "argosy doctor --timeout 60" in slow
+
+
+def test_advice_to_give_it_longer_is_not_repeated_to_who_did() -> None:
+    assert Limit(5.4, 9.0).advice(["loop-1"]) == "give it longer: argosy doctor --timeout 60"
+    assert Limit(36.0, 60.0).advice(["loop-1"]) == "look at one alone: argosy doctor loop-1 --timeout 120"

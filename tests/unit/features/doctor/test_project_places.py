@@ -1,0 +1,88 @@
+"""Places for work at once: few in all, some kept for projects that have none, and given first in first out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from argosy.features.doctor.concurrency_shares import RESERVED_PLACES, ProjectPlaces
+from support.deadlines import wait_until_async
+
+pytestmark = pytest.mark.anyio
+COUNT = 4
+
+
+class Work:
+    """Tasks that hold places until they are told to end."""
+
+    def __init__(self) -> None:
+        self.places, self.begun = ProjectPlaces(COUNT), list[str]()
+        self._ends, self.tasks = dict[str, asyncio.Event](), dict[str, asyncio.Task[None]]()
+
+    async def begin(self, *names: str) -> None:
+        for name in names:
+            self._ends[name] = asyncio.Event()
+            self.tasks[name] = asyncio.create_task(self._hold(name))
+        await settle()
+
+    async def end(self, name: str) -> None:
+        self._ends[name].set()
+        await self.tasks[name]
+        await settle()
+
+    async def _hold(self, name: str) -> None:
+        async with self.places.hold(name.partition("-")[0]):
+            self.begun.append(name)
+            await self._ends[name].wait()
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def work() -> AsyncIterator[Work]:
+    work = Work()
+    yield work
+    for task in work.tasks.values():
+        task.cancel()
+    await asyncio.gather(*work.tasks.values(), return_exceptions=True)
+
+
+async def test_many_projects_have_no_more_places_than_there_are(work: Work) -> None:
+    names = [f"p{number}-1" for number in range(300)]
+    await work.begin(*names)
+    assert work.begun == names[: COUNT + RESERVED_PLACES]
+    await work.end(names[2])
+    assert work.begun == names[: COUNT + RESERVED_PLACES + 1]
+
+
+async def test_one_project_never_has_the_places_that_are_kept_for_others(work: Work) -> None:
+    await work.begin(*(f"loop-{number}" for number in range(9)), "shop-1", "shop-2", "web-1")
+    assert work.begun == ["loop-0", "loop-1", "loop-2", "loop-3", "shop-1", "web-1"]
+    await work.end("shop-1")
+    assert work.begun[6:] == ["shop-2"]
+
+
+async def test_places_are_given_in_the_order_in_which_they_were_asked_for(work: Work) -> None:
+    await work.begin(*(f"a-{number}" for number in range(COUNT)), "a-late", "a-later")
+    await work.end("a-0")
+    await work.end("a-1")
+    assert work.begun[COUNT:] == ["a-late", "a-later"]
+
+
+async def test_work_that_is_cancelled_loses_no_place(work: Work) -> None:
+    await work.begin(*(f"a-{number}" for number in range(COUNT)), "a-waits", "a-granted", "a-last")
+    work.tasks["a-waits"].cancel()
+    work.tasks["a-0"].cancel()  # gives its place to the next one, which is cancelled before it runs again
+    with contextlib.suppress(asyncio.CancelledError):
+        await work.tasks["a-0"]
+    work.tasks["a-granted"].cancel()
+    await wait_until_async(lambda: "a-last" in work.begun)
+    work.tasks["a-1"].cancel()
+    await work.begin("a-new")
+    assert work.begun[-1] == "a-new"

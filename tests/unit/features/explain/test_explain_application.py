@@ -1,0 +1,40 @@
+"""The lines of `argosy explain application/NAME`: the gate of a running sync, and states that no rule explains."""
+
+from __future__ import annotations
+
+import io
+
+from argosy.cli.tables import Screen
+from argosy.features.doctor.report import Report
+from argosy.features.doctor.service import Examination
+from argosy.features.explain.application_cli import _lines
+from argosy.gitops.analysis.live_view import LiveApp
+from argosy.gitops.analysis.rules import diagnose
+from argosy.gitops.analysis.wave_gates import wait_of
+from support.installation_facts import ago, app, view
+
+RUNNING = {
+    "phase": "Running",
+    "message": "waiting for healthy state of batch/Job/train",
+    "startedAt": ago(127),
+    "operation": {"sync": {}},
+}
+
+
+def explain(application: LiveApp) -> list[str]:
+    seen = view(application)
+    wait = wait_of(application, seen)
+    found = Examination("a test", (), seen, seen.apps, tuple(diagnose(seen)), (wait,) if wait else ())
+    return [line.strip() for line in _lines(Report(found), Screen(io.StringIO()))]
+
+
+def test_the_gate_of_a_running_sync_is_printed_once_and_not_as_a_cause() -> None:
+    head, *rest = explain(app(status={"operationState": RUNNING}))
+    assert head.startswith("Application/models -n argocd: ")
+    (line,) = rest
+    assert line.startswith("waits    the gate of its first wave is closed") and "batch/Job/train" in line
+
+
+def test_a_state_that_no_rule_explains_is_printed_as_such() -> None:
+    _, line = explain(app(health="Missing"))
+    assert line.startswith("why      no rule is sure of a cause")

@@ -1,0 +1,156 @@
+"""Generated Jobs say when they run, how they end and what they may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.generate.wait_for_image import ImageWait
+from argosy.features.generate.wait_for_notebook import NotebookWait
+from argosy.kube.objects import Manifest, annotation
+
+WAVE, HOOK = "argocd.argoproj.io/sync-wave", "argocd.argoproj.io/hook"
+BY_IMAGE = ImageWait(name="notebook-validator", image_tag="notebook-validator:latest", namespace="ml")
+BY_NOTEBOOK = NotebookWait(name="model-training", namespace="ml")
+
+
+def changed(wait: Any, **changes: Any) -> list[Manifest]:
+    made: list[Manifest] = type(wait)(**{**wait.__dict__, **changes}).manifests()
+    return made
+
+
+def test_the_job_that_waits_for_an_image_is_the_one_of_the_lesson() -> None:
+    (job,) = BY_IMAGE.manifests()
+    assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
+    assert job["metadata"] == {
+        "name": "wait-for-notebook-validator-image",
+        "namespace": "ml",
+        "annotations": {WAVE: "-3", HOOK: "Sync", f"{HOOK}-delete-policy": "BeforeHookCreation"},
+    }
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    assert (spec["backoffLimit"], spec["ttlSecondsAfterFinished"], pod["restartPolicy"]) == (0, 300, "Never")
+    (container,) = pod["containers"]
+    assert container["image"] == "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest"
+    assert container["command"] == ["/bin/bash", "-c"]
+    assert container["resources"] == {
+        "requests": {"cpu": "50m", "memory": "64Mi"},
+        "limits": {"cpu": "200m", "memory": "128Mi"},
+    }
+    values = {each["name"]: each["value"] for each in container["env"]}
+    assert (values["IMAGE_TAG"], values["TIMEOUT"], values["INTERVAL"]) == ("notebook-validator:latest", "3600", "30")
+
+
+def test_rights_come_in_an_earlier_wave_than_the_job() -> None:
+    for made in (
+        changed(BY_IMAGE, has_rights=True),
+        changed(BY_IMAGE, has_rights=True, wave=2),
+        BY_NOTEBOOK.manifests(),
+    ):
+        *rights, job = made
+        assert [each["kind"] for each in rights] == ["ServiceAccount", "Role", "RoleBinding"]
+        assert {int(annotation(each, WAVE)) for each in rights} == {int(annotation(job, WAVE)) - 3}
+        assert not any(annotation(each, HOOK) for each in rights)
+
+
+def test_the_rights_are_those_that_the_job_needs() -> None:
+    role = changed(BY_IMAGE, has_rights=True)[1]
+    read = ["get", "list", "watch"]
+    assert role["rules"] == [
+        {"apiGroups": ["image.openshift.io"], "resources": ["imagestreams", "imagestreamtags"], "verbs": read},
+        {"apiGroups": ["build.openshift.io"], "resources": ["builds"], "verbs": read},
+    ]
+    started = changed(BY_IMAGE, has_rights=True, starts_build=True)[1]["rules"][2:]
+    assert started == [
+        {"apiGroups": ["build.openshift.io"], "resources": ["buildconfigs/instantiate"], "verbs": ["create"]}
+    ]
+    notebooks = [{"apiGroups": ["mlops.mlops.dev"], "resources": ["notebookvalidationjobs"], "verbs": ["get"]}]
+    assert BY_NOTEBOOK.manifests()[1]["rules"] == notebooks
+
+
+def test_the_binding_names_the_account_that_runs_the_job() -> None:
+    account, _, binding, job = changed(BY_IMAGE, has_rights=True, service_account="builder")
+    assert account["metadata"]["name"] == "builder" == job["spec"]["template"]["spec"]["serviceAccountName"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "builder", "namespace": "ml"}]
+
+
+def test_the_account_that_every_namespace_has_is_not_taken_over() -> None:
+    kinds = [each["kind"] for each in changed(BY_IMAGE, has_rights=True, service_account="default")]
+    assert kinds == ["Role", "RoleBinding", "Job"]
+
+
+@pytest.mark.parametrize("blocked", [-2, 0, 4])
+def test_the_job_that_waits_for_a_notebook_is_a_sync_hook_of_the_wave_before_the_blocked_one(blocked: int) -> None:
+    job = changed(BY_NOTEBOOK, block_wave=blocked)[-1]
+    assert (annotation(job, HOOK), annotation(job, WAVE)) == ("Sync", str(blocked - 1))
+
+
+def test_the_job_that_waits_for_a_notebook_keeps_the_names_of_the_guide() -> None:
+    job = BY_NOTEBOOK.manifests()[-1]
+    pod = job["spec"]["template"]["spec"]
+    assert job["metadata"]["name"] == "wait-for-model-training-completion"
+    assert (pod["serviceAccountName"], pod["restartPolicy"]) == ("argocd-sync-waiter", "Never")
+    assert pod["containers"][0]["image"] == "bitnami/kubectl:latest"
+
+
+def test_every_job_ends_even_if_its_script_never_starts() -> None:
+    for made in (changed(BY_IMAGE, timeout=60), changed(BY_NOTEBOOK, timeout=60)):
+        assert made[-1]["spec"]["activeDeadlineSeconds"] == 360
+        assert made[-1]["spec"]["backoffLimit"] == 0
+
+
+def test_what_a_user_writes_never_becomes_shell_code() -> None:
+    script = BY_IMAGE.manifests()[-1]["spec"]["template"]["spec"]["containers"][0]["args"]
+    other = changed(BY_IMAGE, image="a/b:c", image_tag="x:reboot")[-1]
+    assert script == other["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+@pytest.mark.parametrize(
+    ("wait", "changes", "said"),
+    [
+        (BY_IMAGE, {"image_tag": "notebook-validator"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "quay.io/ml/x:1"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x:$(id)"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x:la test"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x:latest\n"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x@sha256:abc"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x:" + "t" * 129}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "X:latest"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image": ""}, "--image"),
+        (BY_IMAGE, {"image": "foo bar;id"}, "--image"),
+        (BY_IMAGE, {"image": "cli:latest\n"}, "--image"),
+        (BY_NOTEBOOK, {"image": "$(IMAGE)"}, "--image"),
+        (BY_NOTEBOOK, {"image": "a/" * 300 + "b"}, "--image"),
+        (BY_NOTEBOOK, {"timeout": 99999999999999999999}, "1 to 604800"),
+        (BY_NOTEBOOK, {"interval": 604801}, "1 to 604800"),
+        (BY_NOTEBOOK, {"block_wave": 10**7}, "--block-wave"),
+        (BY_NOTEBOOK, {"notebook_wave": -(10**30)}, "--notebook-wave"),
+        (BY_IMAGE, {"wave": 10**20}, "--sync-wave"),
+        (BY_IMAGE, {"name": "Notebook_Validator"}, "--name"),
+        (BY_IMAGE, {"name": "n" * 60}, "the Job's name"),
+        (BY_IMAGE, {"namespace": "ML"}, "--namespace"),
+        (BY_IMAGE, {"timeout": 0}, "--timeout"),
+        (BY_NOTEBOOK, {"interval": -1}, "--interval"),
+        (BY_NOTEBOOK, {"notebook_wave": 4}, "an earlier wave"),
+        (BY_NOTEBOOK, {"service_account": "Waiter"}, "--service-account"),
+    ],
+)
+def test_what_cannot_work_is_refused(wait: Any, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        changed(wait, **changes)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "kubectl",
+        "bitnami/kubectl:latest",
+        "registry:5000/a/b_c/d--e:V1.2",
+        "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest",
+        "quay.io/a/b@sha256:" + "0" * 64,
+        "quay.io/a/b:1@sha256:" + "0" * 64,
+    ],
+)
+def test_an_image_that_a_cluster_takes_is_taken(image: str) -> None:
+    assert changed(BY_IMAGE, image=image)[-1]["spec"]["template"]["spec"]["containers"][0]["image"] == image

@@ -1,0 +1,357 @@
+"""What `argosy health …` prints and which code it ends with; nothing here runs a stranger's script."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from argosy.cli.tables import Screen, plain, table
+from argosy.kube.objects import load
+from argosy.main import main
+from support.paths import ROOT
+
+KEY = "resource.customizations.health."
+
+
+@pytest.fixture(autouse=True)
+def without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FORCE_COLOR", "CLICOLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def config_map(folder: Path, data: dict[str, str], name: str = "argocd-cm") -> Path:
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}))
+    return file
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main(["health", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+# -- list ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_names_the_rule_in_force_and_the_profiles_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "list")
+    rows = {tuple(line.split()[:2]): line.split()[2:] for line in out.splitlines()}
+    assert (code, err) == (0, "")
+    assert rows["GROUP", "KIND"] == ["PROFILE", "SOURCE", "ALSO"]
+    assert rows["serving.kserve.io", "InferenceService"] == ["argocd", "bundled", "lenient,", "strict"]
+    assert rows["apps", "Deployment"] == ["-", "built-in", "-"]
+    assert rows["(core)", "PersistentVolumeClaim"] == ["-", "built-in", "wait-for-consumer"]
+
+
+def test_the_list_with_settings_shows_what_they_change(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    wild = '"*.example.com/*": {health.lua: "return {}"}'
+    file = config_map(tmp_path, {KEY + "apps_Deployment": "return {}", "resource.customizations": wild})
+    own = config_map(tmp_path, {"health.profile.serving.kserve.io_InferenceService": "strict"}, "argosy-cm")
+    _, out, _ = run(capsys, "list", "-f", file, "-f", own, "-o", "json")
+    found = json.loads(out)
+    rows = {(row["group"], row["kind"]): row for row in found["items"]}
+    assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "HealthRules")
+    assert rows["apps", "Deployment"]["source"] == "argocd-cm"
+    assert rows["*.example.com", "*"]["source"] == "argocd-cm"
+    assert rows["serving.kserve.io", "InferenceService"]["profile"] == "strict"
+
+
+def test_the_list_of_a_profile_is_short_and_names_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "list", "--profile", "strict", "-o", "name")[1] == "InferenceService.serving.kserve.io\n"
+
+
+def test_yaml_says_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert load(run(capsys, "list", "-o", "yaml")[1]) == json.loads(run(capsys, "list", "-o", "json")[1])
+
+
+def test_the_wide_list_shows_where_a_rule_is(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "list", "-o", "wide")[1]
+    assert out.splitlines()[0].endswith("WHERE")
+    assert "rules/serving.kserve.io/InferenceService" in out
+
+
+def test_a_fault_in_settings_is_told_and_changes_no_exit_code(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = config_map(tmp_path, {"health.profile.apps_Deployment": "strict"}, "argosy-cm")
+    code, _, err = run(capsys, "list", "-f", config_map(tmp_path, {KEY + "_Pod": "x"}), "-f", own)
+    assert code == 0
+    assert f"write {KEY}Pod (AGY406)" in err
+    assert "apps/Deployment has no profile 'strict'; it has none" in err
+
+
+# -- show ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "word", ["InferenceService", "isvc", "inferenceservices", "INFERENCESERVICE.serving.kserve.io"]
+)
+def test_a_kind_is_found_by_any_of_its_names(capsys: pytest.CaptureFixture[str], word: str) -> None:
+    code, out, err = run(capsys, "show", word)
+    assert code == 0
+    assert "return hs" in out
+    assert err == "bundled serving.kserve.io/InferenceService (argocd); other profiles: lenient, strict\n"
+
+
+@pytest.mark.parametrize(("word", "told"), [("pvc", "when Bound"), ("deploy", "progress deadline"), ("svc", "address")])
+def test_a_rule_in_code_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str], word: str, told: str) -> None:
+    assert told in run(capsys, "show", word)[1]
+
+
+def test_every_rule_in_code_has_its_sentence() -> None:
+    from argosy.features.health_checks.catalog import BUILT_IN
+    from argosy.gitops.health.builtin import CHECKS
+    from argosy.gitops.health.kind_keys import key_text
+
+    assert {key_text(*of) for of in CHECKS} == BUILT_IN.keys()
+
+
+def test_every_short_name_leads_to_a_kind_that_has_a_rule() -> None:
+    from argosy.features.health_checks.kinds import SHORT, find_kind, known_kinds
+    from argosy.gitops.health.settings import Customizations
+
+    known = known_kinds(Customizations())
+    assert {str(find_kind(short, known)) for short in SHORT} == set(SHORT.values())
+
+
+def test_the_rule_of_a_profile_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
+    strict, default = run(capsys, "show", "isvc", "--profile", "strict")[1], run(capsys, "show", "isvc")[1]
+    assert strict != default
+    assert "Profile strict" in strict
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["show", "Job"], "'Job' is the name of 2 kinds\nnext: write Job.batch or Job.batch.volcano.sh"),
+        (["show", "Service"], "write core/Service or Service.serving.knative.dev"),
+        (["show", "InferenceServise"], "did you mean InferenceService.serving.kserve.io"),
+        (["show", "xyzzy"], "no rule is for a kind 'xyzzy'\nnext: argosy health list shows all"),
+        (["show", "isvc", "--profile", "stric"], "there is no profile 'stric'\nnext: choose one of "),
+        (
+            ["show", "deploy", "--profile", "strict"],
+            "Deployment.apps has no profile 'strict'\nnext: leave --profile out",
+        ),
+        (["show", "Application"], "nothing judges Application.argoproj.io unless a profile is chosen"),
+        (["list", "-f", "nowhere.yaml"], "nowhere.yaml: does not exist"),
+        (["diff", "isvc"], "say what to compare with\nnext: add one of --profile"),
+        (["test", "nowhere.yaml"], "nowhere.yaml: does not exist"),
+        (["test", "x.yaml", "--expect", "good"], "--expect good is no health\nnext: choose one of Healthy"),
+        (["test", "x.yaml", "--expect", "Helthy"], "--expect Helthy is no health\nnext: did you mean Healthy?"),
+        (["test", "-", "--script", "-"], "standard input cannot be two things at once"),
+        (["diff", "isvc", "--profile", "strict", "--script", "x"], "--profile and --script each say what to compare"),
+        (["diff", "isvc", "--profile", "strict", "--open-libs"], "--open-libs is for the script of --script"),
+        (["test", "x.yaml", "--script", "a.lua", "--profile", "strict"], "leave one out"),
+    ],
+)
+def test_what_cannot_be_answered_is_told_with_what_to_do(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert "next: " in err
+
+
+# -- objects, judged by rules of ours ------------------------------------------------------------------------------
+
+CLAIM = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nstatus: {phase: %s}\n"
+
+
+def test_an_object_is_judged_by_the_rule_in_force_and_its_health_is_no_failure(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "claims.yaml").write_text(CLAIM % "Lost" + "---\n" + CLAIM % "Bound" + "---\n")
+    code, out, err = run(capsys, "test", tmp_path / "claims.yaml")
+    assert (code, err) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[0] == ["KIND/NAME", "HEALTH", "MESSAGE", "RULE"]
+    assert [line[2] for line in lines[1:]] == ["Degraded", "Healthy"]
+    assert lines[1][-2:] == ["built-in", "PersistentVolumeClaim"]
+
+
+def test_an_expected_health_that_is_not_met_is_a_no(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "claim.yaml").write_text(CLAIM % "Pending")
+    assert run(capsys, "test", tmp_path / "claim.yaml", "--expect", "Progressing")[0] == 0
+    code, _, err = run(capsys, "test", tmp_path / "claim.yaml", "--expect", "Healthy")
+    assert code == 1
+    assert "PersistentVolumeClaim data is not Healthy\nnext: " in err
+
+
+def test_a_kind_without_a_rule_is_told_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
+    code, out, _ = run(capsys, "test", tmp_path)
+    assert code == 0
+    assert out.splitlines()[1].split() == ["ConfigMap/x", "-", "no", "rule", "judges", "this", "kind", "-"]
+
+
+def test_a_storage_class_among_the_objects_is_a_fact(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    storage = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: nfs}\nprovisioner: x\n"
+    (tmp_path / "c.yaml").write_text(CLAIM % "Pending" + "spec: {storageClassName: nfs}\n")
+    (tmp_path / "facts.yaml").write_text("storageClasses: {nfs: Immediate}\n")
+    arguments = ["test", tmp_path / "c.yaml", "--profile", "wait-for-consumer", "-o", "json"]
+
+    def health(*more: object) -> str:
+        return str(json.loads(run(capsys, *arguments, *more)[1])["cases"][0]["got"]["status"])
+
+    assert health() == "Healthy"
+    assert health("--facts", tmp_path / "facts.yaml") == "Progressing"
+    (tmp_path / "s.yaml").write_text(storage)
+    assert health(tmp_path / "s.yaml") == "Progressing"
+
+
+def test_the_report_of_objects_has_the_form_of_the_report_of_tests_and_names_the_rule(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "claim.yaml").write_text(CLAIM % "Bound")
+    found = json.loads(run(capsys, "test", tmp_path / "claim.yaml", "-o", "json")[1])
+    assert found == {
+        "total": 1,
+        "passed": 1,
+        "failed": 0,
+        "skipped": 0,
+        "cases": [
+            {
+                "suite": "health",
+                "group": "",
+                "kind": "PersistentVolumeClaim",
+                "name": "data",
+                "ok": True,
+                "expected": None,
+                "got": {"status": "Healthy", "message": ""},
+                "rule": "built-in PersistentVolumeClaim",
+                "file": str(tmp_path / "claim.yaml"),
+                "message": "",
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("empty.yaml", "", "there is no object in it"),
+        ("broken.yaml", "a: [\n", "broken.yaml:2: "),
+        ("check.lua", "return {}", "use --script for it"),
+        ("latin.yaml", "\udcff", "is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_object_is_told_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    (tmp_path / name).write_bytes(text.encode(errors="surrogateescape"))
+    code, _, err = run(capsys, "test", tmp_path / name)
+    assert code == 2
+    assert told in err
+
+
+def test_an_object_that_has_only_the_beginning_of_a_name_is_judged(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "claim.yaml").write_text((CLAIM % "Bound").replace("name: data", "generateName: data-"))
+    assert "PersistentVolumeClaim/data-" in run(capsys, "test", tmp_path / "claim.yaml")[1]
+
+
+def test_a_flag_for_objects_without_an_object_is_a_mistake(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = config_map(tmp_path, {KEY + "Pod": "return {}"})
+    for flag in (["--expect", "Healthy"], ["--profile", "strict"], ["--open-libs"]):
+        assert run(capsys, "test", file, *flag)[0] == 2
+
+
+def test_a_flag_may_stand_between_paths(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.yaml").write_text(CLAIM % "Bound")
+    _, out, _ = run(capsys, "test", tmp_path / "a.yaml", "-o", "json", tmp_path / "b.yaml")
+    assert json.loads(out)["total"] == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(["health", "test", "a.yaml", "--what", "b.yaml"])
+    assert "unrecognized arguments: --what" in capsys.readouterr().err
+
+
+def test_a_profile_is_compared_with_the_default_on_our_own_test_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "diff", "isvc", "--profile", "strict")
+    assert code == 1
+    assert out.startswith("--- bundled serving.kserve.io/InferenceService (argocd)\n+++ ")
+    assert "OBJECT" in out and "Degraded" in out
+    assert "would have another health" in err and "next: " in err
+    assert run(capsys, "diff", "isvc", "--profile", "argocd")[:2] == (
+        0,
+        "InferenceService.serving.kserve.io: no difference between bundled serving.kserve.io/InferenceService (argocd) "
+        "and bundled serving.kserve.io/InferenceService (argocd)\n",
+    )
+
+
+def test_the_reference_names_every_profile_and_the_kinds_that_have_it() -> None:
+    from argosy.gitops.health.bundled import profile_rules, profiles
+
+    page = (ROOT / "docs/reference/health.md").read_text()
+    rows = [line for line in page.partition("## Profiles")[2].partition("## Facts")[0].splitlines() if "|" in line]
+    missing = [
+        (profile, of.kind)
+        for profile in profiles()
+        for of in profile_rules(profile)
+        if not any(line.startswith(f"| {of.kind} ") and f"`{profile}`" in line for line in rows)
+    ]
+    assert missing == []
+
+
+# -- the screen ----------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_health_is_a_mark_a_word_and_on_a_terminal_a_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    assert Screen(Terminal()).mark("Healthy") == "\x1b[32m✔ Healthy\x1b[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert Screen(Terminal()).mark("Healthy") == "✔ Healthy"
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")])
+def test_who_wants_no_colours_gets_none(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    assert not Screen(Terminal()).is_colourful
+
+
+def test_colours_can_be_forced_into_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert Screen(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")).is_colourful
+
+
+def test_a_terminal_with_ascii_only_gets_marks_of_ascii() -> None:
+    assert Screen(io.TextIOWrapper(io.BytesIO(), encoding="ascii")).mark("Degraded") == "!! Degraded"
+
+
+def test_columns_are_aligned_whatever_their_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen(Terminal())
+    lines = table(["A", "B"], [[screen.mark("Healthy"), "x"], ["longer than that", "y"]])
+    assert [line.replace("\x1b[32m", "").replace("\x1b[0m", "").rindex(mark) for line, mark in zip(lines, "Bxy")] == [
+        19
+    ] * 3
+
+
+def test_messages_are_cut_to_the_width_of_a_terminal_and_whole_in_a_pipe() -> None:
+    headings, rows = ["KIND/NAME", "MESSAGE", "RULE"], [["Pod/a", "x" * 200, "built-in Pod"], ["Pod/b", "", "r"]]
+    fitted = table(headings, rows, 60)
+    assert {len(line) <= 60 for line in fitted} == {True}
+    assert "x…   built-in Pod" in fitted[1]
+    assert "x" * 200 in table(headings, rows)[1]
+    assert "x" * 19 + "…" in table(headings, rows, 10)[1], "a narrow terminal must not take the message away"
+    assert Screen(io.StringIO()).table(headings, rows) == table(headings, rows)
+
+
+def test_a_stranger_s_text_cannot_move_the_cursor() -> None:
+    assert plain("a\x1b[2Jb\nc\rd") == "a [2Jb c d"
+    assert "\x1b" not in "".join(table(["A"], [["\x1b[31mred"]]))

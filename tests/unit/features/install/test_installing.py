@@ -1,0 +1,312 @@
+"""What an installation consists of, and what bringing it into a cluster changes."""
+
+from __future__ import annotations
+
+import importlib.util
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.install import roles
+from argosy.features.install.apply import carry_out
+from argosy.features.install.live_state import LEADS, survey
+from argosy.features.install.manifests import manifests
+from argosy.features.install.options import InstallOptions
+from argosy.features.install.plan import Found, Plan, make_plan
+from argosy.gitops.application_client import control_namespace
+from argosy.gitops.engine.engine import EngineOptions
+from argosy.isolation import Crew, Pool
+from argosy.isolation.limits import ProgramLimits
+from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
+from argosy.kube.objects import Manifest, key_of, load_all
+from argosy.main import command_line
+from argosy.web.auth import account_changes, account_state, login_rate_limit
+from support.deadlines import wait_until_async
+from support.definitions import are_established
+from support.paths import ROOT
+from support.pod_security import refused, refused_by_scc
+
+PLAIN = InstallOptions()
+HA, OBSERVER = InstallOptions(is_ha=True), InstallOptions(is_read_only=True)
+ALL = [PLAIN, HA, OBSERVER, InstallOptions("team", is_ha=True, tls_secret="t")]
+SERVER = ResourceKey("apps", "Deployment", "argosy", "argosy-server")
+CONTROLLER = ResourceKey("apps", "Deployment", "argosy", "argosy-controller")
+
+
+def pods(options: InstallOptions) -> dict[str, Any]:
+    found = [each for each in manifests(options) if each["kind"] == "Deployment"]
+    return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in found}
+
+
+@pytest.mark.parametrize("name", ["argosy-controller", "argosy-server"])
+def test_all_workers_and_their_programs_at_their_limits_fit_into_the_memory_of_a_pod(name: str) -> None:
+    crew, pool = Crew(workers=EngineOptions.renderers), Pool()
+    itself = 512 << 20
+    programs = crew.max_workers * ProgramLimits().memory  # a render runs one at a time
+    deployed = load_all((ROOT / "deploy" / "argosy" / f"{name.removeprefix('argosy-')}.yaml").read_text())
+    found = [each["spec"]["template"]["spec"] for each in deployed if each["kind"] == "Deployment"]
+    for pod in [pods(PLAIN)[name], *found]:
+        limit = pod["containers"][0]["resources"]["limits"]["memory"]
+        assert limit.endswith("Gi"), limit
+        assert itself + crew.max_memory + pool.max_memory + programs <= int(limit.removesuffix("Gi")) << 30
+
+
+async def planned(cluster: Cluster, options: InstallOptions = PLAIN) -> Plan:
+    return make_plan(options, await survey(cluster, options))
+
+
+async def installed(cluster: Cluster, options: InstallOptions = PLAIN) -> Plan:
+    plan = await planned(cluster, options)
+    await carry_out(cluster, plan, lambda step: None, 0.0)
+    await wait_until_async(partial(are_established, cluster), "the definitions are established")
+    return plan
+
+
+def changed(plan: Plan) -> set[tuple[str, str, str]]:
+    return {(str(step.verb), step.key.kind, step.key.name) for step in plan.to_write}
+
+
+@pytest.mark.parametrize("options", ALL)
+def test_every_pod_fits_a_restricted_namespace_and_any_user_id(options: InstallOptions) -> None:
+    for spec in pods(options).values():
+        assert refused(spec) + refused_by_scc(spec) == []
+        (container,) = spec["containers"]
+        (home,) = [each["value"] for each in container["env"] if each["name"] == "HOME"]
+        mounted = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+        assert {"name": mounted[home], "emptyDir": {}} in spec["volumes"], "HOME cannot be written to"
+
+
+BAD: list[tuple[str, Any]] = [
+    ("pod: hostNetwork", {"hostNetwork": True}),
+    ("volume a: hostPath", {"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}),
+    ("pod: runs as root", {"securityContext": {"runAsUser": 0}}),
+    ("pod: may run as root", {"securityContext": {"runAsNonRoot": False}}),
+    ("pod: seccomp is off", {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}),
+    ("pod: SELinux options", {"securityContext": {"seLinuxOptions": {"type": "spc_t"}}}),
+    ("pod: sysctl kernel.msgmax", {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}),
+]
+BAD_CONTAINERS: list[tuple[str, Any]] = [
+    ("privileged", {"privileged": True}),
+    ("privileges may escalate", {"allowPrivilegeEscalation": None}),
+    ("keeps capabilities", {"capabilities": {}}),
+    ("adds capabilities", {"capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]}}),
+    ("sees more of /proc", {"procMount": "Unmasked"}),
+    ("AppArmor is off", {"appArmorProfile": {"type": "Unconfined"}}),
+]
+
+
+@pytest.mark.parametrize(("said", "change"), BAD)
+def test_the_checker_sees_what_a_pod_may_not(said: str, change: dict[str, Any]) -> None:
+    spec = deepcopy(pods(PLAIN)["argosy-server"])
+    for name, value in change.items():
+        spec[name] = {**spec.get(name, {}), **value} if isinstance(value, dict) else value
+    assert said in refused(spec)
+
+
+@pytest.mark.parametrize(("said", "change"), BAD_CONTAINERS)
+def test_the_checker_sees_what_a_container_may_not(said: str, change: dict[str, Any]) -> None:
+    spec = deepcopy(pods(PLAIN)["argosy-server"])
+    spec["containers"][0]["securityContext"].update(change)
+    assert f"containers/server: {said}" in refused(spec)
+    fixed = {**spec, "securityContext": {**spec["securityContext"], "runAsUser": 1000}}
+    assert "pod: runAsUser is chosen by the cluster" in refused_by_scc(fixed)
+
+
+@pytest.mark.parametrize("options", ALL)
+def test_what_the_pods_run_is_a_command_and_their_ports_are_its(options: InstallOptions) -> None:
+    for name, spec in pods(options).items():
+        (container,) = spec["containers"]
+        chosen = command_line().parse_args(container["command"][1:])
+        ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+        assert chosen.namespace == options.namespace
+        if name == "argosy-server":
+            assert ports == {"https": chosen.port, "metrics": chosen.metrics_port}
+            assert f"argosy-server.{options.namespace}.svc" in chosen.hostname
+            assert (str(chosen.tls_cert) == "/tls/tls.crt") is bool(options.tls_secret)
+        else:
+            assert ports == {"metrics": chosen.port}
+
+
+@pytest.mark.parametrize("options", ALL)
+def test_services_policies_and_budgets_are_for_the_pods(options: InstallOptions) -> None:
+    found = manifests(options)
+    templates = [each["spec"]["template"]["metadata"]["labels"] for each in found if each["kind"] == "Deployment"]
+    selectors = [each["spec"]["selector"] for each in found if each["kind"] == "Service"]
+    selectors += [each["spec"]["podSelector"]["matchLabels"] for each in found if each["kind"] == "NetworkPolicy"]
+    selectors += [
+        each["spec"]["selector"]["matchLabels"] for each in found if each["kind"] == "PodDisruptionBudget"
+    ]
+    assert len(selectors) == 3 * len(templates)
+    for wanted in selectors:
+        assert sum(wanted.items() <= labels.items() for labels in templates) == 1
+    for spec in pods(options).values():
+        assert spec["containers"][0]["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert {"livenessProbe", "readinessProbe", "startupProbe"} <= spec["containers"][0].keys()
+        liveness = spec["containers"][0]["livenessProbe"]
+        assert liveness["httpGet"] == {"path": "/livez", "port": "metrics"}
+        assert liveness["failureThreshold"] * liveness["periodSeconds"] == 120
+        assert ("affinity" in spec) is options.is_ha
+
+
+def test_who_only_looks_has_no_controller_and_no_verb_but_for_who_signs_in() -> None:
+    found = manifests(InstallOptions(is_read_only=True))
+    assert not [each for each in found if each["metadata"]["name"].startswith("argosy-controller")]
+    rules = [rule for each in found for rule in each.get("rules") or ()]
+    for rule in rules:
+        if set(rule["verbs"]) - {"get", "list", "watch"}:
+            assert rule["verbs"] == ["patch"] and rule["resourceNames"], rule
+    names = {name for rule in rules for name in rule.get("resourceNames") or ()}
+    assert names == {account_changes.SECRET, account_changes.INITIAL, login_rate_limit.NAME, account_state.SESSIONS}
+
+
+def test_every_role_is_bound_to_one_account_of_the_installation() -> None:
+    for options in ALL:
+        found = manifests(options)
+        named = {(each["kind"], each["metadata"]["name"]) for each in found if each["kind"].endswith("Role")}
+        bindings = [each for each in found if each["kind"].endswith("RoleBinding")]
+        accounts = {each["metadata"]["name"] for each in found if each["kind"] == "ServiceAccount"}
+        assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings} == named
+        for each in bindings:
+            (subject,) = each["subjects"]
+            assert subject["name"] in accounts and subject["namespace"] == options.namespace
+
+
+def test_names_that_two_rooms_must_share_are_the_same() -> None:
+    assert LEADS == control_namespace.LEASE
+    assert set(roles.CONFIG_MAPS) == {login_rate_limit.NAME, account_state.SESSIONS}
+
+
+@pytest.mark.parametrize("wrong", [
+    {"namespace": "Big"}, {"image": ""}, {"image": "a b"}, {"hostnames": ("a:1",)}, {"tls_secret": "../x"}
+])  # fmt: skip
+def test_what_cannot_be_chosen_is_said(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="cannot be used"):
+        InstallOptions(**wrong)
+
+
+@pytest.mark.parametrize("name", ["Big", "a/b", "a..b", ".a", "a-.b", "a\n", "a" * 254])
+def test_a_secret_may_have_dots_in_its_name_as_any_secret(name: str) -> None:
+    assert InstallOptions(tls_secret="argosy.example.com-tls").tls_secret == "argosy.example.com-tls"
+    with pytest.raises(UserError, match="lower case letters, digits, dashes and dots"):
+        InstallOptions(tls_secret=name)
+
+
+def test_the_base_in_deploy_is_what_is_printed() -> None:
+    spec = importlib.util.spec_from_file_location("make_deploy", ROOT / "tools" / "make_deploy.py")
+    assert spec and spec.loader
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    folder = ROOT / "deploy" / "argosy"
+    assert {each.name: each.read_text() for each in folder.iterdir()} == tool.files(), "python tools/make_deploy.py"
+    files = [each for each in sorted(folder.iterdir()) if each.name != "kustomization.yaml"]
+    found = [manifest for file in files for manifest in load_all(file.read_text())]
+    assert {key_of(each): each for each in found} == {key_of(each): each for each in manifests(PLAIN)}
+
+
+# -- in a cluster ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("options", ALL)
+async def test_a_second_install_changes_nothing(cluster: Cluster, options: InstallOptions) -> None:
+    first = await installed(cluster, options)
+    assert {step.verb for step in first.steps} == {"create"} and not first.problems
+    second = await planned(cluster, options)
+    assert second.to_write == [] and not second.notes and not second.problems
+
+
+@pytest.mark.anyio
+async def test_another_image_is_an_update_of_the_deployments_alone(cluster: Cluster) -> None:
+    await installed(cluster)
+    plan = await installed(cluster, replace(PLAIN, image="argosy:9"))
+    assert changed(plan) == {
+        ("update", "Deployment", "argosy-controller"), ("update", "Deployment", "argosy-server")
+    }  # fmt: skip
+    assert any("argosy:9" in sentence for step in plan.to_write for sentence in step.differences), plan.to_write
+    live = await cluster.get(SERVER)
+    assert live and live["spec"]["template"]["spec"]["containers"][0]["image"] == "argosy:9"
+
+
+@pytest.mark.parametrize(
+    ("image", "is_told"),
+    [("argosy:0.1.0", True), ("ml/argosy:1", True), ("registry.example.com/argosy:1", False), ("localhost/a", False)],
+)
+def test_an_image_without_a_registry_is_told_where_pods_are_made(image: str, is_told: bool) -> None:
+    notes = make_plan(replace(PLAIN, image=image), Found({})).notes
+    assert any(f"image {image} names no registry: every node must have it" in each for each in notes) == is_told
+
+
+@pytest.mark.anyio
+async def test_who_becomes_an_observer_loses_every_right_to_write(cluster: Cluster) -> None:
+    await installed(cluster)
+    plan = await installed(cluster, replace(PLAIN, is_read_only=True))
+    gone = {step.key.name for step in plan.steps if step.verb == "delete"}
+    assert gone == {"argosy-controller", "argosy-server-acts"}
+    assert await cluster.get(CONTROLLER) is None
+    role = await cluster.get(ResourceKey("rbac.authorization.k8s.io", "Role", "argosy", "argosy-server"))
+    assert role and all(rule["verbs"] == ["patch"] for rule in role["rules"])
+    assert (await planned(cluster, replace(PLAIN, is_read_only=True))).to_write == []
+    back = await installed(cluster)
+    assert await cluster.get(CONTROLLER) and not back.problems
+
+
+@pytest.mark.anyio
+async def test_what_is_not_argosys_is_neither_changed_nor_taken(cluster: Cluster) -> None:
+    namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argosy"}}
+    definition = deepcopy(manifests(PLAIN)[1])
+    definition["metadata"].pop("labels")
+    for each in (namespace, definition):
+        await cluster.create(each)
+    plan = await installed(cluster)
+    assert any("namespace argosy was there before" in note for note in plan.notes)
+    assert any("applications.argoproj.io was there before" in note for note in plan.notes)
+    live = await cluster.get(ResourceKey("", "Namespace", "", "argosy"))
+    assert live and not {"pod-security.kubernetes.io/enforce", "app.kubernetes.io/part-of"} & set(
+        live["metadata"]["labels"]
+    )
+
+
+@pytest.mark.anyio
+async def test_a_namespace_that_was_there_before_gets_the_label_that_commands_find_it_by(cluster: Cluster) -> None:
+    await cluster.create({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argosy", "labels": {"team": "ml"}}
+    })  # fmt: skip
+    assert await control_namespace.control_namespace(cluster) == "argocd"
+    (step,) = [step for step in (await installed(cluster)).to_write if step.verb == "update"]
+    assert step.differences == ("metadata.labels.argosy.dev/control: true is added",)
+    assert await control_namespace.control_namespace(cluster) == "argosy"
+    assert (await planned(cluster)).to_write == []
+    live = await cluster.get(step.key)
+    assert live and live["metadata"]["labels"].items() >= {"team": "ml", "argosy.dev/control": "true"}.items()
+
+
+@pytest.mark.anyio
+async def test_a_second_place_and_a_taken_name_are_refused(cluster: Cluster) -> None:
+    await installed(cluster)
+    elsewhere = await planned(cluster, InstallOptions("other"))
+    assert elsewhere.problems == (
+        "argosy is installed in namespace argosy already; use --namespace argosy, or uninstall it there first",
+    )
+    with pytest.raises(UserError, match="installed in namespace argosy"):
+        await carry_out(cluster, elsewhere, lambda step: None, 0.0)
+    service = ResourceKey("", "Service", "argosy", "argosy-server")
+    await cluster.patch(service, {"metadata": {"labels": {"app.kubernetes.io/part-of": "something-else"}}})
+    (problem,) = (await planned(cluster)).problems
+    assert "is not argosy's" in problem
+
+
+@pytest.mark.anyio
+async def test_an_observer_beside_who_signs_in_already_makes_no_secret(cluster: Cluster) -> None:
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+    await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {
+        "name": "argocd-secret", "namespace": "argocd"}, "data": {"a": "Yg=="}})  # fmt: skip
+    options = InstallOptions("argocd", is_read_only=True)
+    plan = await installed(cluster, options)
+    assert ("create", "Secret", "argocd-initial-admin-secret") not in changed(plan)
+    live = await cluster.get(ResourceKey("", "Secret", "argocd", "argocd-secret"))
+    assert live and live["data"] == {"a": "Yg=="} and not live["metadata"].get("labels")

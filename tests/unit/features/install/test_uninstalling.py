@@ -1,0 +1,302 @@
+"""Taking argosy out of a cluster: what goes, what stays, and when it is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.annotations import RESOURCES_FINALIZER as FINALIZER
+from argosy.errors import UserError
+from argosy.features.install.apply import carry_out
+from argosy.features.install.live_state import LEADS, survey, survey_remains
+from argosy.features.install.manifests import DEFINITIONS, manifests
+from argosy.features.install.options import InstallOptions
+from argosy.features.install.plan import Plan, make_plan
+from argosy.features.install.removal import make_removal
+from argosy.gitops.application.finalizers import OF_HOOKS, OF_RESOURCES
+from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
+from argosy.gitops.coexistence.argocd_detection import find_engines
+from argosy.gitops.status.project_budgets import BUDGETS_LABELS
+from argosy.kube.client import Cluster
+from argosy.kube.controller.wait import TooLate
+from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest, key_of
+from support.deadlines import wait_until_async
+
+pytestmark = pytest.mark.anyio
+OPTIONS = InstallOptions()
+LEASE = ResourceKey("coordination.k8s.io", "Lease", "argosy", LEADS)
+DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+@pytest.fixture
+async def there(cluster: Cluster) -> Cluster:
+    """An installation whose engine is at work."""
+    await carry_out(cluster, make_plan(OPTIONS, await survey(cluster, OPTIONS)), lambda step: None, 0.0)
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15}
+    metadata = {"name": LEADS, "namespace": "argosy"}
+    await cluster.create(
+        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+    )
+    return cluster
+
+
+async def application(cluster: Cluster, name: str, namespace: str = "argosy", **metadata: Any) -> Manifest:
+    source = {"repoURL": "https://example.com/a.git", "path": "a"}
+    return await cluster.create({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+        "spec": {"project": "default", "source": source, "destination": {"namespace": "a"}},
+    })  # fmt: skip
+
+
+async def argocd(cluster: Cluster, replicas: int = 1, looks_at: str = "argosy") -> None:
+    """In a namespace of its own; `looks_at`: at Applications of which others."""
+    labels = {"app.kubernetes.io/name": "argocd-application-controller"}
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+    container = {"name": "a", "image": "a", "args": ["--application-namespaces", looks_at]}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": replicas, "serviceName": "a", "selector": {"matchLabels": labels}, "template": pod}
+    metadata = {"name": "argocd-application-controller", "namespace": "argocd", "labels": labels}
+    await cluster.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
+
+
+async def removal(cluster: Cluster, *, applications: bool = False, forced: bool = False) -> Plan:
+    remains = await survey_remains(cluster, OPTIONS, await find_engines(cluster, "argosy"))
+    return make_removal(OPTIONS, remains, with_applications=applications, is_forced=forced)
+
+
+async def remove(cluster: Cluster, plan: Plan, seconds: float = 0.2) -> list[str]:
+    done: list[str] = []
+    await carry_out(cluster, plan, lambda step: done.append(f"{step.key.kind} {step.key.name}"), seconds)
+    return done
+
+
+async def definitions_are_gone(cluster: Cluster) -> bool:
+    """A definition stays for a moment until the server has looked for its objects."""
+    return not [name for name in DEFINITIONS if await cluster.get(ResourceKey(*DEFINITION, "", name))]
+
+
+async def test_the_list_of_projects_over_their_budgets_goes_and_one_of_somebody_else_stays(there: Cluster) -> None:
+    key = ResourceKey("", "ConfigMap", "argosy", BUDGETS_CONFIG_MAP)
+    metadata = {"name": key.name, "namespace": key.namespace}
+    await there.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    assert key not in [step.key for step in (await removal(there)).steps]
+    await there.patch(key, {"metadata": {"labels": BUDGETS_LABELS}})
+    await remove(there, await removal(there))
+    assert await there.get(key) is None
+
+
+async def test_applications_definitions_and_settings_stay(there: Cluster) -> None:
+    await application(there, "web")
+    plan = await removal(there)
+    done = await remove(there, plan)
+    kept = {"Namespace", "CustomResourceDefinition"}
+    wanted = {f"{each['kind']} {each['metadata']['name']}" for each in manifests(OPTIONS) if each["kind"] not in kept}
+    assert set(done) == wanted | {f"Lease {LEADS}"}
+    assert done.index("Deployment argosy-controller") < done.index("ClusterRole argosy-controller")
+    assert "Applications that stay, with all that they delivered: 1" in plan.notes
+    for name in DEFINITIONS:
+        assert await there.get(ResourceKey(*DEFINITION, "", name))
+    assert await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
+    assert await there.get(ResourceKey("", "Namespace", "", "argosy"))
+    assert (await removal(there)).to_write == []
+
+
+async def test_an_installation_of_another_namespace_keeps_its_rights(there: Cluster) -> None:
+    other = InstallOptions("other")
+    remains = await survey_remains(there, other, await find_engines(there, "other"))
+    for is_forced in (False, True):
+        plan = make_removal(other, remains, with_applications=True, is_forced=is_forced)
+        told = "argosy is installed in namespace argosy; take it out there: argosy uninstall --namespace argosy"
+        assert plan.problems[0] == told
+        with pytest.raises(UserError, match="installed in namespace argosy"):
+            await remove(there, plan)
+    assert await there.get(ResourceKey("rbac.authorization.k8s.io", "ClusterRole", "", "argosy-controller"))
+
+
+async def test_it_is_refused_while_nobody_would_serve_a_finalizer(there: Cluster) -> None:
+    names = sorted(OF_RESOURCES | OF_HOOKS)
+    assert {FINALIZER, f"{FINALIZER}/background", "pre-delete-finalizer.argocd.argoproj.io/cleanup"} < set(names)
+    app = await application(there, "web", finalizers=["example.com/somebody-elses"])
+    assert (await removal(there)).problems == ()
+    for name in names:
+        await there.patch(key_of(app), {"metadata": {"finalizers": [name]}})
+        (problem,) = (await removal(there)).problems
+        assert problem.startswith("argosy/web could not be deleted any more"), name
+    forced = await removal(there, forced=True)
+    assert forced.problems == () and forced.notes[-1].startswith("argosy/web could not be deleted any more")
+    await argocd(there)  # which serves it
+    assert (await removal(there)).problems == ()
+
+
+async def test_beside_an_argocd_it_is_refused_while_adopted_applications_would_be_nobodys(there: Cluster) -> None:
+    """What pauses them is for the Argo CD, and still there when argosy has gone."""
+    await argocd(there)
+    paused = {"argocd.argoproj.io/skip-reconcile": "true"}
+    await application(there, "theirs")
+    await application(there, "paused", annotations=paused)  # before argosy came
+    await application(there, "shared", annotations={"argosy.dev/engine": "argosy"})  # the Argo CD delivers it, too
+    assert (await removal(there)).problems == ()
+    await application(there, "ours", annotations={"argosy.dev/engine": "argosy", **paused})
+    (problem,) = (await removal(there)).problems
+    assert problem.startswith("argosy/ours would be delivered by nobody") and "argosy app hand-back" in problem
+    forced = await removal(there, forced=True)
+    assert forced.problems == () and forced.notes[-1].startswith("argosy/ours would be delivered by nobody")
+    assert (await removal(there, applications=True)).problems == ()
+
+
+async def test_an_argocd_that_is_scaled_down_serves_nothing(there: Cluster) -> None:
+    await application(there, "web", finalizers=[FINALIZER])
+    await argocd(there, replicas=0)
+    assert (await removal(there)).problems
+
+
+async def test_with_applications_the_engine_takes_them_away_before_it_goes(there: Cluster) -> None:
+    """Here nobody serves finalizers: so nothing else may have gone when the time is over."""
+    await application(there, "web")
+    plan = await removal(there, applications=True)
+    with pytest.raises(TooLate, match="the engine is still there"):
+        await remove(there, plan)
+    live = await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
+    assert live and live["metadata"]["finalizers"] == [FINALIZER] and live["metadata"]["deletionTimestamp"]
+    assert await there.get(ResourceKey("apps", "Deployment", "argosy", "argosy-controller"))
+    key = ResourceKey("argoproj.io", "Application", "argosy", "web")
+    await there.patch(key, {"metadata": {"finalizers": None}})  # as an engine does when all is gone
+    done = await remove(there, await removal(there, applications=True))
+    assert done[-1] == "Namespace argosy" and "CustomResourceDefinition applications.argoproj.io" in done
+    await wait_until_async(lambda: definitions_are_gone(there), "the definitions are gone")
+
+
+async def test_nothing_can_be_taken_away_where_no_engine_runs(there: Cluster) -> None:
+    await application(there, "web")
+    await there.delete(LEASE)
+    (problem,) = (await removal(there, applications=True)).problems
+    assert problem.startswith("no engine of argosy runs that could take away what argosy/web delivered")
+    ways = "start one (argosy controller --namespace argosy), or delete them and keep what they delivered: argosy app "
+    assert problem.endswith(f"; {ways}delete web --cascade=false, then run this again")
+
+
+async def test_no_advice_leads_back_to_what_was_refused(there: Cluster) -> None:
+    """Neither while the engine is still, nor when all has gone but the Applications."""
+    await application(there, "web", finalizers=[FINALIZER])
+    await there.delete(LEASE)
+    refused = [*(await removal(there)).problems, *(await removal(there, applications=True)).problems]
+    assert len(refused) == 2
+    for each in refused:
+        advice = each.partition("; ")[2]
+        assert "--applications" not in advice and "argosy app delete web --cascade=false" in advice
+    await remove(there, await removal(there, forced=True))
+    again = await removal(there)
+    assert (again.to_write, again.problems) == ([], ())
+    assert again.notes[-1].startswith("argosy/web could not be deleted any more") and "--cascade" in again.notes[-1]
+
+
+async def test_beside_an_argocd_its_applications_and_definitions_stay(there: Cluster) -> None:
+    await argocd(there)
+    await application(there, "theirs", finalizers=[FINALIZER])
+    await application(there, "ours", annotations={"argosy.dev/engine": "argosy"})
+    plan = await removal(there, applications=True)
+    kinds = {(step.key.kind, step.key.name) for step in plan.steps}
+    assert ("Application", "ours") in kinds and ("Application", "theirs") not in kinds
+    assert not [kind for kind, _ in kinds if kind in ("CustomResourceDefinition", "Namespace")]
+    assert "CustomResourceDefinition applications.argoproj.io stays: an Argo CD needs it" in plan.notes
+    assert "Namespace argosy stays: Applications are in it" in plan.notes
+
+
+PAUSED = {"argocd.argoproj.io/skip-reconcile": "true"}
+
+
+async def test_definitions_stay_while_objects_of_them_do(there: Cluster) -> None:
+    await there.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    await application(there, "web", "team", annotations=PAUSED)
+    plan = await removal(there, applications=True, forced=True)
+    assert "CustomResourceDefinition applications.argoproj.io stays: team/web would go with it" in plan.notes
+    assert ("CustomResourceDefinition", "appprojects.argoproj.io") in {
+        (step.key.kind, step.key.name) for step in plan.steps
+    }
+
+
+async def test_with_applications_all_go_that_argosy_delivers_wherever_they_are(there: Cluster) -> None:
+    await there.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    await application(there, "web", "team", finalizers=[FINALIZER])
+    plan = await removal(there, applications=True)
+    assert plan.problems == ()
+    assert ("team", "web") in {(step.key.namespace, step.key.name) for step in plan.steps}
+    await there.delete(LEASE)
+    (problem,) = (await removal(there, applications=True)).problems
+    assert "argosy app delete team/web --cascade=false" in problem
+
+
+@pytest.mark.parametrize("annotations", [PAUSED, {"argosy.dev/engine": "argocd"}])
+async def test_what_nobody_delivers_is_not_waited_for(there: Cluster, annotations: dict[str, str]) -> None:
+    """The engine would never serve its finalizer, and other Applications would have gone by then."""
+    app = await application(there, "web", annotations=annotations)
+    await application(there, "api")
+    assert (await removal(there)).problems == ()
+    plan = await removal(there, applications=True)
+    assert key_of(app) not in {step.key for step in plan.steps}
+    (problem,) = plan.problems
+    assert problem.startswith("argosy/web would stay: argosy does not deliver them")
+    advice = problem.partition("; ")[2]
+    assert advice.startswith("take argocd.argoproj.io/skip-reconcile and argosy.dev/engine off them first")
+    assert "argosy app delete web --cascade=false" in advice and "--applications" not in advice
+    await there.patch(key_of(app), {"metadata": {"finalizers": [FINALIZER]}})
+    assert (await removal(there)).problems == (problem,)
+    assert (await removal(there, applications=True, forced=True)).problems == ()
+
+
+async def test_what_the_installation_did_not_make_stays(there: Cluster) -> None:
+    key = ResourceKey(*DEFINITION, "", "applications.argoproj.io")
+    await there.patch(key, {"metadata": {"labels": {"app.kubernetes.io/part-of": "argocd"}}})
+    plan = await removal(there, applications=True)
+    assert (
+        "CustomResourceDefinition applications.argoproj.io stays: the installation did not make it" in plan.notes
+    )
+    assert key not in {step.key for step in plan.steps}
+
+
+async def test_a_namespace_that_was_there_before_loses_only_the_label(cluster: Cluster) -> None:
+    namespace = ResourceKey("", "Namespace", "", "argosy")
+    await cluster.create({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argosy", "labels": {"team": "ml"}}
+    })  # fmt: skip
+    await carry_out(cluster, make_plan(OPTIONS, await survey(cluster, OPTIONS)), lambda step: None, 0.0)
+    assert namespace not in {step.key for step in (await removal(cluster)).steps}, "settings stay, and are found"
+    plan = await removal(cluster, applications=True)
+    (step,) = [step for step in plan.steps if step.key == namespace]
+    assert step.differences == ("metadata.labels.argosy.dev/control: true is removed",)
+    await remove(cluster, plan)
+    live = await cluster.get(namespace)
+    assert live and live["metadata"]["labels"]["team"] == "ml"
+    assert "argosy.dev/control" not in live["metadata"]["labels"]
+    await wait_until_async(lambda: definitions_are_gone(cluster), "the definitions are gone")
+    assert (await removal(cluster, applications=True)).to_write == []
+
+
+async def test_what_goes_with_the_namespace_is_not_said_to_stay(there: Cluster) -> None:
+    key = ResourceKey("", "Secret", "argosy", "argocd-secret")
+    if await there.get(key):
+        await there.delete(key)
+    metadata = {"name": "argocd-secret", "namespace": "argosy"}
+    await there.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+    told = "\n".join((await removal(there, applications=True)).notes)
+    assert "Secret argocd-secret goes with namespace argosy, though the installation did not make it" in told
+    assert "namespace argosy goes with everything in it" in told and "argosy admin export --secrets" in told
+    assert "argocd-secret stays" not in told
+    assert "Secret argocd-secret stays" in "\n".join((await removal(there)).notes)
+    await there.patch(ResourceKey("", "Namespace", "", "argosy"), {"metadata": {"labels": None}})
+    told = "\n".join((await removal(there, applications=True)).notes)
+    assert "Secret argocd-secret stays: the installation did not make it" in told
+    assert "goes with" not in told
+
+
+async def test_beside_an_argocd_that_does_not_look_here_all_of_them_are_argosys(there: Cluster) -> None:
+    await argocd(there, looks_at="")
+    await application(there, "web", finalizers=[FINALIZER])
+    (problem,) = (await removal(there)).problems
+    assert problem.startswith("argosy/web could not be deleted any more")
+    plan = await removal(there, applications=True)
+    assert ("Application", "web") in {(step.key.kind, step.key.name) for step in plan.steps}
+    assert any(each.endswith("stays: an Argo CD needs it") for each in plan.notes)

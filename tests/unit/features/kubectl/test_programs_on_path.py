@@ -1,0 +1,67 @@
+"""A program is looked for in the folders of PATH; one that cannot be looked into is skipped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy.features.demo.command_stubs import WORDS, put_tools
+from argosy.features.kubectl.installed_programs import real_kubectl, real_program
+
+ORDINARY_USER = 12345
+
+
+@contextlib.contextmanager
+def ordinary_user() -> Iterator[None]:
+    """Root may look into every folder; nobody else needs to become another user."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(ORDINARY_USER)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """PATH has a closed folder, one whose name no file system takes, an empty entry, and one with a kubectl.
+
+    It is not below tmp_path: another user may not look into that.
+    """
+    with tempfile.TemporaryDirectory() as made:
+        place = Path(made)
+        place.chmod(0o755)
+        for folder in (place / "closed", place / "open"):
+            folder.mkdir()
+            (folder / "kubectl").write_text("#!/bin/sh\n")
+            (folder / "kubectl").chmod(0o755)
+        (place / "closed").chmod(0)
+        folders = [place / "closed", place / ("x" * 300), "", place / "open"]
+        monkeypatch.setenv("PATH", os.pathsep.join(map(str, folders)))
+        monkeypatch.delenv("ARGOSY_KUBECTL", raising=False)
+        yield place
+        (place / "closed").chmod(0o700)
+
+
+def test_folders_that_cannot_be_looked_into_are_skipped(place: Path) -> None:
+    with ordinary_user():
+        assert real_program("kubectl") == str(place / "open" / "kubectl")
+        assert real_kubectl() == str(place / "open" / "kubectl")
+        assert real_program("argosy") == ""
+
+
+def test_a_demo_puts_its_tools_there_whatever_path_holds(place: Path) -> None:
+    tools = place / "bin"
+    tools.mkdir()
+    if os.geteuid() == 0:
+        os.chown(tools, ORDINARY_USER, -1)
+    with ordinary_user():
+        put_tools(tools)
+    assert sorted(file.name for file in tools.iterdir()) == sorted(WORDS.keys() - {"kubectl"})

@@ -1,0 +1,112 @@
+"""Whose log line is told as the log of which Pod."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.features.local.component_logs import MOST_LINES, PartLogs
+from argosy.kube.objects import Manifest
+from support.deadlines import HANG_SECONDS
+
+NOTEBOOKS = "jupyter-notebook-validator-operator-controller-manager"
+CONTROLLER = "openshift-gitops-application-controller"
+
+
+class Others:
+    async def lines(
+        self, pod: Manifest, *, container: str, follow: bool, tail: int | None
+    ) -> AsyncIterator[str]:
+        yield "of others"
+
+
+def pod(name: str, **annotations: str) -> Manifest:
+    marks = {"sandbox.argosy.dev/simulated": "simulated by argosy", **annotations}
+    return {"metadata": {"name": f"{name}-0", "labels": {"app.kubernetes.io/name": name}, "annotations": marks}}
+
+
+async def told(logs: PartLogs, of: Manifest, **how: Any) -> list[str]:
+    return [line async for line in logs.lines(of, container="", **{"follow": False, "tail": None, **how})]
+
+
+@pytest.mark.parametrize(
+    ("logger", "name"),
+    [
+        ("argosy.gitops.reconciler.application_controller", CONTROLLER),
+        ("argosy.gitops.reconciler.app_state", "argocd-application-controller"),
+        ("argosy.gitops.source.git.mirror", "openshift-gitops-repo-server"),
+        ("argosy.sandbox.apiserver.http.asgi", "openshift-gitops-server"),
+        ("argosy.sandbox.simulators.openshift_gitops.operator", "openshift-gitops-operator-controller-manager"),
+        ("argosy.features.notebooks.controller", "jupyter-notebook-validator-operator-controller-manager"),
+    ],
+)
+async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str, name: str) -> None:
+    logs = PartLogs(Others())
+    with logs.listening():
+        logging.getLogger(logger).info("said %s", "so")
+    (line,) = await told(logs, pod(name))
+    assert line.startswith('time="') and line.endswith('Z" level=info msg="said so"')
+    parts = ("application-controller", "repo-server", "server", "operator-controller-manager")
+    every = (*(f"openshift-gitops-{each}" for each in parts), NOTEBOOKS)
+    others = [each for each in every if each != name.replace("argocd-", "openshift-gitops-")]
+    assert [await told(logs, pod(each)) for each in others] == [[]] * 4
+
+
+@pytest.mark.parametrize(
+    ("logger", "name"),
+    [
+        ("argosy.gitops.health", "cluster"),
+        ("argosy.gitops.reconciler.application_controller", "cluster"),
+        ("argosy.sandbox.simulators.openshift_gitops.operator", "openshift-gitops-operator"),
+    ],
+)
+async def test_the_deployments_that_guides_name_tell_what_the_part_behind_them_logs(logger: str, name: str) -> None:
+    logs = PartLogs(Others())
+    with logs.listening():
+        logging.getLogger(logger).warning("health check failed: Lua error")
+        logging.getLogger("argosy.sandbox.apiserver").info("of the server")
+    (line,) = await told(logs, pod(name))
+    assert line.endswith('level=warning msg="health check failed: Lua error"')
+
+
+async def test_workers_log_for_the_controller_that_they_name_first() -> None:
+    logs = PartLogs(Others())
+    with logs.listening():
+        logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "application", "models", 'no "branch"')
+        logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "pods", "a", "not ours")
+    (line,) = await told(logs, pod(CONTROLLER))
+    assert line.endswith(r'level=warning msg="application models: no \"branch\""')
+
+
+async def test_other_pods_are_left_to_whoever_plays_them() -> None:
+    logs = PartLogs(Others())
+    unmarked = {"metadata": {"name": "a", "labels": {"app.kubernetes.io/name": CONTROLLER}}}
+    assert await told(logs, unmarked) == ["of others"]
+    assert await told(logs, pod("openshift-gitops-redis")) == ["of others"]
+
+
+async def test_only_so_many_lines_are_kept_and_the_last_are_told() -> None:
+    logs = PartLogs(Others())
+    with logs.listening():
+        for number in range(MOST_LINES + 5):
+            logging.getLogger("argosy.gitops.reconciler").info("%d", number)
+    assert len(await told(logs, pod(CONTROLLER))) == MOST_LINES
+    assert [line[-4:-1] for line in await told(logs, pod(CONTROLLER), tail=2)] == ["003", "004"]
+
+
+async def test_who_follows_hears_what_comes_once() -> None:
+    logs = PartLogs(Others())
+    log = logging.getLogger("argosy.gitops.reconciler")
+    with logs.listening():
+        log.info("first")
+        following = logs.lines(pod(CONTROLLER), container="", follow=True, tail=1)
+        async with asyncio.timeout(HANG_SECONDS):
+            assert (await anext(following)).endswith('"first"')
+            log.info("second")
+            assert (await anext(following)).endswith('"second"')
+            log.info("third")
+            assert (await anext(following)).endswith('"third"')

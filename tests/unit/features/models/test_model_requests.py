@@ -1,0 +1,59 @@
+"""How a model is asked, for what somebody typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.models.requests import curl, gist, question_for, refusal
+from argosy.gitops.live.inference_service import read_model
+
+
+def model(name: str = "vLLM", protocol: str = "") -> object:
+    spoken = {"protocolVersion": protocol} if protocol else {}
+    served = {"modelFormat": {"name": name}, "storageUri": "s3://a/b", **spoken}
+    return {"metadata": {"name": "web", "namespace": "ml"}, "spec": {"predictor": {"model": served}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol", "typed", "path", "document"),
+    [
+        ("vLLM", "", "Hello", "/v1/chat/completions", {"messages": [{"role": "user", "content": "Hello"}]}),
+        ("vLLM", "", "5", "/v1/chat/completions", {"messages": [{"role": "user", "content": "5"}]}),
+        ("vLLM", "", '{"prompt": "x"}', "/v1/completions", {"prompt": "x"}),
+        ("sklearn", "", "[[1, 2]]", "/v1/models/web:predict", {"instances": [[1, 2]]}),
+        ("sklearn", "", "5", "/v1/models/web:predict", {"instances": [5]}),
+        ("sklearn", "", "five", "/v1/models/web:predict", {"instances": ["five"]}),
+        ("sklearn", "v2", "[[1, 2]]", "/v2/models/web/infer",
+         {"inputs": [{"name": "input-0", "shape": [1, 2], "datatype": "INT64", "data": [1, 2]}]}),
+        ("sklearn", "", '{"inputs": []}', "/v2/models/web/infer", {"inputs": []}),
+    ],
+)  # fmt: skip
+def test_the_path_follows_from_the_model_and_what_was_typed(
+    kind: str, protocol: str, typed: str, path: str, document: object
+) -> None:
+    question = question_for(read_model(model(kind, protocol)), typed)  # type: ignore[arg-type]
+    assert (question.path, question.document) == (path, document)
+
+
+def test_an_object_that_no_path_takes_is_refused() -> None:
+    with pytest.raises(UserError, match="messages, prompt, instances or inputs"):
+        question_for(read_model(model()), '{"question": "x"}')  # type: ignore[arg-type]
+
+
+def test_the_gist_of_an_answer_is_what_was_said() -> None:
+    assert gist({"choices": [{"message": {"content": "Hi"}}]}) == "Hi"
+    assert gist({"choices": [{"text": "Hi"}]}) == "Hi"
+    assert gist({"predictions": [1]}) == "[1]" and gist({"outputs": [{"data": [1]}]}) == '[{"data": [1]}]'
+    assert refusal({"error": {"message": "no\nway"}}, b"") == "no way" and refusal(None, b"<html>") == "<html>"
+
+
+def test_the_line_of_curl_can_be_typed_as_it_is() -> None:
+    question = question_for(read_model(model()), "it's; $(x)").named("web")  # type: ignore[arg-type]
+    assert "'\"'\"'" in curl("http://web", question)
+
+
+def test_who_delivers_a_model_is_read_from_its_tracking() -> None:
+    tracked = {"argocd.argoproj.io/tracking-id": "shop:serving.kserve.io/InferenceService:ml/web"}
+    found = read_model({"metadata": {"name": "web", "namespace": "ml", "annotations": tracked}, "spec": {}})
+    assert (found.app, found.ready, found.runtime, found.url) == ("shop", "Unknown", "a container of its own", "")

@@ -1,0 +1,48 @@
+"""`argosy model restart`: the Deployment of a model rolls out anew; where KServe keeps revisions, Pods are replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.models.service import RESTARTED, ModelDesk
+from argosy.kube.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+
+pytestmark = pytest.mark.anyio
+LABELS = {"serving.kserve.io/inferenceservice": "churn", "component": "predictor"}
+CONTAINERS = {"containers": [{"name": "main", "image": "m:1"}]}
+
+
+def service(mode: str) -> dict[str, Any]:
+    metadata = {"name": "churn", "namespace": "default", "annotations": {"serving.kserve.io/deploymentMode": mode}}
+    return {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": metadata,
+            "spec": {"predictor": {"model": {"modelFormat": {"name": "sklearn"}}}}}  # fmt: skip
+
+
+async def test_a_deployment_rolls_out_anew(cluster: EmbeddedCluster) -> None:
+    metadata = {"name": "churn-predictor", "namespace": "default"}
+    template = {"metadata": {"labels": LABELS}, "spec": CONTAINERS}
+    spec = {"selector": {"matchLabels": LABELS}, "template": template}
+    await cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+    said = await ModelDesk(cluster, "here").restart(service("RawDeployment"))
+    assert said == "deployment churn-predictor in default is rolling out anew"
+    found = await cluster.get(ResourceKey("apps", "Deployment", "default", "churn-predictor"))
+    assert found is not None and RESTARTED in found["spec"]["template"]["metadata"]["annotations"]
+
+
+async def test_a_model_without_a_deployment_says_where_to_look(cluster: EmbeddedCluster) -> None:
+    with pytest.raises(UserError, match="churn has no Deployment churn-predictor; see why: argosy model get churn"):
+        await ModelDesk(cluster, "here").restart(service("RawDeployment"))
+
+
+async def test_where_revisions_are_kept_its_own_pods_are_deleted(cluster: EmbeddedCluster) -> None:
+    for name, labels in (("ours", LABELS), ("other", {**LABELS, "component": "transformer"})):
+        metadata = {"name": name, "namespace": "default", "labels": labels}
+        await cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": CONTAINERS})
+    said = await ModelDesk(cluster, "here").restart(service("Serverless"))
+    assert said == "1 Pods of churn in default are being replaced"
+    assert await cluster.get(ResourceKey("", "Pod", "default", "ours")) is None
+    assert await cluster.get(ResourceKey("", "Pod", "default", "other")) is not None

@@ -1,0 +1,45 @@
+"""Which model a name means, and what is said where there is none."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.models.service import ModelDesk
+from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind
+
+pytestmark = pytest.mark.anyio
+
+
+class Listing:
+    def __init__(self, items: list[dict[str, Any]]) -> None:
+        self.items = items
+
+
+class Shelf:
+    """Lists what is there, and nothing else."""
+
+    async def list(self, kind: GroupKind, *, namespace: str = "", **_: Any) -> Listing:
+        if kind.kind == "Application":
+            coming = {"kind": "InferenceService", "namespace": "prod", "name": "prod-chat", "status": "OutOfSync"}
+            return Listing([{"metadata": {"name": "production"}, "status": {"resources": [coming]}}])
+        found = [{"metadata": {"name": "dev-chat", "namespace": "dev"}}]
+        return Listing([each for each in found if namespace in ("", each["metadata"]["namespace"])])
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "said"),
+    [
+        ("prod-chat", "", "there is no model prod-chat yet: production brings it; argosy app sync production"),
+        ("prod-chat", "dev", "there is no model prod-chat in namespace dev; did you mean dev-chat?"),
+        ("dev-chat", "other", "there is no model dev-chat in namespace other; see which there are: argosy model list"),
+        ("dev-chatt", "", "there is no model dev-chatt; did you mean dev-chat?"),
+    ],
+)
+async def test_a_model_that_is_not_there_is_told_with_the_way_to_it(name: str, namespace: str, said: str) -> None:
+    with pytest.raises(UserError) as raised:
+        await ModelDesk(cast(Cluster, Shelf()), "here").find(name, namespace)
+    assert str(raised.value) == said

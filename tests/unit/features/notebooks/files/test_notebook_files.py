@@ -1,0 +1,345 @@
+"""Notebooks that are files: reported safely, told to CI, linted, accepted, and found again."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import struct
+import time
+import zlib
+from datetime import datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.notebooks.files import run_folder
+from argosy.features.notebooks.files.accept import accepted, waiting
+from argosy.features.notebooks.files.html_report import report
+from argosy.features.notebooks.files.junit import junit
+from argosy.features.notebooks.files.lint import fails, lint
+from argosy.features.notebooks.files.notebook_file import read, write
+from argosy.features.notebooks.files.parameter_values import given, value_of
+from argosy.features.notebooks.files.summary import Summary, failing_lines, summarize, title_of
+from argosy.features.notebooks.runner.order import Comparison, Validation
+
+Cell = dict[str, Any]
+
+
+def code(source: str, *outputs: dict[str, Any], **more: Any) -> Cell:
+    return {"cell_type": "code", "source": source, "outputs": list(outputs), "metadata": {}, **more}
+
+
+def stream(text: str, name: str = "stdout") -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def shown(**data: Any) -> dict[str, Any]:
+    return {"output_type": "display_data", "data": {name.replace("__", "/"): each for name, each in data.items()}}
+
+
+def notebook(*cells: Cell) -> dict[str, Any]:
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)}
+
+
+def summary(executed: dict[str, Any], golden: dict[str, Any] | None = None, **more: Any) -> Summary:
+    """What came of a run that succeeded, unless it is said otherwise."""
+    cells = [
+        {"cell_index": number, "cell_type": cell["cell_type"], "status": "succeeded", "seconds": 0.5}
+        for number, cell in enumerate(executed["cells"])
+    ]
+    for number, changed in more.pop("cells", {}).items():
+        cells[number] |= changed
+    results = {
+        "status": "succeeded", "error": "", "notebook_path": "n.ipynb", "execution_duration_seconds": 1.5,
+        "cells": cells, "findings": [], "statistics": {"code_cells": len(cells), "succeeded_cells": len(cells)},
+    }  # fmt: skip
+    return summarize({**results, **more}, executed, golden, Comparison(), {"level": "development"})
+
+
+# -- the report ------------------------------------------------------------------------------------------------------
+
+PIXELS = zlib.compress(b"\0\7")
+PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0) + PIXELS
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "</pre><svg onload=alert(1)>",
+    "<a href='javascript:alert(1)'>x</a>",
+    '" onmouseover="alert(1)',
+    "]]><script>x</script>",
+]
+
+
+class Tags(HTMLParser):
+    """All tags and attributes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def tags_of(page: str) -> list[tuple[str, dict[str, str | None]]]:
+    reader = Tags()
+    reader.feed(page)
+    reader.close()
+    return reader.tags
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_of_a_notebook_becomes_part_of_the_page(attack: str) -> None:
+    finding = {"cell": 0, "severity": "warning", "category": "x", "message": attack, "suggestion": attack}
+    outputs = [stream(attack), stream(attack, "stderr"), {"output_type": "error", "ename": attack, "evalue": attack}]
+    outputs += [shown(**{mime: attack}) for mime in ("text__plain", "text__html", "image__svg", "image__png")]
+    executed = notebook(code(attack, *outputs), {"cell_type": "markdown", "source": attack})
+    executed["metadata"]["papermill"] = {"parameters": {attack: attack}}
+    failed = {0: {"status": "failed", "error": attack, "traceback": attack}}
+    page = report(
+        summary(executed, notebook(code("x")), findings=[finding, {**finding, "cell": -1}], error=attack,
+                notebook_path=attack, remarks=[attack], cells=failed), executed,
+    )  # fmt: skip
+    for tag, attributes in tags_of(page):
+        assert tag in {"html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "strong", "table", "tr", "th",
+                       "td", "ul", "li", "nav", "a", "section", "pre", "span"}  # fmt: skip
+        assert not any(name.startswith("on") for name in attributes)
+        assert (attributes.get("href") or "#").startswith("#")
+
+
+def test_the_page_forbids_itself_everything_but_its_style_and_its_pictures() -> None:
+    executed = notebook(code("plot()", shown(image__png=base64.b64encode(PNG).decode(), text__plain="<Figure>")))
+    tags = tags_of(report(summary(executed), executed))
+    policy = next(found["content"] for tag, found in tags if found.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert [found["src"] for tag, found in tags if tag == "img"] == [
+        f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    ]
+
+
+@pytest.mark.parametrize("content", ["no base64!", base64.b64encode(b"<svg onload=alert(1)>").decode(), 7, None])
+def test_what_only_claims_to_be_a_picture_is_not_shown_as_one(content: Any) -> None:
+    executed = notebook(code("plot()", shown(image__png=content)))
+    assert [tag for tag, _ in tags_of(report(summary(executed), executed)) if tag == "img"] == []
+
+
+def test_the_report_names_what_failed() -> None:
+    executed = notebook(code("1 / 0"), code("print(2)", stream("2")))
+    failed = {0: {"status": "failed", "error": "ZeroDivisionError: x", "traceback": "\x1b[31mZeroDivisionError\x1b[0m"}}
+    page = report(summary(executed, status="failed", error="cell 0: ZeroDivisionError: x", cells=failed), executed)
+    assert "✖ failed" in page
+    assert '<pre class="out err">ZeroDivisionError</pre>' in page
+
+
+# -- JUnit -----------------------------------------------------------------------------------------------------------
+
+
+def test_each_cell_is_a_case_and_what_blocks_is_a_failure() -> None:
+    executed = notebook(
+        code("# load\nx", stream("1")), code("fit()"), code("skip()"), code("print(0.5)", stream("0.5"))
+    )
+    golden = notebook(code("# load\nx", stream("1")), code("fit()"), code("skip()"), code("print(0.5)", stream("0.9")))
+    findings = [
+        {"cell": 0, "severity": "info", "category": "stderr-output", "message": "odd \x00 <text>"},
+        {"cell": 1, "severity": "warning", "category": "nan-detected", "message": "loss is NaN"},
+        {"cell": -1, "severity": "info", "category": "missing-assertion", "message": "none"},
+    ]
+    found = summary(executed, golden, findings=findings, status="failed", cells={2: {"status": "skipped"}})
+    suite = ElementTree.fromstring(junit([found]).encode()).find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("5", "2", "1")
+    names = {case.get("name"): [child.tag for child in case] for case in suite}
+    assert names == {
+        "cell[0] load": ["system-out"],
+        "cell[1] fit()": ["failure"],
+        "cell[2] skip()": ["skipped"],
+        "cell[3] print(0.5)": ["failure"],
+        "notebook": [],
+    }
+
+
+def test_a_failure_that_no_cell_is_to_blame_for_is_told_too() -> None:
+    suite = ElementTree.fromstring(junit([summary(notebook(code("x")), status="failed", error="no kernel")]).encode())
+    assert [each.get("message") for each in suite.iter("failure")] == ["no kernel"]
+
+
+def test_titles_are_the_first_words_that_say_something() -> None:
+    assert title_of(code("\n# Load the data\nx = 1")) == "Load the data"
+    assert title_of(code("#NBVAL_SKIP\nmodel.fit(X, y)")) == "model.fit(X, y)"
+    assert title_of(code("x" * 90)) == "x" * 39 + "…"
+    assert title_of(code("")) == "(empty)"
+    assert title_of(code("%matplotlib inline")) == "%matplotlib inline"
+    assert title_of(code("# %% Plot")) == "Plot"
+
+
+def test_old_notebooks_and_marks_of_byte_order_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("nbformat")
+    cell = {"cell_type": "code", "input": ["1 + 1"], "language": "python", "metadata": {}, "outputs": []}
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": [cell], "metadata": {}}]}
+    (tmp_path / "old.ipynb").write_text(json.dumps(old))
+    (tmp_path / "bom.ipynb").write_text(json.dumps(notebook(code("1"))), encoding="utf-8-sig")
+    assert title_of(read(tmp_path / "old.ipynb")["cells"][0]) == "1 + 1"
+    assert title_of(read(tmp_path / "bom.ipynb")["cells"][0]) == "1"
+
+
+def test_the_line_that_failed_is_marked() -> None:
+    cell = code("\n".join(f"line {number}" for number in range(1, 21)), execution_count=4)
+    traceback = "Cell In[4], line 9\n...\nCell In[1], line 3, in f(x)"
+    shown = failing_lines(cell, traceback)
+    assert [line for line in shown if line.startswith("→")] == ["→   9  line 9"]
+    assert (shown[0], shown[-1]) == ("    6  line 6", "   12  line 12")
+    assert failing_lines(cell, "no line")[0] == "    1  line 1"
+    assert failing_lines(code("", execution_count=4), traceback) == []
+
+
+# -- lint ------------------------------------------------------------------------------------------------------------
+
+
+def linted(*cells: Cell, level: str = "development", given: tuple[str, ...] = ()) -> list[tuple[int, str, str]]:
+    found = lint("n.ipynb", notebook(*cells), Validation(level=level), given)
+    return [(each.finding.cell, each.finding.severity, each.rule) for each in found]
+
+
+def test_a_sound_notebook_has_no_remarks() -> None:
+    assert linted(code("x = 1", execution_count=1), code("print(x)", stream("1"), execution_count=2)) == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "remark"),
+    [
+        ([code("a", execution_count=5), code("b", execution_count=2)], (1, "info", "AGY303")),
+        ([code("a = (")], (0, "error", "AGY303")),
+        ([code("a", {"output_type": "error", "ename": "KeyError", "evalue": "x"})], (0, "warning", "AGY304")),
+        ([code("print(key)", stream("AKIA" + "ABCDEFGHIJKLMNOP"))], (0, "error", "AGY304")),
+        ([code("u = 'postgres://me:geheim123@db/x'")], (0, "error", "AGY304")),
+        ([code("x", shown(text__plain="-----BEGIN RSA PRIVATE KEY-----"))], (0, "error", "AGY304")),
+        ([code("import random\nrandom.random()", shown(text__plain="0.3"))], (0, "info", "AGY305")),
+        ([code("def f():\n    print(1)\nx = f()")], (0, "warning", "AGY306")),
+    ],
+)
+def test_faults_of_a_notebook_are_found(cells: list[Cell], remark: tuple[int, str, str]) -> None:
+    assert linted(*cells) == [remark]
+
+
+def test_a_secret_is_not_repeated() -> None:
+    secret = "ghp_" + "a1B2" * 9
+    found = lint("n.ipynb", notebook(code(f"t = '{secret}'")), Validation())
+    assert found
+    assert secret not in json.dumps([each.as_data() for each in found])
+
+
+def test_an_address_whose_password_is_a_variable_has_no_secret() -> None:
+    assert linted(code("u = f'postgres://{user}:{password}@db/x'")) == []
+
+
+def test_chance_with_a_seed_or_a_mark_is_fine() -> None:
+    by_chance = code("import random\nrandom.random()", shown(text__plain="0.3"))
+    assert linted(code("random.seed(1)"), by_chance) == []
+    assert linted({**by_chance, "metadata": {"tags": ["nbval-ignore-output"]}}) == []
+
+
+def test_parameters_that_a_notebook_does_not_declare_are_named() -> None:
+    cell = code("alpha = 1", metadata={"tags": ["parameters"]})
+    assert linted(cell, given=("alpha", "beta")) == [(-1, "warning", "AGY303")]
+
+
+def test_the_level_says_what_fails() -> None:
+    found = lint("n.ipynb", notebook(code("a", execution_count=5), code("b", execution_count=2)), Validation())
+    assert fails(found, "development") == []
+    assert fails(found, "production") == found
+
+
+# -- accept ----------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_outputs_of_the_cells_that_are_named_are_accepted() -> None:
+    golden = notebook(code("a", stream("1")), code("b", stream("1")), code("c = 1"))
+    executed = notebook(code("a", stream("2")), code("b", stream("2")), code("c = 2"))
+    differences = waiting(executed, golden, Comparison())
+    made = accepted(executed, golden, {1}, differences)
+    assert [cell["outputs"] for cell in made["cells"]] == [[stream("1")], [stream("2")], []]
+    assert [cell["source"] for cell in made["cells"]] == ["a", "b", "c = 1"]
+    assert golden["cells"][1]["outputs"] == [stream("1")]
+    with pytest.raises(UserError, match="cell 2: does not differ"):
+        accepted(executed, golden, {2}, differences)
+
+
+def test_cells_that_are_new_are_accepted_with_all_others() -> None:
+    golden, executed = notebook(code("a", stream("1"))), notebook(code("new"), code("a", stream("2")))
+    executed["metadata"]["papermill"] = {"parameters": {"x": 1}}
+    differences = waiting(executed, golden, Comparison())
+    made = accepted(executed, golden, (), differences)
+    assert made["cells"] == executed["cells"]
+    assert "papermill" not in made["metadata"]
+    with pytest.raises(UserError, match="without --cells"):
+        accepted(executed, golden, {differences[0].cell}, differences)
+
+
+# -- files, records, parameters --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"cells": 1}', '{"cells": [1]}', '{"worksheets": []}', "\xff", "[" * 90_000]
+)
+def test_a_file_that_is_no_notebook_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "n.ipynb").write_text(text, encoding="latin-1")
+    with pytest.raises(UserError, match=r"n\.ipynb: .*; save it again"):
+        read(tmp_path / "n.ipynb")
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    write(tmp_path / "deep" / "a.txt", "one")
+    with pytest.raises(UnicodeEncodeError):
+        write(tmp_path / "deep" / "a.txt", "\ud800")
+    assert [(each.name, each.read_text()) for each in (tmp_path / "deep").iterdir()] == [("a.txt", "one")]
+
+
+def test_runs_have_names_of_their_own_and_the_last_one_is_found(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 2, 3, 4, 5)
+    runs = [run_folder.begin(tmp_path, Path("a/my.train.ipynb"), now) for _ in range(3)]
+    assert [run.start.name for run in runs] == [f"my.train-20260102-030405{end}" for end in ("", "-2", "-3")]
+    for run in runs[:2]:
+        run.executed.write_text("{}")
+        run_folder.keep(run, {"results": {}})
+    os.utime(runs[0].record, (time.time() + 5,) * 2)
+    for named in ("my.train", "my.train.ipynb", "x/my.train.ipynb"):
+        assert run_folder.last(tmp_path, named) == runs[0]
+    assert run_folder.last(tmp_path, str(runs[1].report)) == runs[1]
+    with pytest.raises(UserError, match="argosy notebook run other"):
+        run_folder.last(tmp_path, "other")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0.6", 0.6), ("7", 7), ("true", True), ("True", True), ("None", None), ("null", None), ("[1, 2]", [1, 2]),
+     ("(1, 2)", [1, 2]), ("{'a': 1}", {"a": 1}), ("a b", "a b"), ("", ""), ("[x", "[x"), ("1e400", float("inf")),
+     ("'7'", "'7'"), ('"7"', "7"), ("{1, 2}", "{1, 2}"), ("[b'x']", "[b'x']")],
+)  # fmt: skip
+def test_parameters_are_what_they_look_like(text: str, value: Any) -> None:
+    assert value_of(text) == value
+
+
+def test_what_is_typed_wins_over_files(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("alpha: 1\nname: x\n")
+    assert given([("alpha", "2")], [("raw", "7")], [tmp_path / "p.yaml"]) == {"alpha": 2, "name": "x", "raw": "7"}
+    with pytest.raises(UserError, match="is no name of a parameter"):
+        given([("a-b", "1")])
+    with pytest.raises(UserError, match="class: is no name of a parameter"):
+        given([("class", "1")])
+    (tmp_path / "p.yaml").write_text("- 1\n")
+    with pytest.raises(UserError, match="has no parameters"):
+        given([], [], [tmp_path / "p.yaml"])
+
+
+def test_a_notebook_that_is_a_pointer_of_git_lfs_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "train.ipynb"
+    file.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 12345\n")
+    with pytest.raises(UserError, match="is a Git LFS pointer, and not the file itself; fetch it first: git lfs pull"):
+        read(file)

@@ -1,0 +1,60 @@
+"""While a notebook runs, there is a line a cell; where somebody watches, also one for the cell that runs."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from argosy.features.notebooks.files.run_cli import CLEAR, Lines
+
+EVENTS: list[dict[str, Any]] = [
+    {"event": "started", "cells": 4, "code": 3},
+    {"event": "finding", "cell": -1, "severity": "info", "message": "no assertions"},
+    {"event": "cell", "cell": 0, "type": "markdown", "status": "Skipped", "seconds": 0},
+    {"event": "begun", "cell": 1},
+    {"event": "cell", "cell": 1, "type": "code", "status": "Success", "seconds": 1.25},
+    {"event": "finding", "cell": 1, "severity": "warning", "message": "x is NaN\x1b[2J"},
+    {"event": "begun", "cell": 2},
+    {"event": "cell", "cell": 2, "type": "code", "status": "Failure", "seconds": 0.04, "errorMessage": "KeyError: 'a'"},
+    {"event": "cell", "cell": 3, "type": "code", "status": "Skipped", "seconds": 0},
+    {"event": "finished", "status": "failed"},
+]
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def __init__(self, is_one: bool) -> None:
+        super().__init__()
+        self._is_one = is_one
+
+    def isatty(self) -> bool:
+        return self._is_one
+
+
+def told(is_terminal: bool) -> str:
+    stream = Terminal(is_terminal)
+    lines = Lines(["# Title", "load", "fit", "save"], stream)
+    for event in EVENTS:
+        lines.hear(event)
+    lines.end()
+    return stream.getvalue()
+
+
+def test_a_line_waits_for_what_was_noticed_and_shows_nothing_that_moves_the_cursor() -> None:
+    assert [line.split() for line in told(False).splitlines()] == [
+        ["1/3", "cell", "1", "▲", "load", "1.2s", "x", "is", "NaN", "[2J"],
+        ["2/3", "cell", "2", "✖", "fit", "0.0s", "KeyError:", "'a'"],
+        ["3/3", "cell", "3", "◌", "save", "skipped"],
+    ]
+
+
+@pytest.mark.parametrize(("kind", "is_shown"), [("xterm", True), ("dumb", False)])
+def test_the_cell_that_runs_is_shown_to_who_watches(kind: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = told(True)
+    assert (f"{CLEAR} 1/3  cell 1   ● load" in shown) is is_shown
+    assert (CLEAR in shown) is is_shown

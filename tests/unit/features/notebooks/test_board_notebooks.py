@@ -1,0 +1,112 @@
+"""What a board shows of notebook jobs and of notebooks that nobody vouches for."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from argosy.features.notebooks import board
+from argosy.features.notebooks.cell_outputs import html_of, png, shown_cells
+from argosy.features.notebooks.executed_notebook import executed
+from support.model_manifests import job
+
+NOW = datetime(2026, 11, 15, 12, 0, 5, tzinfo=UTC)
+PIXEL = base64.b64encode(
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\10\2\0\0\0\x90wS\xde\0\0\0\0IEND\xaeB`\x82"
+).decode()
+
+
+def test_a_row_counts_cells_that_were_run() -> None:
+    row = board.row(job(), NOW)
+    assert (row.phase, row.done, row.total, row.seconds, row.last) == ("Succeeded", 2, 2, 2.0, 2)
+    assert [each.state for each in row.strip] == ["waiting", "ok", "ok"]
+
+
+def test_while_it_runs_the_strip_has_the_cell_that_runs_and_those_that_wait() -> None:
+    running = job(phase="ValidationRunning", message="Validating notebook: 3 of 5 cells done", completionTime="")
+    row = board.row(running, NOW)
+    assert [each.state for each in row.strip][3:] == ["running", "waiting"]
+    assert (row.phase, row.total, row.seconds) == ("Running", 5, 7.0)
+
+
+def test_a_cell_with_a_warning_is_noted() -> None:
+    feedback = [{"cell": 1, "severity": "warning", "category": "silent", "message": "an empty frame"}]
+    assert board.strip(job(educationalFeedback=feedback))[1].state == "noted"
+
+
+def test_a_run_shows_only_what_it_set_off_itself() -> None:
+    view = board.view(job(), None, NOW)
+    assert view is not None and [each.name for each in view.set_off] == ["fraud"]
+    assert view.set_off[0].path == "/models/ml/fraud" and view.parameters == (("alpha", "0.5"),)
+
+
+def test_an_earlier_run_is_told_without_the_cells_of_the_last() -> None:
+    view = board.view(job(), 1, NOW)
+    assert view is not None and not view.is_last and view.cells == () and view.why == "it broke"
+    assert board.view(job(), 7, NOW) is None
+
+
+def test_golden_differences_stand_beside_each_other() -> None:
+    compared = {"strategy": "normalized", "result": "failed", "totalCells": 3, "matchedCells": 2, "mismatchedCells": 1,
+                "diffs": [{"cellIndex": 1, "expected": "7", "actual": "8", "severity": "major"}]}  # fmt: skip
+    view = board.view(job(comparisonResult=compared), None, NOW)
+    assert view is not None and (view.golden, view.compared) == ("differs", (2, 3))
+    assert (view.differences[0].expected, view.differences[0].actual) == ("7", "8")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<script>alert(1)</script>",
+        base64.b64encode(b"<svg onload=alert(1)>").decode(),
+        base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 4).decode(),
+        base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + b"\x7f\xff\xff\xff" * 2).decode(),
+        None,
+        7,
+        {"a": 1},
+    ],
+)
+def test_what_is_no_picture_that_can_be_looked_at_is_none(content: object) -> None:
+    assert png(content) == ""
+
+
+def test_outputs_become_texts_pictures_and_names() -> None:
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": ["a\x1b[31mb\n"]},
+        {"output_type": "display_data", "data": {"image/png": PIXEL, "text/plain": "<Figure>"}},
+        {"output_type": "execute_result", "data": {"text/html": "<table>", "text/plain": "   x"}},
+        {"output_type": "display_data", "data": {"application/javascript": "alert(1)"}},
+        {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": ["one", "two"]},
+        "nonsense",
+    ]
+    cell = shown_cells({"cells": [{"cell_type": "code", "source": ["x = 1"], "outputs": outputs}, "nonsense"]})[0]
+    assert [each.kind for each in cell.outputs] == ["text", "picture", "html", "other", "error"]
+    assert cell.outputs[0].text == "ab\n" and cell.outputs[3].text == "application/javascript"
+
+
+@pytest.mark.parametrize("notebook", [{}, {"cells": None}, {"cells": {"a": 1}}, {"cells": [None, 7]}])
+def test_a_notebook_that_is_none_has_no_cells(notebook: dict[str, object]) -> None:
+    assert shown_cells(notebook) == () and html_of(notebook, 0, 0) is None
+
+
+def test_a_kept_notebook_is_read_from_its_run_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "ml" / "train" / "12345678-1-2"
+    folder.mkdir(parents=True)
+    (folder / "output.ipynb").write_text(json.dumps({"cells": []}))
+    assert executed(tmp_path, job(), 1, 2) == {"cells": []}
+    assert executed(tmp_path, job(), 1, 3) is None and executed(None, job(), 1, 2) is None
+    away = job()
+    away["metadata"]["name"] = ".."
+    assert executed(tmp_path, away, 1, 2) is None
+
+
+def test_a_kept_notebook_that_is_a_link_elsewhere_is_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "ml" / "train" / "12345678-1-2"
+    folder.mkdir(parents=True)
+    (tmp_path / "other.ipynb").write_text("{}")
+    (folder / "output.ipynb").symlink_to(tmp_path / "other.ipynb")
+    assert executed(tmp_path, job(), 1, 2) is None

@@ -1,0 +1,79 @@
+"""The alerts that are shipped: each names series that are really emitted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from argosy.errors import UnknownRef
+from argosy.features.notebooks.metrics import MOST_SERIES, Metrics
+from argosy.kube.objects import read_manifests
+from argosy.kube.schema.bundled_crds import definitions
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, leaping
+from support.paths import ROOT
+
+pytestmark = pytest.mark.anyio
+ALERTS = ROOT / "deploy" / "notebooks" / "alerts.yaml"
+SELECTOR = re.compile(r"(notebookvalidationjob_\w+)(?:\{([^}]*)\})?")
+
+
+def selectors() -> set[tuple[str, tuple[str, ...]]]:
+    (rule,) = read_manifests(ALERTS.read_text(), where=ALERTS.name)
+    rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
+    assert len(rules) >= 9
+    found = {match for each in rules for match in SELECTOR.findall(each["expr"])}
+    return {(name, tuple(filter(None, labels.split(",")))) for name, labels in found}
+
+
+async def test_every_series_of_an_alert_is_emitted_with_its_labels(cluster: EmbeddedCluster) -> None:
+    for each in definitions("inferenceservices.serving.kserve.io"):
+        await cluster.apply(each, manager="test")
+    async with leaping(cluster, ToldRuns()) as (at, _):
+        for name, answer in (("good", PASSED), ("bad", FAILED), ("nowhere", UnknownRef("no branch")), ("on", RUNNING)):
+            at.runs.otherwise = answer
+            await at.apply(job(name))
+            if answer is RUNNING:
+                await at.becomes(lambda status: status["results"], name)
+            else:
+                await at.ends(name)
+        for platform in ("kserve", "seldon"):
+            await at.apply(job(platform, modelValidation={"platform": platform, "targetModels": ["m"]}))
+            await at.becomes(lambda status: status["modelValidationResult"], platform)
+        at.controller.metrics.count(
+            "notebookvalidationjob_reconciliation_errors_total", {"namespace": "default", "error_type": "Forbidden"}
+        )
+        lines = at.controller.metrics.text().splitlines()
+    series = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
+    missing = [
+        (name, labels)
+        for name, labels in selectors()
+        if not any(each.partition("{")[0] == name and all(label in each for label in labels) for each in series)
+    ]
+    assert missing == []
+
+
+async def test_an_error_of_the_controller_is_counted_by_its_kind(cluster: EmbeddedCluster) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    async with leaping(cluster, after_result=[broken]) as (at, _):
+        await at.apply(job())
+        await at.ends()
+        line = 'notebookvalidationjob_reconciliation_errors_total{error_type="RuntimeError",namespace="default"}'
+        await at.becomes(lambda _: line in at.controller.metrics.text())
+
+
+def test_names_of_jobs_make_no_more_series_than_a_limit() -> None:
+    metrics = Metrics()
+    for number in range(MOST_SERIES + 100):
+        metrics.count("a_total", {"name": f"job-{number}"})
+    assert len([line for line in metrics.text().splitlines() if line.startswith("a_total{")]) == MOST_SERIES + 1
+    assert 'a_total{name="other"} 100' in metrics.text().splitlines()
+
+
+def test_a_label_cannot_leave_its_quotes() -> None:
+    metrics = Metrics()
+    metrics.count("a_total", {"name": 'x"} 1\nb_total{y="'})
+    assert 'a_total{name="x\\"} 1\\nb_total{y=\\""} 1' in metrics.text().splitlines()

@@ -1,0 +1,397 @@
+"""The controller of notebooks on the embedded cluster: what jobs become, and what is told and done of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from argosy.errors import TransientError, UnknownRef
+from argosy.features.notebooks.controller import Follower
+from argosy.features.notebooks.job import KIND, Job
+from argosy.features.notebooks.run_backend import Outcome, Standing
+from argosy.gitops.health.assess import judge
+from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.settings import Customizations
+from argosy.kube.controller import Context
+from argosy.kube.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.deadlines import HANG_SECONDS
+from support.notebook_controller import (
+    BAD,
+    FAILED,
+    GOOD,
+    PASSED,
+    RUNNING,
+    VANISHED,
+    ToldRuns,
+    condition,
+    job,
+    leaping,
+    world,
+)
+
+pytestmark = pytest.mark.anyio
+TRAIN = ResourceKey(*KIND, "default", "train")
+
+
+def health(live: Manifest, profile: str = "") -> tuple[str, str]:
+    chosen = {f"{KIND.group}/{KIND.kind}": profile} if profile else {}
+    found = judge(live, Rulebook(Customizations(profiles=chosen)).rule_for(*KIND), {})
+    assert found is not None
+    return str(found.health), found.message
+
+
+def claim(name: str = "models") -> Manifest:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    async with asyncio.timeout(HANG_SECONDS):
+        while not is_so():
+            await asyncio.sleep(0.01)
+
+
+# -- from the beginning to the end -------------------------------------------------------------------------------------
+
+
+async def test_a_job_goes_forward_through_its_phases_and_never_back(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns(otherwise=RUNNING)) as at:
+        seen: list[str] = []
+        since = (await cluster.list(KIND)).version
+
+        async def watch() -> None:
+            async for event in cluster.watch(KIND, since=since, namespace="default"):
+                phase = (event.manifest.get("status") or {}).get("phase", "")
+                if not seen or seen[-1] != phase:
+                    seen.append(phase)
+
+        watching = asyncio.create_task(watch())
+        await at.apply(job())
+        await at.becomes(lambda status: status["results"])
+        at.runs.otherwise = PASSED
+        status = await at.ends()
+        await until(lambda: seen[-1:] == ["Succeeded"])
+        watching.cancel()
+    assert [phase for phase in seen if phase] == ["Initializing", "ValidationRunning", "Succeeded"]
+    assert status["message"] == "Validation completed: 1/1 cells succeeded (100.0% success rate)"
+    assert (status["observedGeneration"], status["gitCommit"]) == (1, "c0ffee")
+    assert condition(status, "Ready")["status"] == condition(status, "Complete")["status"] == "True"
+
+
+async def test_health_follows_a_job_from_its_beginning_to_its_end(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns(otherwise=Standing("running", GOOD, 2, "train-validation"))) as at:
+        await at.apply(job())
+        await at.becomes(lambda status: status["results"])
+        live = await cluster.get(TRAIN)
+        assert live is not None
+        assert health(live) == ("Progressing", "Validating notebook (pod: train-validation)")
+        assert health(live, "cells") == ("Progressing", "Executing notebook (1 cells completed)")
+        at.runs.otherwise = FAILED
+        await at.ends()
+        live = await cluster.get(TRAIN)
+        assert live is not None
+        assert health(live) == ("Degraded", "Cell execution failed: ModuleNotFoundError")
+        assert health(live, "cells") == ("Degraded", "Failed at cell 1: ModuleNotFoundError")
+
+
+async def test_a_job_that_cannot_be_run_fails_with_what_is_wrong_and_starts_nothing(cluster: EmbeddedCluster) -> None:
+    async with world(cluster) as at:
+        await at.apply(job(pod={"volumeMounts": [{"name": "gone", "mountPath": "/mnt/x"}]}))
+        status = await at.ends()
+    said = "Validation failed: spec.podConfig.volumeMounts[0].name: there is no volume 'gone'"
+    assert status["message"].startswith(said)
+    assert (condition(status, "Failed")["reason"], at.runs.started) == ("ConfigurationError", [])
+
+
+async def test_a_branch_that_is_not_there_fails_the_job_at_once(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns(otherwise=UnknownRef("there is no branch nope"))) as at:
+        await at.apply(job())
+        status = await at.ends()
+    assert status["message"] == "Validation failed: there is no branch nope"
+    assert condition(status, "GitCloned")["status"] == "False"
+
+
+async def test_what_may_pass_is_tried_until_it_does(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns(otherwise=TransientError("not yet"))) as at:
+        await at.apply(job())
+        await at.becomes(lambda status: status["phase"] == "ValidationRunning")
+        at.runs.otherwise = PASSED
+        status = await at.ends()
+    assert (status["phase"], len(status["attempts"])) == ("Succeeded", 1)
+
+
+def claiming() -> Manifest:
+    volume = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
+    return job(pod={"volumes": [volume], "volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}]})
+
+
+async def test_a_job_waits_for_its_claim_and_starts_when_it_is_there(cluster: EmbeddedCluster) -> None:
+    async with world(cluster) as at:
+        await at.apply(claiming())
+        status = await at.becomes(lambda status: "PersistentVolumeClaim" in status["message"])
+        assert (status["phase"], at.runs.started) == ("ValidationRunning", [])
+        await cluster.create(claim())
+        assert (await at.ends())["phase"] == "Succeeded"
+
+
+async def test_a_job_does_not_wait_for_its_claim_for_ever(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, clock):
+        await at.apply(claiming())
+        await at.becomes(lambda status: "PersistentVolumeClaim" in status["message"])
+        clock.leap(1801.0)
+        status = await at.ends()
+    assert status["message"].startswith("Validation failed: Waiting for PersistentVolumeClaim models: create it")
+
+
+# -- again -------------------------------------------------------------------------------------------------------------
+
+
+async def test_three_retries_later_the_document_s_line_appears(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster, ToldRuns(otherwise=FAILED)) as (at, clock):
+        await at.apply(job(retryPolicy={"on": "any"}))
+        for retry, minutes in ((1, 1), (2, 2), (3, 4)):
+            status = await at.becomes(lambda status, retry=retry: status["retryCount"] == retry)
+            assert status["phase"] == "ValidationRunning"
+            assert status["message"] == f"Cell execution failed: ModuleNotFoundError; retry {retry}/3 in {minutes}m"
+            clock.leap(60.0 * minutes)
+        await at.ends()
+        live = await cluster.get(TRAIN)
+    assert live is not None
+    assert health(live) == ("Degraded", "Cell execution failed: ModuleNotFoundError (retry 3/3)")
+    assert [run.attempt for _, run in at.runs.started] == [1, 2, 3, 4]
+    assert len(at.runs.alive) == 1  # of the last one people may still want to see something
+
+
+async def test_a_run_that_vanished_is_run_again_without_asking(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns({1: VANISHED})) as at:
+        await at.apply(job(retryPolicy={"backoff": "100ms"}))
+        status = await at.ends()
+    assert (status["phase"], status["retryCount"]) == ("Succeeded", 1)
+    assert [each["phase"] for each in status["attempts"]] == ["Failed", "Succeeded"]
+
+
+async def test_a_run_that_hangs_is_ended_when_its_time_is_over(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster, ToldRuns(otherwise=RUNNING)) as (at, clock):
+        await at.apply(job(timeout="10m"))
+        await at.becomes(lambda status: status["attempts"][-1]["startTime"])
+        clock.leap(620.0)
+        status = await at.ends()
+        await until(lambda: not at.runs.alive)
+    assert status["message"] == "Validation failed: not done within 10m"
+    assert condition(status, "Failed")["reason"] == "ValidationTimeout"
+
+
+async def test_another_spec_cancels_the_run_and_begins_anew_after_the_end_too(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns(otherwise=RUNNING)) as at:
+        await at.apply(job())
+        await at.becomes(lambda status: status["results"])
+        at.runs.otherwise = PASSED
+        for generation, ref in ((2, "v2"), (3, "v3")):
+            await at.patch({"spec": {"notebook": {"git": {"ref": ref}}}})
+            status = await at.becomes(
+                lambda status, wanted=generation: status["observedGeneration"] == wanted and status["completionTime"]
+            )
+            assert status["phase"] == "Succeeded"
+    assert [(run.generation, run.attempt) for _, run in at.runs.started][-1] == (3, len(at.runs.started))
+    assert at.runs.ended[0] == ("train", None)
+    assert [each["phase"] for each in status["attempts"]][:2] == ["Cancelled", "Succeeded"]
+    assert {run.generation for _, run in at.runs.alive} == {3}
+
+
+async def test_a_new_value_of_the_annotation_runs_it_once_more(cluster: EmbeddedCluster) -> None:
+    async with world(cluster) as at:
+        await at.apply(job())
+        first = await at.ends()
+        await at.patch({"metadata": {"annotations": {"mlops.dev/re-run": "2026-01-01T00:00:00Z"}}})
+        status = await at.becomes(lambda status: status["observedReRun"] and status["completionTime"])
+    assert (len(first["attempts"]), [each["number"] for each in status["attempts"]]) == (1, [1, 2])
+
+
+async def test_a_job_that_goes_takes_its_run_along(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns(otherwise=RUNNING)) as at:
+        await at.apply(job())
+        await at.becomes(lambda status: status["results"])
+        await at.delete()
+        await until(lambda: not at.runs.alive)
+    assert at.runs.ended == [("train", None)]
+
+
+async def test_a_result_of_the_original_operator_is_left_as_it_is(cluster: EmbeddedCluster) -> None:
+    acted: list[str] = []
+
+    async def act(found: Job, live: Manifest, context: Context) -> None:
+        acted.append(found.name)
+
+    async with world(cluster, after_result=[act]) as at:
+        pass
+    await at.apply(job())
+    old = {"phase": "Succeeded", "completionTime": "2026-01-01T00:00:00Z", "message": "done"}
+    await cluster.patch(TRAIN, {"status": old}, subresource="status")
+    async with world(cluster, after_result=[act]) as at:
+        await at.apply(job("other"))
+        await at.ends("other")
+        await until(lambda: acted)
+        assert await at.status() == old
+    assert set(acted) == {"other"}
+
+
+# -- the retry of work by another process ------------------------------------------------------------------------------
+
+
+async def test_a_new_process_goes_on_where_the_last_one_stopped(cluster: EmbeddedCluster) -> None:
+    runs = ToldRuns(otherwise=RUNNING)
+    async with world(cluster, runs) as at:
+        await at.apply(job())
+        await at.becomes(lambda status: status["results"])
+    runs.otherwise = PASSED
+    async with world(cluster, runs) as at:
+        status = await at.ends()
+    assert (len(runs.started), len(status["attempts"])) == (1, 1)
+
+
+async def test_a_run_that_died_with_its_process_is_run_again(cluster: EmbeddedCluster) -> None:
+    runs = ToldRuns({1: RUNNING})
+    async with world(cluster, runs) as at:
+        await at.apply(job(retryPolicy={"backoff": "50ms"}))
+        await at.becomes(lambda status: status["results"])
+    runs.alive.clear()
+    async with world(cluster, runs) as at:
+        status = await at.ends()
+    assert (status["phase"], [each["phase"] for each in status["attempts"]]) == ("Succeeded", ["Failed", "Succeeded"])
+
+
+# -- who acts on it ----------------------------------------------------------------------------------------------------
+
+
+def follower(seen: list[tuple[str, Any]], error: Exception | None = None) -> Follower:
+    async def act(found: Job, live: Manifest, context: Context) -> None:
+        seen.append((found.name, (live.get("status") or {}).get("phase")))
+        if error is not None and len(seen) < 3:
+            raise error
+
+    return act
+
+
+async def test_a_result_is_stored_before_anybody_acts_on_it(cluster: EmbeddedCluster) -> None:
+    begun: list[tuple[str, Any]] = []
+    done: list[tuple[str, Any]] = []
+    async with world(cluster, at_start=[follower(begun)], after_result=[follower(done)]) as at:
+        await at.apply(job())
+        await at.ends()
+        await until(lambda: done)
+    assert begun == [("train", None)]
+    assert {phase for _, phase in done} == {"Succeeded"}
+
+
+async def test_one_who_fails_is_called_again_and_keeps_no_other_from_acting(cluster: EmbeddedCluster) -> None:
+    failing: list[tuple[str, Any]] = []
+    other: list[tuple[str, Any]] = []
+    acting = [follower(failing, TransientError("not now")), follower(other)]
+    async with world(cluster, after_result=acting) as at:
+        await at.apply(job())
+        await until(lambda: len(failing) >= 3)
+    assert other
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_failure_is_told_once_with_what_people_need(cluster: EmbeddedCluster) -> None:
+    runs = ToldRuns(otherwise=FAILED)
+    manifest = job(annotations={"argocd.argoproj.io/sync-wave": "3"})
+    manifest["metadata"]["labels"] = {"app.kubernetes.io/part-of": "pipeline"}
+    async with world(cluster, runs) as at:
+        await at.apply(manifest)
+        await at.ends()
+        await at.told("ValidationStarted", "ValidationFailed")
+    async with world(cluster, runs) as at:  # another process tells nothing twice
+        await at.apply(job("other"))
+        await at.ends("other")
+        events = await at.told("ValidationFailed")
+    found = [each for each in events if each["involvedObject"]["name"] == "train"]
+    assert sorted(each["reason"] for each in found) == ["ValidationFailed", "ValidationStarted"]
+    (failure,) = [each for each in found if each["reason"] == "ValidationFailed"]
+    assert failure["type"] == "Warning"
+    assert failure["metadata"]["labels"]["mlops.dev/notification-type"] == "validation-failure"
+    assert (failure["involvedObject"]["kind"], failure["involvedObject"]["apiVersion"]) == (
+        "NotebookValidationJob", "mlops.mlops.dev/v1alpha1",
+    )  # fmt: skip
+    for line in ("Message: Cell execution failed: ModuleNotFoundError", "Sync Wave: 3", "Application: pipeline"):
+        assert line in failure["message"].splitlines()
+
+
+async def test_retries_are_told_too(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns({1: VANISHED})) as at:
+        await at.apply(job(retryPolicy={"backoff": "100ms"}))
+        await at.ends()
+        events = await at.told("ValidationRetrying", "ValidationSucceeded")
+    assert sum(each["reason"] == "ValidationStarted" for each in events) == 2
+
+
+async def test_what_stands_in_the_wrong_place_is_told_beside_the_job(cluster: EmbeddedCluster) -> None:
+    volume = {"name": "models", "persistentVolumeClaim": {"claimName": "c"}}
+    async with world(cluster) as at:
+        await cluster.create(claim("c"))
+        await at.apply(job(volumes=[volume], pod={"volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}]}))
+        status = await at.ends()
+        (event,) = [each for each in await at.told("SpecWarning") if each["reason"] == "SpecWarning"]
+    assert status["phase"] == "Succeeded"
+    assert "move it to spec.podConfig.volumes" in event["message"]
+    assert at.runs.jobs[0].claims() == {"models": "c"}
+
+
+async def test_a_secret_that_a_notebook_prints_is_not_in_the_status(cluster: EmbeddedCluster) -> None:
+    cells = ({**BAD[1], "output": "AWS_SECRET_ACCESS_KEY=abc", "errorMessage": "E: https://me:pw@example.org"},)
+    async with world(cluster, ToldRuns(otherwise=Standing("ended", cells, 1, outcome=Outcome(False, "x", "y")))) as at:
+        await at.apply(job())
+        status = await at.ends()
+    assert "abc" not in status["results"][0]["output"]
+    assert "pw" not in status["results"][0]["errorMessage"]
+
+
+async def test_a_secret_that_the_job_was_given_is_nowhere_in_its_status(cluster: EmbeddedCluster) -> None:
+    values = {"token": "hunter22-and-more", "pin": "1234", "key": "line-one-of-it\nline-two-of-it"}
+    metadata = {"name": "keys", "namespace": "default"}
+    await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values})
+    shown = "it is hunter22-and-more, 1234 and line-two-of-it"
+    cells = ({**BAD[1], "output": shown, "errorMessage": shown, "errorName": "hunter22-and-more"},)
+    outcome = Outcome(False, shown, "validation_findings", results={"findings": [{"cell": 0, "message": shown}]})
+    async with world(cluster, ToldRuns(otherwise=Standing("ended", cells, 1, outcome=outcome))) as at:
+        await at.apply(job(pod={"credentials": ["keys", "not-there"]}))
+        status = await at.ends()
+        events = await at.told("ValidationFailed")
+    assert status["results"][0]["output"] == "it is [REDACTED], 1234 and [REDACTED]"
+    assert status["results"][0]["errorType"] == "[REDACTED]"
+    assert "hunter22" not in str((status, events))
+    assert "line-two" not in str((status, events))
+
+
+# -- what is counted ---------------------------------------------------------------------------------------------------
+
+
+async def test_every_series_of_the_original_is_recorded(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns({1: FAILED})) as at:
+        for name in ("one", "two"):
+            await at.apply(job(name))
+            await at.ends(name)
+        at.runs.answers[1] = RUNNING
+        for name in ("three", "four"):
+            await at.apply(job(name))
+            await at.becomes(lambda status: status["results"], name)
+        text = at.controller.metrics.text()
+    for line in (
+        'notebookvalidationjob_validations_total{namespace="default",status="failed"} 2',
+        'notebookvalidationjob_pod_creations_total{namespace="default",result="success"} 4',
+        'notebookvalidationjob_active_pods{namespace="default",phase="ValidationRunning"} 2',
+        'notebookvalidationjob_active_pods{namespace="default",phase="Failed"} 2',
+        'notebookvalidationjob_git_clone_duration_seconds_count{auth_type="none",namespace="default"} 4',
+        'notebook_validation_total{phase="Failed"} 2',
+    ):
+        assert line in text.splitlines()
+    assert 'reconciliation_duration_seconds_bucket{namespace="default",result="success",le="0.1"}' in text

@@ -1,0 +1,72 @@
+"""`argosy notebook list|cells` as tables and as data."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from typing import Any
+
+import pytest
+
+from argosy.features.notebooks.jobs import NOUN, JobDesk
+from argosy.features.notebooks.jobs_cli import _cells, _list
+from argosy.kube.objects import key_of
+from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+
+pytestmark = pytest.mark.anyio
+RAN = [{"cellIndex": 0, "status": "Success"}, {"cellIndex": 1, "status": "Failure", "errorMessage": "KeyError: 'auc'"}]
+
+
+@pytest.fixture
+async def desk(cluster: EmbeddedCluster) -> JobDesk:
+    await cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    for name in ("train", "waits"):
+        metadata = {"name": name, "namespace": "default"}
+        spec = {
+            "notebook": {"path": "a.ipynb", "git": {"url": "https://example.org/a.git", "ref": "main"}},
+            "podConfig": {"containerImage": "python:3"},
+        }
+        api = "mlops.mlops.dev/v1alpha1"
+        made = await cluster.create({"apiVersion": api, "kind": NOUN.kind.kind, "metadata": metadata, "spec": spec})
+        if name == "train":
+            status = {"phase": "Failed", "gitCommit": "c0ffee1234567", "results": RAN}
+            await cluster.patch(key_of(made), {"status": status}, subresource="status")
+    return JobDesk(cluster, "here")
+
+
+def options(output: str = "text", name: str = "train") -> Namespace:
+    return Namespace(output=output, name=name, namespace="default")
+
+
+
+async def test_the_cells_of_a_job_are_a_table(desk: JobDesk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await _cells(desk, options()) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["CELL", "STATUS", "TIME", "MESSAGE"]
+    assert [line[:2] for line in lines[1:]] == [["0", "Success"], ["1", "Failure"]]
+
+
+async def test_the_cells_of_a_job_are_data(desk: JobDesk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await _cells(desk, options("json")) == 0
+    assert json.loads(capsys.readouterr().out) == {"items": RAN}
+    await _cells(desk, options("json", "waits"))
+    assert json.loads(capsys.readouterr().out) == {"items": []}
+
+
+async def test_a_job_that_has_not_run_says_so(desk: JobDesk, capsys: pytest.CaptureFixture[str]) -> None:
+    await _cells(desk, options(name="waits"))
+    printed = capsys.readouterr()
+    assert printed.out == "" and "no cell of waits has run yet; see: argosy notebook get waits" in printed.err
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+async def test_jobs_are_listed(desk: JobDesk, capsys: pytest.CaptureFixture[str], output: str) -> None:
+    assert await _list(desk, options(output)) == 0
+    out = capsys.readouterr().out
+    if output == "json":
+        found: list[dict[str, Any]] = json.loads(out)["items"]
+        assert [each["metadata"]["name"] for each in found] == ["train", "waits"]
+    else:
+        assert [line.split()[0] for line in out.splitlines()] == ["NAME", "train", "waits"]
+        assert "c0ffee1" in out and "c0ffee12" not in out

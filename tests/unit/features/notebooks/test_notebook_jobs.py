@@ -1,0 +1,167 @@
+"""What a NotebookValidationJob's manifest means, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.notebooks.durations import seconds_of, written
+from argosy.features.notebooks.job import DEFAULT_IMAGE, Mount, RetryPolicy, Volume, read_job
+from argosy.features.notebooks.problems import problems, warnings
+from argosy.kube.objects import Manifest, load
+
+NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}
+CLAIM = {"name": "models", "persistentVolumeClaim": {"claimName": "ml-model-storage"}}
+MOUNT = {"name": "models", "mountPath": "/mnt/models"}
+
+
+def job(pod: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    metadata = {"name": "train", "namespace": "ml", "uid": "u1", "generation": 2, "annotations": annotations or {}}
+    wanted = {"notebook": NOTEBOOK, "podConfig": {"containerImage": "image:1", **(pod or {})}, **spec}
+    return {
+        "apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob", "metadata": metadata, "spec": wanted
+    }  # fmt: skip
+
+
+def told(manifest: Manifest, *, fatal: bool = True) -> list[str]:
+    return [str(each) for each in problems(manifest) if each.fatal is fatal]
+
+
+# -- what it means -----------------------------------------------------------------------------------------------------
+
+
+def test_a_small_job_has_the_documented_defaults() -> None:
+    found = read_job({**job(), "spec": {"notebook": NOTEBOOK, "podConfig": {}}})
+    assert (found.image, found.has_own_image, found.account) == (DEFAULT_IMAGE, False, "default")
+    assert (found.timeout, found.retry) == (1800.0, RetryPolicy("infrastructure", 3, 60.0))
+    assert (found.build, found.models, found.golden) == (None, None, None)
+    assert (found.comparison["strategy"], found.validation["level"]) == ("normalized", "development")
+
+
+def test_volumes_beside_the_pod_are_used_and_told_of_with_the_fix() -> None:
+    found = job({"volumeMounts": [MOUNT]}, volumes=[CLAIM])
+    assert read_job(found).volumes == (Volume("models", "persistentVolumeClaim", {"claimName": "ml-model-storage"}),)
+    assert read_job(found).mounts == (Mount("models", "/mnt/models"),)
+    assert read_job(found).claims() == {"models": "ml-model-storage"}
+    assert told(found) == []
+    (said,) = told(found, fatal=False)
+    assert "move it to spec.podConfig.volumes" in said
+
+
+def test_a_job_without_an_image_runs_in_the_documented_one_and_is_told_so() -> None:
+    found = {**job(), "spec": {"notebook": NOTEBOOK, "podConfig": {}}}
+    assert told(found) == []
+    assert DEFAULT_IMAGE in told(found, fatal=False)[0]
+
+
+def test_credentials_come_beside_what_envfrom_names_and_stay_where_they_are() -> None:
+    manifest = job({"credentials": ["s3"], "envFrom": [{"configMapRef": {"name": "c"}}]})
+    assert read_job(manifest).env_from == ({"configMapRef": {"name": "c"}}, {"secretRef": {"name": "s3"}})
+    assert manifest["spec"]["podConfig"]["credentials"] == ["s3"]
+
+
+@pytest.mark.parametrize("key", ["on", "true"])
+def test_the_retry_policy_is_read_under_both_names_that_yaml_makes_of_on(key: str) -> None:
+    assert read_job(job(retryPolicy={key: "any", "maxRetries": 0, "backoff": "1s"})).retry == RetryPolicy("any", 0, 1.0)
+
+
+def test_an_unquoted_on_reaches_the_policy_through_a_yaml_reader() -> None:
+    assert read_job(job(retryPolicy=load("{on: any}", where="x"))).retry.on == "any"
+
+
+def test_waits_before_retries_double() -> None:
+    assert [RetryPolicy().wait(retry) for retry in (1, 2, 3)] == [60.0, 120.0, 240.0]
+
+
+def test_annotations_of_the_original_s_pages_count_where_the_spec_is_silent() -> None:
+    annotations = {
+        "mlops.dev/comparison-strategy": "exact", "mlops.dev/numeric-tolerance": "1e-6",
+        "mlops.dev/ignore-timestamps": "false", "mlops.dev/timestamp-patterns": "a+\nb+\n",
+    }  # fmt: skip
+    found = read_job(job(annotations=annotations)).comparison
+    assert (found["strategy"], found["floatingPointTolerance"], found["ignoreTimestamps"]) == ("exact", "1e-6", False)
+    assert found["customTimestampPatterns"] == ["a+", "b+"]
+    assert read_job(job(annotations=annotations, comparisonConfig={})).comparison["strategy"] == "normalized"
+
+
+def test_a_build_or_a_model_check_that_is_switched_off_is_none() -> None:
+    found = read_job(job({"buildConfig": {"enabled": False}}, modelValidation={"enabled": False}))
+    assert (found.build, found.models) == (None, None)
+    asked = read_job(job(modelValidation={"targetModels": ["m"], "predictionValidation": {"enabled": False}}))
+    assert asked.models is not None
+    assert asked.models.prediction is None
+
+
+# -- what is wrong with it ---------------------------------------------------------------------------------------------
+
+WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"volumes": [CLAIM, CLAIM]}, {}, "spec.podConfig.volumes[1].name: there is a volume 'models' already"),
+    ({"volumes": [{"name": "a"}]}, {}, "spec.podConfig.volumes[0]: volume 'a' says nowhere what it is"),
+    ({"volumes": [{"name": "a", "emptyDir": {}, "secret": {"secretName": "s"}}]}, {}, "has secret and emptyDir"),
+    ({"volumes": [{"name": "workspace", "emptyDir": {}}]}, {}, "'workspace' is a volume that every run has"),
+    ({"volumes": [{"name": "jovyan-home", "emptyDir": {}}]}, {}, "'jovyan-home' is a volume that every run has"),
+    ({"volumes": [{"name": "git-clone", "emptyDir": {}}]}, {}, "'git-clone' is a volume that every run has"),
+    ({"volumes": [CLAIM]}, {"volumes": [CLAIM]}, "spec.volumes[0].name: there is a volume 'models' already"),
+    ({"volumeMounts": [MOUNT]}, {}, "spec.podConfig.volumeMounts[0].name: there is no volume 'models'"),
+    ({"volumes": [CLAIM], "volumeMounts": [MOUNT, MOUNT]}, {}, "/mnt/models is mounted twice"),
+    ({"volumes": [CLAIM], "volumeMounts": [{**MOUNT, "mountPath": "/workspace"}]}, {}, "mount it elsewhere"),
+    ({"volumes": [CLAIM], "volumeMounts": [{**MOUNT, "subPath": "../x"}]}, {}, "leads out of its volume"),
+    ({"resources": {"limits": {"memory": "4 gigs"}}}, {}, "spec.podConfig.resources.limits.memory: '4 gigs' is no"),
+    ({"buildConfig": {"enabled": True, "timeout": "soon"}}, {}, "buildConfig.timeout: 'soon' is no duration"),
+    ({"buildConfig": {"enabled": True, "strategy": "kaniko"}}, {}, "nothing builds by 'kaniko'; choose s2i or tekton"),
+    ({}, {"timeout": "0s"}, "spec.timeout: leaves no time at all"),
+    ({}, {"comparisonConfig": {"customTimestampPatterns": ["("]}}, "customTimestampPatterns[0]: '(' is no regular"),
+    ({}, {"notebook": {**NOTEBOOK, "path": "../../etc/a.ipynb"}}, "leads out of the repository"),
+    ({}, {"parameters": {"learning-rate": 1}}, "spec.parameters[learning-rate]: is no name of Python's"),
+    ({}, {"parameters": {"false": 7}}, "spec.parameters[false]: is what YAML makes of y, n, yes, no, on or off"),
+    ({}, {"modelValidation": {"targetModels": ["a/b/c"]}}, "'a/b/c' is no model"),
+    ({}, {"modelValidation": {"targetModels": ["a/"]}}, "'a/' is no model"),
+    ({}, {"modelValidation": {"targetModels": ["other/m"]}}, "'other/m' is in another namespace"),
+]
+
+
+@pytest.mark.parametrize(("pod", "spec", "said"), WRONG, ids=[said for _, _, said in WRONG])
+def test_what_is_wrong_is_said_with_its_field(pod: dict[str, Any], spec: dict[str, Any], said: str) -> None:
+    found = told(job(pod, **spec))
+    assert len(found) >= 1
+    assert said in found[0]
+
+
+def test_a_job_without_a_spec_is_told_what_is_missing() -> None:
+    bare = {name: value for name, value in job().items() if name != "spec"}
+    assert told(bare)[0] == "spec.notebook.git.url: is missing; say which notebook is run"
+
+
+def test_a_sound_job_has_nothing_to_be_told() -> None:
+    pod = {"volumes": [CLAIM], "volumeMounts": [MOUNT], "resources": {"limits": {"memory": "4Gi", "cpu": "500m"}}}
+    assert warnings(job(pod, goldenNotebook=NOTEBOOK, modelValidation={"targetModels": ["m", "ml/n"]})) == []
+
+
+@pytest.mark.parametrize("junk", [None, 1, "x", [], [1], {"git": 1}, {"volumes": "x"}])
+def test_no_manifest_makes_reading_raise(junk: Any) -> None:
+    for field in ("spec", "notebook", "podConfig", "retryPolicy", "modelValidation", "comparisonConfig", "parameters"):
+        spec = junk if field == "spec" else {"notebook": NOTEBOOK, "podConfig": {}, field: junk}
+        read_job({**job(), "spec": spec})
+
+
+# -- durations ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("1h30m", 5400), ("250ms", 0.25), ("1.5h", 5400), ("9999h", 604800)]
+)
+def test_a_duration_has_so_many_seconds(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-5m", "5d", "٣s", "5m!"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="is no duration"):
+        seconds_of(text)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (1.2345, "1.234s"), (60, "1m"), (3661, "1h1m1s")])
+def test_seconds_are_written_as_go_writes_them(seconds: float, text: str) -> None:
+    assert written(seconds) == text

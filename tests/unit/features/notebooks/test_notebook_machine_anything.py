@@ -1,0 +1,107 @@
+"""Whatever a run does, and however long it takes: what is always true of a job's status."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.features.notebooks import deadlines, state_machine
+from argosy.features.notebooks.job import API_VERSION, KIND, Job, read_job
+from argosy.features.notebooks.run_backend import Outcome, Standing
+from argosy.features.notebooks.runner.categories import CATEGORIES
+from argosy.features.notebooks.state_machine import BuildStanding, Step
+from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.crd import custom_kinds
+from support.examples import examples
+
+(SCHEMA,) = custom_kinds(definition("notebookvalidationjobs.mlops.mlops.dev"))
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ORDER = ["Initializing", "Building", "BuildComplete", "ValidationRunning", "Succeeded", "Failed"]
+CELLS = st.lists(
+    st.fixed_dictionaries({
+        "cell": st.integers(0, 50), "type": st.sampled_from(["code", "markdown", "raw"]),
+        "status": st.sampled_from(["Success", "Failure", "Skipped"]), "seconds": st.floats(0, 1e6),
+        "output": st.text(max_size=50), "errorName": st.text(max_size=20), "errorMessage": st.text(max_size=50),
+    }),
+    max_size=5,
+).map(tuple)  # fmt: skip
+OUTCOMES = st.builds(
+    Outcome, st.booleans(), st.text(max_size=60), st.sampled_from(["", *CATEGORIES]), st.booleans()
+)
+STANDINGS = st.builds(
+    Standing, st.sampled_from(["absent", "waiting", "running", "ended", "lost"]), CELLS, st.integers(0, 50),
+    st.text(max_size=10), st.sampled_from(["", "c0ffee"]), st.none() | OUTCOMES, st.text(max_size=30),
+)  # fmt: skip
+BUILDS = st.builds(
+    BuildStanding, st.sampled_from(["absent", "running", "complete", "failed", "unavailable"]), st.text(max_size=9),
+    st.sampled_from(["", "image@sha256:1"]), st.text(max_size=30),
+)  # fmt: skip
+TIMES = st.floats(0, 900)
+
+
+def job(policy: dict[str, Any], *, builds: bool) -> Job:
+    spec = {
+        "notebook": {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "a.ipynb"},
+        "podConfig": {"containerImage": "a:1", "buildConfig": {"enabled": builds}}, "retryPolicy": policy,
+    }  # fmt: skip
+    return read_job({"metadata": {"name": "a", "namespace": "b", "uid": "u", "generation": 1}, "spec": spec})
+
+
+def step(found: Job, status: Any, standing: Standing, build: BuildStanding, now: datetime) -> Step:
+    """As the controller does it."""
+    if state_machine.wants_run(found, status):
+        return state_machine.begun(found, status, now)
+    if status["phase"] == "Initializing":
+        return state_machine.initialized(found, status, [], now)
+    if status["phase"] == "Building":
+        return state_machine.built(found, status, build, now)
+    if status["phase"] == "BuildComplete":
+        return state_machine.running(found, status, now)
+    wait = deadlines.retries_in(found, status, now)
+    if wait is not None:
+        return Step(status, again=wait) if wait > 0 else state_machine.running(found, status, now)
+    has_begun = (deadlines.attempt(status) or {}).get("startTime")
+    if standing.state == "absent" and not has_begun:
+        return Step(status)
+    return state_machine.ran(found, status, standing, now)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    st.sampled_from([{}, {"on": "any"}, {"maxRetries": 0}, {"on": "any", "maxRetries": 10, "backoff": "1s"}]),
+    st.booleans(),
+    st.lists(st.tuples(STANDINGS, BUILDS, TIMES), max_size=25),
+)
+def test_a_status_is_always_whole_and_never_goes_back(policy: Any, builds: bool, happens: Any) -> None:
+    found, status, now = job(policy, builds=builds), {}, NOW
+    for standing, build, seconds in happens:
+        before, now = status, now + timedelta(seconds=seconds)
+        if before.get("phase") in ("Succeeded", "Failed"):
+            assert not state_machine.wants_run(found, before)
+            break
+        status = dict(step(found, before, standing, build, now).status)
+        if before:
+            assert ORDER.index(status["phase"]) >= ORDER.index(before["phase"])
+        check(found, status)
+
+
+def check(found: Job, status: dict[str, Any]) -> None:
+    is_over = status["phase"] in ("Succeeded", "Failed")
+    assert ("completionTime" in status) is is_over
+    assert status["message"]
+    assert "\n" not in status["message"]
+    assert len(status["message"]) <= 200
+    assert 0 <= status.get("retryCount", 0) <= found.retry.most
+    words = {each["type"]: each["status"] for each in status["conditions"]}
+    assert len(words) == len(status["conditions"])
+    assert (words["Ready"], words["Failed"]) == (
+        "True" if status["phase"] == "Succeeded" else "False", "True" if status["phase"] == "Failed" else "False",
+    )  # fmt: skip
+    numbers = [each["number"] for each in status.get("attempts") or ()]
+    assert numbers == list(range(1, len(numbers) + 1))
+    live = {"apiVersion": API_VERSION, "kind": KIND.kind, "metadata": {"name": "a", "namespace": "b"}, "status": status}
+    kept, unknown = SCHEMA.decode(live)
+    assert (unknown, [str(each) for each in SCHEMA.validate(kept)]) == ([], [])

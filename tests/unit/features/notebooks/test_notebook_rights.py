@@ -1,0 +1,210 @@
+"""The rights of deploy/notebooks: all that the operator uses, and nothing that it never does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from argosy.features.notebooks.addon import DEFINITION, make
+from argosy.features.notebooks.model_checks.platforms import KINDS
+from argosy.features.notebooks.runner.termination_message import pack
+from argosy.kube.controller import run
+from argosy.kube.names import ResourceKey
+from argosy.kube.objects import Manifest, dump, load_all
+from argosy.kube.schema.bundled_crds import definition, definitions
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.deadlines import HANG_SECONDS
+from support.notebook_controller import ToldRuns, World, job
+from support.paths import ROOT
+from support.recording_client import RecordedCluster, Right
+
+pytestmark = pytest.mark.anyio
+SHIPPED = ROOT / "deploy" / "notebooks"
+POD = ResourceKey("", "Pod", "default", "train-validation")
+CONFIG = ResourceKey("build.openshift.io", "BuildConfig", "default", "train-build")
+PIPELINE = ResourceKey("tekton.dev", "PipelineRun", "default", "train-build")
+SERVICE = "serving.kserve.io/v1beta1"
+PASSED = {"status": "succeeded", "exit_code": 0, "statistics": {"succeeded_cells": 1, "failed_cells": 0}}
+ENDED = {"exitCode": 0, "message": pack(PASSED)}
+DONE = {"phase": "Succeeded", "containerStatuses": [{"name": "validator", "state": {"terminated": ENDED}}]}
+# What nothing here can show: OpenShift's admission, platforms whose kinds are not here, and who of two leads
+ELSEWHERE = {("update", "mlops.mlops.dev", "notebookvalidationjobs/finalizers")}
+ELSEWHERE |= {("get", kind.group, f"{kind.kind.lower()}s") for kind in KINDS.values() if kind.kind not in (
+    "InferenceService", "Deployment")}  # fmt: skip
+ELSEWHERE |= {(verb, "coordination.k8s.io", "leases") for verb in ("get", "create", "update")}
+# What everybody may ask of themselves, by k8s' own Roles; what is tried and may be refused
+EVERYBODYS = {("create", "authorization.k8s.io", "selfsubjectaccessreviews"), ("get", "", "secrets")}
+
+
+def granted() -> set[Right]:
+    roles = load_all((SHIPPED / "roles.yaml").read_text())
+    return {
+        (verb, group, resource)
+        for role in roles for rule in role["rules"]
+        for verb in rule["verbs"] for group in rule["apiGroups"] for resource in rule["resources"]
+    }  # fmt: skip
+
+
+@contextlib.asynccontextmanager
+async def operator(cluster: EmbeddedCluster, used: set[Right], *kinds: str) -> AsyncIterator[World]:
+    """The shipped controllers; what they ask is added to `used`."""
+    for each in (definition(DEFINITION), *(found for kind in kinds for found in definitions(kind))):
+        await cluster.apply(each, manager="test", force=True)
+    recorded = RecordedCluster(cluster)
+    recorded.used = used
+    work = asyncio.create_task(run(make("pods").controllers, recorded))  # type: ignore[arg-type]
+    try:
+        yield World(cluster, ToldRuns(), None)  # type: ignore[arg-type]
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+
+async def appears(cluster: EmbeddedCluster, key: ResourceKey, is_so: Callable[[Manifest], bool]) -> Manifest:
+    async with asyncio.timeout(HANG_SECONDS):
+        while (live := await cluster.get(key)) is None or not is_so(live):
+            await asyncio.sleep(0.01)
+    return live
+
+
+async def passes(cluster: EmbeddedCluster, mark: str) -> None:
+    await appears(cluster, POD, lambda pod: pod["metadata"]["annotations"]["mlops.dev/run"].endswith(mark))
+    await cluster.patch(POD, {"status": DONE}, subresource="status")
+
+
+async def runs_notebooks(cluster: EmbeddedCluster, used: set[Right]) -> None:
+    claim = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": "models", "namespace": "default"}
+    async with operator(cluster, used) as at:
+        kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        await cluster.create({**kind, "metadata": metadata, "spec": spec})
+        mounts = [{"name": "models", "mountPath": "/mnt"}]
+        await at.apply(job(pod={"volumes": [claim], "volumeMounts": mounts}))
+        await passes(cluster, "1-1")
+        await at.ends()
+        await at.patch({"spec": {"timeout": "10m"}})
+        await passes(cluster, "2-2")
+        await at.apply(job("other"))  # which shares the runner
+        await appears(cluster, ResourceKey("", "Pod", "default", "other-validation"), bool)
+        await at.delete("other")
+
+
+async def builds_images(cluster: EmbeddedCluster, used: set[Right]) -> None:
+    kinds = ("buildconfigs.build.openshift.io", "builds.build.openshift.io", "imagestreams.image.openshift.io")
+    async with operator(cluster, used, *kinds, "pipelineruns.tekton.dev") as at:
+        for strategy, key in (("s2i", CONFIG), ("tekton", PIPELINE)):
+            await at.apply(job(pod={"buildConfig": {"enabled": True, "strategy": strategy}}))
+            first = await appears(cluster, key, bool)
+            await at.becomes(lambda status: status["buildStatus"]["message"] != "starting the build")
+            await at.patch({"spec": {"timeout": "10m"}})
+            uid = first["metadata"]["uid"]
+            await appears(cluster, key, lambda live, uid=uid: live["metadata"]["uid"] != uid)  # type: ignore[misc]
+            await at.delete()
+
+
+async def asks_models(cluster: EmbeddedCluster, used: set[Right]) -> None:
+    labels = {"app": "fraud"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    async with operator(cluster, used, "inferenceservices.serving.kserve.io") as at:
+        metadata = {"name": "fraud", "namespace": "default"}
+        await cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+        status = {"availableReplicas": 1, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1,
+                  "observedGeneration": 1}  # fmt: skip
+        await cluster.patch(
+            ResourceKey("apps", "Deployment", "default", "fraud"), {"status": status}, subresource="status"
+        )  # fmt: skip
+        prediction = {"testData": '{"instances": [[1]]}'}
+        for number, platform in enumerate(("kserve", "vllm")):
+            asked = {"platform": platform, "targetModels": ["fraud"], "predictionValidation": prediction}
+            await at.apply(job(f"asks-{number}", modelValidation=asked))
+            await at.becomes(lambda status: status["modelValidationResult"]["message"], f"asks-{number}")
+
+
+async def sets_off(cluster: EmbeddedCluster, used: set[Right]) -> None:
+    labels = {"serving.kserve.io/inferenceservice": "fraud"}
+    pod = {"containers": [{"name": "a", "image": "a:1"}]}
+    made_of = {"selector": {"matchLabels": {"app": "web"}},
+               "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod}}  # fmt: skip
+    kinds = ("inferenceservices.serving.kserve.io", "applications.argoproj.io")
+    async with operator(cluster, used, *kinds) as at:
+        metadata = {"name": "web", "namespace": "default"}
+        source = {"repoURL": "https://example.org/a.git", "path": "a"}
+        destination = {"namespace": "default", "name": "in-cluster"}
+        objects: list[Manifest] = [
+            {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": made_of}
+            for kind in ("Deployment", "StatefulSet", "DaemonSet")
+        ]
+        model = {"predictor": {"model": {"modelFormat": {"name": "sklearn"}}}}
+        objects += [
+            {"apiVersion": SERVICE, "kind": "InferenceService", "metadata": {**metadata, "name": name}, "spec": model}
+            for name in ("web", "fraud")
+        ]
+        objects += [
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "labels": labels}, "spec": pod},
+            {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata,
+             "spec": {"project": "default", "source": source, "destination": destination}},
+        ]  # fmt: skip
+        for each in objects:
+            await cluster.create(each)
+        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        web = ResourceKey("", "Pod", "default", "web")
+        await cluster.patch(web, {"status": ready}, subresource="status")
+        entries: list[dict[str, Any]] = [
+            {"apiVersion": each["apiVersion"], "kind": each["kind"], "name": each["metadata"]["name"],
+             "action": "sync" if each["kind"] == "Application" else "restart"}
+            for each in objects if each["kind"] != "Pod"
+        ]  # fmt: skip
+        entries[3]["strategy"] = "rolling"
+        await at.apply(job(annotations={"mlops.dev/on-success-trigger": dump(entries)}))
+        await passes(cluster, "1-1")
+        await at.becomes(lambda status: all(each["status"] != "Pending" for each in status["triggers"]))
+        async with asyncio.timeout(HANG_SECONDS):
+            while await cluster.get(web) is not None:
+                await asyncio.sleep(0.01)
+        found = [(each.get("status"), each.get("message")) for each in (await at.status())["triggers"]]
+        assert not [each for each in found if each[0] == "Failed"], found
+
+
+async def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
+    used: set[Right] = set()
+    for flow in (runs_notebooks, builds_images, asks_models, sets_off):
+        async with EmbeddedCluster.open() as cluster:
+            await flow(cluster, used)
+    assert used - granted() - EVERYBODYS == set(), "a right is missing in deploy/notebooks/roles.yaml"
+    assert granted() - used - ELSEWHERE == set(), "a right of deploy/notebooks/roles.yaml is never used"
+
+
+def test_the_shipped_definition_is_the_one_that_the_add_on_brings() -> None:
+    assert (SHIPPED / "definition.yaml").read_text() == dump(definition(DEFINITION)), "dump it there again"
+
+
+def test_every_role_is_bound_to_the_operators_account_alone() -> None:
+    names = {(each["kind"], each["metadata"]["name"]) for each in load_all((SHIPPED / "roles.yaml").read_text())}
+    account, *bindings = load_all((SHIPPED / "bindings.yaml").read_text())
+    assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings} == names
+    subject = {"kind": "ServiceAccount", **{name: account["metadata"][name] for name in ("name", "namespace")}}
+    assert all(each["subjects"] == [subject] for each in bindings)
+
+
+def test_no_right_reads_secrets_or_makes_new_rights() -> None:
+    resources = {resource for _, _, resource in granted()}
+    assert not resources & {"secrets", "roles", "rolebindings", "clusterroles", "serviceaccounts/token", "*"}
+    assert not {verb for verb, _, _ in granted()} & {"*", "escalate", "bind", "impersonate"}
+
+
+def test_the_deployment_fits_a_restricted_namespace() -> None:
+    (deployment,) = load_all((SHIPPED / "deployment.yaml").read_text())
+    spec = deployment["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert deployment["metadata"]["name"] == "jupyter-notebook-validator-operator-controller-manager"
+    assert deployment["metadata"]["namespace"] == "jupyter-notebook-validator-system"
+    assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}
+    }  # fmt: skip

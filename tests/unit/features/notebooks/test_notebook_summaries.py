@@ -1,0 +1,250 @@
+"""What an Application says of its notebooks: all of its own, none of another's, and never one behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from argosy.features.notebooks import summaries
+from argosy.features.notebooks.addon import DEFINITION
+from argosy.features.notebooks.job import KIND
+from argosy.features.notebooks.summary_controller import Summaries
+from argosy.kube.controller import run
+from argosy.kube.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.deadlines import HANG_SECONDS
+from support.engine import LeapingClock
+from support.notebook_controller import job
+
+pytestmark = pytest.mark.anyio
+STATUS, SUMMARY = "mlops.dev/notebook-status", "mlops.dev/notebook-summary"
+
+
+def noted(name: str = "train", phase: str = "", app: str = "", **labels: str) -> Manifest:
+    found = job(name)
+    if app:
+        tracking = f"{app}:mlops.mlops.dev/NotebookValidationJob:default/{name}"
+        found["metadata"]["annotations"] = {"argocd.argoproj.io/tracking-id": tracking}
+    found["metadata"]["labels"] = {f"app.kubernetes.io/{each.replace('_', '-')}": to for each, to in labels.items()}
+    found["metadata"]["generation"] = 1
+    if phase:
+        found["status"] = {"phase": phase, "observedGeneration": 1, "completionTime": "2026-01-01T00:00:00Z"}
+    return found
+
+
+def at(*keys: tuple[str, str]) -> list[ResourceKey]:
+    return [ResourceKey("argoproj.io", "Application", *key) for key in keys]
+
+
+# -- whose -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_application_of_a_job_is_the_one_that_tracks_it() -> None:
+    usual = at(*((place, "models") for place in ("argocd", "openshift-gitops", "argosy", "default")))
+    assert summaries.places(noted(app="models", part_of="other", instance="third")) == usual
+    assert summaries.places(noted(app="team_models")) == at(("team", "models"))
+    assert summaries.places(noted(part_of="models")) == usual
+    assert summaries.places(noted(instance="models", part_of="other"))[:5] == [*usual, *at(("argocd", "other"))]
+    assert summaries.places(noted()) == []
+
+
+def test_a_tracking_that_was_copied_from_another_object_counts_for_nothing() -> None:
+    copied = noted(app="models")
+    copied["metadata"]["name"] = "copy"
+    assert summaries.places(copied) == []
+
+
+# -- how many ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_job_is_counted_once_by_what_it_is_now() -> None:
+    old = noted("old", "Succeeded")
+    old["metadata"]["generation"] = 2
+    phases = ("", "Initializing", "Building", "ValidationRunning", "Running", "Succeeded", "Failed")
+    counts = summaries.counted([*(noted(f"job-{phase.lower()}", phase) for phase in phases), old])
+    assert counts["total"] == 8
+    assert [counts[each] for each in ("succeeded", "failed", "running", "pending")] == [1, 1, 3, 3]
+    assert counts["lastFailure"] == {"job": "job-failed", "time": "2026-01-01T00:00:00Z"}
+
+
+def test_failed_jobs_are_sorted_capped_and_left_out_where_there_are_none() -> None:
+    many = summaries.counted([noted(f"job-{number:02}", "Failed") for number in reversed(range(30))])
+    assert many["failedJobs"] == [f"job-{number:02}" for number in range(20)]
+    assert "failedJobs" not in summaries.counted([noted(phase="Succeeded")])
+
+
+@pytest.mark.parametrize(
+    ("good", "total", "said"),
+    [
+        (15, 16, "15/16 succeeded (93.75% success rate)"),
+        (3, 3, "3/3 succeeded (100.0% success rate)"),
+        (1, 3, "1/3 succeeded (33.33% success rate)"),
+        (1, 2, "1/2 succeeded (50.0% success rate)"),
+        (0, 2, "0/2 succeeded (0.0% success rate)"),
+        (0, 0, "No notebook validation jobs"),
+    ],
+)
+def test_the_sentence_has_as_many_decimals_as_it_needs(good: int, total: int, said: str) -> None:
+    assert summaries.sentence({"succeeded": good, "total": total}) == said
+
+
+# -- when --------------------------------------------------------------------------------------------------------------
+
+
+class World:
+    def __init__(self, cluster: EmbeddedCluster, clock: LeapingClock) -> None:
+        self.cluster, self.clock = cluster, clock
+
+    async def app(self, name: str = "models", namespace: str = "argocd") -> None:
+        spec = {"project": "default", "source": {"repoURL": "https://example.com/a.git", "path": "a"}}
+        whole = {**spec, "destination": {"name": "in-cluster", "namespace": "default"}}
+        kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
+        await self.cluster.create({**kind, "metadata": {"name": name, "namespace": namespace}, "spec": whole})
+
+    async def add(self, manifest: Manifest) -> None:
+        """It has its status before anybody can know whose it is."""
+        name, metadata = manifest["metadata"]["name"], manifest["metadata"]
+        await self.cluster.create(job(name))
+        if status := manifest.get("status"):
+            await self.patch(name, {"status": status}, "status")
+        marks = {each: metadata[each] for each in ("annotations", "labels") if metadata.get(each)}
+        await self.patch(name, {"metadata": marks})
+
+    async def patch(self, name: str, patch: Any, part: str = "") -> None:
+        await self.cluster.patch(ResourceKey(*KIND, "default", name), patch, subresource=part)
+
+    async def ends(self, name: str, phase: str) -> None:
+        await self.patch(name, {"status": noted(phase=phase)["status"]}, "status")
+
+    async def said(self, name: str = "models", namespace: str = "argocd") -> dict[str, str]:
+        (key,) = at((namespace, name))
+        live = await self.cluster.get(key) or {"metadata": {}}
+        found: dict[str, str] = live["metadata"].get("annotations") or {}
+        return found
+
+    async def comes(self, said: str, **where: str) -> dict[str, Any]:
+        async with asyncio.timeout(HANG_SECONDS):
+            while (found := await self.said(**where)).get(SUMMARY) != said:
+                await asyncio.sleep(0.01)
+        counts: dict[str, Any] = json.loads(found[STATUS])
+        return counts
+
+    async def stays(self, said: str) -> None:
+        """Another Application, whose jobs are told of now, shows that everything before was looked at."""
+        await self.app("probe")
+        await self.add(noted("probe", "Succeeded", "probe"))
+        await self.comes("1/1 succeeded (100.0% success rate)", name="probe")
+        assert (await self.said()).get(SUMMARY) == said
+
+
+@contextlib.asynccontextmanager
+async def summarized(cluster: EmbeddedCluster, *, has_argocd: bool = True) -> AsyncIterator[World]:
+    await cluster.apply(definition(DEFINITION), manager="test")
+    if has_argocd:
+        await cluster.apply(definition("applications.argoproj.io"), manager="test")
+    for name in ("argocd", "openshift-gitops"):
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    clock = LeapingClock()
+    work = asyncio.create_task(run([Summaries()], cluster, clock=clock))
+    try:
+        yield World(cluster, clock)
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+
+async def test_the_last_result_is_in_the_summary_and_those_of_others_are_not(cluster: EmbeddedCluster) -> None:
+    async with summarized(cluster) as world:
+        await world.app()
+        await world.app("other")
+        await world.add(noted("a", "Succeeded", "models"))
+        await world.comes("1/1 succeeded (100.0% success rate)")
+        await world.add(noted("b", "Failed", "other"))
+        await world.comes("0/1 succeeded (0.0% success rate)", name="other")
+        await world.add(noted("c", "Failed", "models"))
+        world.clock.leap(61)
+        counts = await world.comes("1/2 succeeded (50.0% success rate)")
+    assert (counts["total"], counts["succeeded"], counts["failed"], counts["failedJobs"]) == (2, 1, 1, ["c"])
+    assert counts["lastUpdate"].endswith("Z")
+
+
+@pytest.mark.parametrize("namespace", ["argocd", "openshift-gitops", "default"])
+async def test_the_application_is_found_wherever_it_is(cluster: EmbeddedCluster, namespace: str) -> None:
+    async with summarized(cluster) as world:
+        await world.app(namespace=namespace)
+        await world.add(noted("a", "Succeeded", part_of="models"))
+        await world.comes("1/1 succeeded (100.0% success rate)", namespace=namespace)
+
+
+async def test_results_that_come_together_are_written_together_a_little_later(cluster: EmbeddedCluster) -> None:
+    async with summarized(cluster) as world:
+        await world.app()
+        for name in ("a", "b", "c"):
+            await world.add(noted(name, app="models"))
+        await world.comes("0/1 succeeded (0.0% success rate)")
+        for name in ("a", "b", "c"):
+            await world.ends(name, "Succeeded")
+        await world.stays("0/1 succeeded (0.0% success rate)")
+        world.clock.leap(5.1)
+        await world.comes("3/3 succeeded (100.0% success rate)")
+
+
+async def test_mere_progress_waits_for_a_minute(cluster: EmbeddedCluster) -> None:
+    async with summarized(cluster) as world:
+        await world.app()
+        await world.add(noted("a", app="models"))
+        counts = await world.comes("0/1 succeeded (0.0% success rate)")
+        await world.ends("a", "ValidationRunning")
+        world.clock.leap(30)
+        await world.stays("0/1 succeeded (0.0% success rate)")
+        assert json.loads((await world.said())[STATUS]) == counts
+        world.clock.leap(31)
+        await has(world, lambda found: found["running"] == 1)
+
+
+async def has(world: World, is_so: Callable[[dict[str, Any]], bool]) -> None:
+    async with asyncio.timeout(HANG_SECONDS):
+        while not is_so(json.loads((await world.said())[STATUS])):
+            await asyncio.sleep(0.01)
+
+
+async def test_what_did_not_change_is_not_written_and_what_was_taken_away_is_again(cluster: EmbeddedCluster) -> None:
+    (key,) = at(("argocd", "models"))
+    async with summarized(cluster) as world:
+        await world.app()
+        await world.add(noted("a", "Succeeded", "models"))
+        await world.comes("1/1 succeeded (100.0% success rate)")
+        before = await cluster.get(key)
+        await world.patch("a", {"metadata": {"labels": {"any": "thing"}}})
+        world.clock.leap(301)
+        await world.stays("1/1 succeeded (100.0% success rate)")
+        assert await cluster.get(key) == before
+        await cluster.patch(key, {"metadata": {"annotations": {STATUS: None, SUMMARY: None}}})
+        world.clock.leap(301)
+        await world.comes("1/1 succeeded (100.0% success rate)")
+
+
+async def test_a_job_that_goes_goes_from_the_summary(cluster: EmbeddedCluster) -> None:
+    async with summarized(cluster) as world:
+        await world.app()
+        await world.add(noted("a", "Succeeded", "models"))
+        await world.comes("1/1 succeeded (100.0% success rate)")
+        await cluster.delete(ResourceKey(*KIND, "default", "a"))
+        world.clock.leap(61)
+        await world.comes("No notebook validation jobs")
+
+
+async def test_an_application_that_comes_after_its_jobs_is_told_of_them(cluster: EmbeddedCluster) -> None:
+    async with summarized(cluster, has_argocd=False) as world:
+        await world.add(noted("a", "Succeeded", "models"))
+        await cluster.apply(definition("applications.argoproj.io"), manager="test")
+        await world.app()
+        world.clock.leap(301)
+        await world.comes("1/1 succeeded (100.0% success rate)")

@@ -1,0 +1,84 @@
+"""What a job says of its wave: true of the run that is, never of the one before."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from argosy.features.notebooks import wave_annotations
+from argosy.features.notebooks.job import KIND
+from argosy.kube.names import ResourceKey
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.deadlines import HANG_SECONDS
+from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, World, job, world
+
+pytestmark = pytest.mark.anyio
+TRAIN = ResourceKey(*KIND, "default", "train")
+WAVE = "argocd.argoproj.io/sync-wave"
+OPTIONS: dict[str, Any] = {"at_start": [wave_annotations.clear], "after_result": [wave_annotations.mark]}
+
+
+async def said(cluster: EmbeddedCluster) -> dict[str, str]:
+    live = await cluster.get(TRAIN) or {}
+    found = live["metadata"].get("annotations") or {}
+    return {name.removeprefix("mlops.dev/"): value for name, value in found.items() if name in wave_annotations.WRITTEN}
+
+
+async def comes(cluster: EmbeddedCluster, *names: str) -> dict[str, str]:
+    async with asyncio.timeout(HANG_SECONDS):
+        while not set(names) <= set(found := await said(cluster)):
+            await asyncio.sleep(0.01)
+    return found
+
+
+@pytest.mark.parametrize(("annotations", "wave"), [({WAVE: "3"}, "3"), ({WAVE: "-2"}, "-2"), (None, "0")])
+async def test_a_success_is_told_with_its_wave_and_a_missing_wave_is_0(
+    cluster: EmbeddedCluster, annotations: dict[str, str] | None, wave: str
+) -> None:
+    async with world(cluster, **OPTIONS) as at:
+        await at.apply(job(annotations=annotations))
+        status = await at.ends()
+        found = await comes(cluster, "wave-complete")
+    assert found == {
+        "wave-complete": wave, "completion-time": status["completionTime"], "observed-generation": "1",
+        "observed-revision": "c0ffee",
+    }  # fmt: skip
+
+
+async def test_a_failure_is_told_too_and_one_before_the_notebook_as_well(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns(otherwise=FAILED), **OPTIONS) as at:
+        await at.apply(job(annotations={WAVE: "3"}, pod={"buildConfig": {"enabled": True}}))
+        status = await at.ends()
+        found = await comes(cluster, "wave-failed")
+    assert found["wave-failed"] == "3"
+    assert found["failure-time"] == status["completionTime"]
+    assert not {"wave-complete", "completion-time"} & set(found)
+
+
+async def new_run(at: World) -> None:
+    at.runs.otherwise = RUNNING
+    await at.patch({"spec": {"timeout": "20m"}})
+    await at.becomes(lambda status: status["observedGeneration"] == 2 and status["results"])
+
+
+async def test_nothing_of_an_earlier_run_is_said_while_another_goes_on(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, **OPTIONS) as at:
+        await at.apply(job(annotations={WAVE: "3"}))
+        await comes(cluster, "wave-complete")
+        await new_run(at)
+        between = await said(cluster)
+        at.runs.otherwise = FAILED
+        after = await comes(cluster, "wave-failed")
+    assert between == {}
+    assert (after["wave-failed"], after["observed-generation"]) == ("3", "2")
+    assert "wave-complete" not in after
+
+
+async def test_a_word_that_somebody_took_away_is_said_again(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, ToldRuns(otherwise=PASSED), **OPTIONS) as at:
+        await at.apply(job(annotations={WAVE: "3"}))
+        await comes(cluster, "wave-complete")
+        await at.patch({"metadata": {"annotations": {"mlops.dev/wave-complete": None}}})
+        assert (await comes(cluster, "wave-complete"))["wave-complete"] == "3"

@@ -1,0 +1,62 @@
+"""What the runner is told, and what it tells: both survive their JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from argosy.features.notebooks.runner.events import Cell, Events, Heard
+from argosy.features.notebooks.runner.order import Comparison, Order, OrderError, Validation
+
+
+def test_an_order_survives_its_json_and_says_only_what_is_not_as_always() -> None:
+    order = Order("a.ipynb", parameters={"rate": 0.1, "names": ["ü"]}, comparison={"floatingPointTolerance": "1e-3"})
+    assert Order.load(order.dump()) == order
+    assert set(json.loads(order.dump())) == {"notebook", "parameters", "comparison"}
+
+
+def test_blocks_of_a_spec_are_read_as_written_with_their_defaults() -> None:
+    order = Order.load(
+        '{"notebook": "a.ipynb", "comparison": {"floatingPointTolerance": "0.5", "ignoreTimestamps": false},'
+        ' "validation": {"level": "learning", "educationalMode": false,'
+        ' "expectedOutputs": [{"cell": 2, "minValue": "-1.5", "notEmpty": true}]}}'
+    )
+    assert order.compares() == Comparison(tolerance=0.5, ignore_timestamps=False)
+    found = order.validates()
+    assert found.educational
+    assert (found.expected[0].cell, found.expected[0].least, found.expected[0].most) == (2, -1.5, None)
+    assert Validation.of({}) == Validation()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "names no notebook"),
+        ('{"notebook": "a", "colour": 1}', "colour is not known"),
+        ('{"notebook": "a", "parameters": []}', "parameters is of another type"),
+        ('{"notebook": "a", "timeout_seconds": true}', "timeout_seconds is of another type"),
+        ('{"notebook": "a", "comparison": {"strategy": "fuzzy"}}', "choose among exact, normalized"),
+        ('{"notebook": "a", "validation": {"expectedOutputs": [{"cell": "x"}]}}', "is no number"),
+    ],
+)
+def test_what_cannot_be_an_order_is_refused_in_a_sentence(text: str, said: str) -> None:
+    with pytest.raises(OrderError, match=said):
+        Order.load(text)
+
+
+def test_events_are_heard_as_they_were_told_and_strangers_are_kept_aside() -> None:
+    file = io.StringIO()
+    events = Events(file)
+    events.started(2, 1)
+    events.begun(1)
+    events.cell(Cell(1, "code", "Failure", 0.25, "x" * 5000, "ValueError", "ValueError: no"))
+    events.finished("failed", "ValueError: no", "notebook_execution_failed")
+    heard = Heard().hear([*file.getvalue().splitlines(), "Fatal Python error", "[1]"])
+    assert (heard.total, heard.code, heard.begun) == (2, 1, 1)
+    assert heard.cells[0]["errorName"] == "ValueError"
+    assert len(heard.cells[0]["output"]) <= 2000
+    assert heard.finished and heard.finished["category"] == "notebook_execution_failed"
+    assert heard.strange == ["Fatal Python error", "[1]"]

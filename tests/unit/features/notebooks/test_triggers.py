@@ -1,0 +1,306 @@
+"""Triggers on the embedded cluster: what a success sets off, once, with the job's own rights."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from argosy.features.notebooks.job import KIND
+from argosy.features.notebooks.problems import warnings
+from argosy.kube.names import ResourceKey
+from argosy.kube.objects import dump
+from argosy.kube.schema.bundled_crds import definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job
+from support.trigger_jobs import (
+    APPLICATION,
+    TRIGGERS,
+    WEB,
+    all_done,
+    application,
+    at_work,
+    entry,
+    get,
+    restarted,
+    states,
+    summary_of,
+    training,
+    until,
+    workload,
+)
+
+pytestmark = pytest.mark.anyio
+_REPLICAS = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
+ROLLED_OUT = {"observedGeneration": 99, **_REPLICAS}
+
+
+# -- when --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_success_restarts_what_it_names_and_says_so_everywhere(cluster: EmbeddedCluster) -> None:
+    await cluster.create(workload())
+    async with at_work(cluster) as at:
+        await at.apply(training(entry()))
+        status = await all_done(at)
+        events = await at.told("TriggerSuccess")
+        told = json.loads(await until(summary_of(cluster)))
+        text = at.controller.metrics.text()
+    (record,) = status["triggers"]
+    assert (status["phase"], record["status"]) == ("Succeeded", "Succeeded")
+    assert (record["generation"], record["attempt"]) == (1, 1)
+    (event,) = [each for each in events if each["reason"] == "TriggerSuccess"]
+    assert (event["type"], event["involvedObject"]["kind"]) == ("Normal", "NotebookValidationJob")
+    assert event["message"] == "restart Deployment default/web: its Pods are being replaced by a rolling update"
+    assert (told["status"], told["triggers"][0]["name"]) == ("Succeeded", "web")
+    assert 'argocd_triggers_total{action="restart",status="succeeded"} 1' in text
+    assert restarted(await get(cluster, WEB))
+
+
+async def test_a_failed_notebook_sets_nothing_off(cluster: EmbeddedCluster) -> None:
+    await cluster.create(workload())
+    async with at_work(cluster, ToldRuns(otherwise=FAILED)) as at:
+        await at.apply(training(entry()))
+        await at.ends()
+        status = await at.status()
+    assert states(status) == []
+    assert restarted(await get(cluster, WEB)) is None
+
+
+async def test_a_retry_that_succeeds_sets_it_off_once(cluster: EmbeddedCluster) -> None:
+    await cluster.create(workload())
+    async with at_work(cluster, ToldRuns({1: FAILED})) as at:
+        await at.apply(training(entry(), retryPolicy={"on": "any", "backoff": "10ms"}))
+        status = await all_done(at)
+    assert [(each["attempt"], each["status"]) for each in status["triggers"]] == [(2, "Succeeded")]
+
+
+async def test_an_annotation_that_comes_after_the_result_sets_nothing_off(cluster: EmbeddedCluster) -> None:
+    await cluster.create(workload())
+    async with at_work(cluster) as at:
+        await at.apply(job())
+        await at.ends()
+        await at.patch({"metadata": {"annotations": {TRIGGERS: dump([entry()])}}})
+        await at.apply(training(entry(name="none"), name="other"))
+        await all_done(at, "other")
+        status = await at.status()
+    assert states(status) == []
+    assert restarted(await get(cluster, WEB)) is None
+
+
+async def test_each_run_sets_it_off_once_and_another_process_does_not_again(cluster: EmbeddedCluster) -> None:
+    await cluster.create(workload())
+    runs = ToldRuns()
+    async with at_work(cluster, runs) as at:
+        await at.apply(training(entry()))
+        await all_done(at)
+        marks = (await get(cluster, WEB))["metadata"]["annotations"]["mlops.dev/triggered-by"].split()
+    version = (await get(cluster, WEB))["metadata"]["resourceVersion"]
+    async with at_work(cluster, runs) as at:
+        await at.apply(job("other"))
+        await at.ends("other")
+        assert (await get(cluster, WEB))["metadata"]["resourceVersion"] == version
+        await at.patch({"metadata": {"annotations": {"mlops.dev/re-run": "once more"}}})
+        status = await at.becomes(lambda status: len(status["triggers"]) == 2 and status["triggers"][1]["time"])
+    later = (await get(cluster, WEB))["metadata"]["annotations"]["mlops.dev/triggered-by"].split()
+    assert (len(marks), later[:1], len(later)) == (1, marks, 2)
+    assert [each["attempt"] for each in status["triggers"]] == [1, 2]
+
+
+async def test_what_was_done_and_could_not_be_written_is_not_done_again(cluster: EmbeddedCluster) -> None:
+    """As if the process had died between the restart and its record."""
+    await cluster.create(workload())
+    runs = ToldRuns()
+    async with at_work(cluster, runs) as at:
+        await at.apply(training(entry()))
+        status = await all_done(at)
+    before = await get(cluster, WEB)
+    forgotten = [{**each, "status": "Pending", "message": ""} for each in status["triggers"]]
+    train = ResourceKey(*KIND, "default", "train")
+    await cluster.patch(train, {"status": {"triggers": forgotten}}, subresource="status")
+    async with at_work(cluster, runs) as at:
+        await all_done(at)
+        events = [each for each in await at.told("TriggerSuccess") if each["reason"] == "TriggerSuccess"]
+    assert await get(cluster, WEB) == before
+    assert len(events) == 1
+
+
+async def test_what_is_waited_for_is_not_done_again_when_others_have_done_the_same_since(
+    cluster: EmbeddedCluster,
+) -> None:
+    """Only the last marks are kept."""
+    await cluster.create(workload())
+    marks = {"mlops.dev/triggered-by": "those of ten others"}
+    async with at_work(cluster) as at:
+        await at.apply(training(entry(waitFor="Ready")))
+        await at.becomes(lambda status: "waiting" in status["triggers"][0]["message"])
+        await cluster.patch(WEB, {"metadata": {"annotations": marks}})
+        await cluster.patch(WEB, {"status": ROLLED_OUT}, subresource="status")
+        ((state, _),) = states(await all_done(at))
+    live = await get(cluster, WEB)
+    assert (state, live["metadata"]["annotations"].items() >= marks.items()) == ("Succeeded", True)
+
+
+# -- entries that cannot be carried out --------------------------------------------------------------------------------
+
+
+async def test_a_bad_entry_and_a_missing_target_are_warnings_and_the_rest_is_done(cluster: EmbeddedCluster) -> None:
+    await cluster.create(workload())
+    async with at_work(cluster) as at:
+        await at.apply(training(entry(action="stop"), entry(name="gone"), entry(kind="Sprocket"), entry()))
+        status = await all_done(at)
+        events = [each for each in await at.told("TriggerFailed", "TriggerSuccess") if "Trigger" in each["reason"]]
+    found = {each["message"]: each["status"] for each in status["triggers"]}
+    assert status["phase"] == "Succeeded"
+    assert sorted(found.values()) == ["Failed", "Failed", "Failed", "Succeeded"]
+    assert "trigger[0]: invalid action 'stop' (must be restart, sync, or refresh)" in found
+    assert any(said.startswith("there is no Deployment gone in namespace default") for said in found)
+    assert any(said.startswith("Sprocket.apps is no kind of this cluster") for said in found)
+    assert sorted(each["type"] for each in events) == ["Normal", "Warning", "Warning", "Warning"]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({TRIGGERS: "- {kind: Deployment}"}, "[mlops.dev/on-success-trigger]: trigger[0]: apiVersion is required"),
+        ({"mlops.dev/block-wave": "4a"}, "[mlops.dev/block-wave]: '4a' is no wave, so it blocks none"),
+        ({"mlops.dev/block-wave": "0"}, "[mlops.dev/block-wave]: wave 0 does not come after its own wave 0"),
+    ],
+)
+def test_who_writes_what_cannot_follow_is_warned_at_once(annotations: dict[str, str], said: str) -> None:
+    (warning,) = warnings(job(annotations=annotations))
+    assert warning.startswith(f"metadata.annotations{said}")
+
+
+async def test_a_job_may_set_off_only_what_its_own_account_may() -> None:
+    async with EmbeddedCluster.open(rbac=True) as cluster:
+        await cluster.create(workload())
+        account = {"kind": "ServiceAccount", "name": "trainer", "namespace": "default"}
+        rights = [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["patch"], "resourceNames": ["web"]}]
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "restart"}
+        api = "rbac.authorization.k8s.io/v1"
+        place = {"name": "restart", "namespace": "default"}
+        await cluster.create({"apiVersion": api, "kind": "Role", "metadata": place, "rules": rights})
+        binding = {"apiVersion": api, "kind": "RoleBinding", "metadata": place}
+        await cluster.create({**binding, "subjects": [account], "roleRef": reference})
+        async with at_work(cluster) as at:
+            await at.apply(training(entry(), name="without"))
+            refused = await all_done(at, "without")
+            assert restarted(await get(cluster, WEB)) is None
+            await at.apply(training(entry(), name="with", pod={"serviceAccountName": "trainer"}))
+            allowed = await all_done(at, "with")
+    ((state, said),) = states(refused)
+    assert (state, refused["phase"]) == ("Failed", "Succeeded")
+    who = "system:serviceaccount:default:default may not patch deployments.apps in namespace default"
+    assert said.startswith(who)
+    assert [state for state, _ in states(allowed)] == ["Succeeded"]
+
+
+async def test_other_namespaces_are_only_those_that_the_installation_allows(cluster: EmbeddedCluster) -> None:
+    for name in ("argocd", "serving-a", "billing"):
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for name in ("serving-a", "billing"):
+        await cluster.create({**workload(), "metadata": {"name": "web", "namespace": name}})
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": "argocd"}}
+    await cluster.create({**settings, "data": {"triggers.namespaces": "serving-*, models"}})
+    async with at_work(cluster) as at:
+        await at.apply(training(entry(namespace="serving-a"), entry(namespace="billing")))
+        found = states(await all_done(at))
+    assert [state for state, _ in found] == ["Succeeded", "Failed"]
+    assert found[1][1].startswith("namespace billing is not among triggers.namespaces of argosy-cm")
+
+
+# -- Applications ------------------------------------------------------------------------------------------------------
+
+
+async def furnish(cluster: EmbeddedCluster, *namespaces: str) -> None:
+    await cluster.apply(definition("applications.argoproj.io"), manager="test")
+    for name in namespaces:
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+@pytest.mark.parametrize("namespace", ["argocd", "openshift-gitops", "default"])
+async def test_a_sync_is_a_real_operation_on_the_application_wherever_it_is(
+    cluster: EmbeddedCluster, namespace: str
+) -> None:
+    await furnish(cluster, *({namespace} - {"default"}))
+    policy = {"automated": {"prune": True}, "syncOptions": ["CreateNamespace=true"], "retry": {"limit": 2}}
+    await cluster.create(application(namespace, syncPolicy=policy))
+    async with at_work(cluster) as at:
+        await at.apply(training(entry("Application", "sync", "serving")))
+        status = await all_done(at)
+    live = await get(cluster, ResourceKey(*APPLICATION, namespace, "serving"))
+    asked = live["operation"]
+    assert asked["sync"] == {"syncStrategy": {"hook": {}}, "prune": True, "syncOptions": ["CreateNamespace=true"]}
+    assert asked["initiatedBy"] == {"username": "system:serviceaccount:default:default"}
+    assert asked["retry"] == {"limit": 2}
+    assert {"name": "Reason", "value": "notebook default/train succeeded"} in asked["info"]
+    assert "argocd.argoproj.io/sync-wave" not in live["metadata"]["annotations"]
+    assert (status["triggers"][0]["namespace"], status["triggers"][0]["status"]) == (namespace, "Succeeded")
+
+
+async def test_a_running_operation_is_awaited_and_a_failed_sync_is_told(cluster: EmbeddedCluster) -> None:
+    await furnish(cluster, "argocd")
+    app = ResourceKey(*APPLICATION, "argocd", "serving")
+    await cluster.create({**application(), "operation": {"sync": {"revision": "abc"}}})
+    async with at_work(cluster) as at:
+        await at.apply(training(entry("Application", "sync", "serving", waitFor="Ready")))
+        await at.becomes(lambda status: "present operation" in status["triggers"][0]["message"])
+        assert (await get(cluster, app))["operation"] == {"sync": {"revision": "abc"}}
+        await cluster.patch(app, {"operation": None})
+
+        async def is_asked() -> Any:
+            return (await get(cluster, app)).get("operation")
+
+        asked = await until(is_asked)
+        ended = {"phase": "Failed", "message": "it broke", "operation": asked, "startedAt": "2026-01-01T00:00:00Z"}
+        await cluster.patch(app, {"operation": None, "status": {"operationState": ended}})
+        ((state, said),) = states(await all_done(at))
+    assert (state, said) == ("Failed", "the sync of Application argocd/serving ended as Failed: it broke")
+
+
+@pytest.mark.parametrize("waits", ["", "hard"])
+async def test_a_refresh_annotates_and_touches_nothing_else(cluster: EmbeddedCluster, waits: str) -> None:
+    """One that is asked for while a hard one waits makes nothing less of it."""
+    await furnish(cluster, "argocd")
+    app = application()
+    app["metadata"]["annotations"] = {"argocd.argoproj.io/refresh": waits} if waits else {}
+    await cluster.create(app)
+    await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default"}})
+    async with at_work(cluster) as at:
+        await at.apply(training(entry("Application", "refresh", "serving"), entry("ConfigMap", "refresh")))
+        found = states(await all_done(at))
+    app = await get(cluster, ResourceKey(*APPLICATION, "argocd", "serving"))
+    other = await get(cluster, ResourceKey("", "ConfigMap", "default", "web"))
+    assert [state for state, _ in found] == ["Succeeded", "Succeeded"]
+    assert app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == (waits or "normal")
+    assert other["metadata"]["annotations"]["mlops.dev/restart-timestamp"].endswith("Z")
+
+
+# -- in order ----------------------------------------------------------------------------------------------------------
+
+
+async def test_what_follows_an_entry_that_waits_waits_with_it(cluster: EmbeddedCluster) -> None:
+    await cluster.create(workload())
+    await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default"}})
+    async with at_work(cluster) as at:
+        await at.apply(training(entry(waitFor="Ready"), entry("ConfigMap", "refresh")))
+        status = await at.becomes(lambda status: "waiting" in status["triggers"][0]["message"])
+        assert [each["status"] for each in status["triggers"]] == ["Running", "Pending"]
+        await cluster.patch(WEB, {"status": ROLLED_OUT}, subresource="status")
+        found = states(await all_done(at))
+    assert [state for state, _ in found] == ["Succeeded", "Succeeded"]
+
+
+async def test_another_run_passes_over_what_the_last_one_had_not_done_yet(cluster: EmbeddedCluster) -> None:
+    await cluster.create(workload())
+    async with at_work(cluster) as at:
+        await at.apply(training(entry(waitFor="Ready")))
+        await at.becomes(lambda status: status["triggers"][0]["status"] == "Running")
+        at.runs.otherwise = RUNNING
+        await at.patch({"spec": {"timeout": "20m"}})
+        await at.becomes(lambda status: status["observedGeneration"] == 2 and status["results"])
+        at.runs.otherwise = PASSED
+        status = await at.becomes(lambda status: len(status["triggers"]) == 2)
+    assert status["triggers"][0]["status"] == "Skipped"

@@ -1,0 +1,27 @@
+"""`argosy proj windows list` marks windows that cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.features.projects.windows_cli import _faults, _rows
+
+GOOD = {"kind": "deny", "schedule": "0 11 * * *", "duration": "2h", "applications": ["*"]}
+
+
+def project(*windows: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": "ml"}, "spec": {"syncWindows": list(windows)}}
+
+
+@pytest.mark.parametrize("wrong", [{"schedule": "at noon"}, {"duration": "long"}, {"timeZone": "Mars/Base"}])
+def test_a_window_that_cannot_be_read_is_marked_and_told_with_the_way_to_correct_it(wrong: dict[str, str]) -> None:
+    found = project(GOOD, {**GOOD, **wrong})
+    assert [row[1] for row in _rows(found)][1] == "Malformed" and _rows(found)[0][1] in ("Active", "Inactive")
+    (told,) = _faults(found)
+    assert told.startswith("window 1 is malformed: ") and "argosy proj windows update ml 1" in told
+
+
+def test_windows_that_can_be_read_are_told_nothing_of() -> None:
+    assert _faults(project(GOOD)) == []

@@ -1,0 +1,22 @@
+"""Kept answers of checks are not taken for fresh because the clock was set back."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from argosy.features.promote.repository_check import FRESH, _is_fresh
+
+
+@pytest.mark.parametrize(("age", "is_fresh"), [(1.0, True), (FRESH + 60, False), (-86400.0, False), (-3600.0, False)])
+def test_an_answer_is_fresh_for_ten_minutes_and_never_from_the_future(
+    tmp_path: Path, age: float, is_fresh: bool
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("")
+    written = time.time() - age
+    os.utime(kept, (written, written))
+    assert _is_fresh(kept) is is_fresh

@@ -1,0 +1,188 @@
+"""A promotion as edits: the place that says it already is changed, else one is added in the file's own manner."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.promote.file_edits import Writer, kustomization
+from argosy.features.promote.moves import moving
+from argosy.features.promote.releases import Contents, contents
+from argosy.gitops.application import Application, read_source
+from argosy.gitops.application.step_results import Checkout
+from argosy.gitops.render import render
+from support.file_trees import TextTree
+
+BASE = {
+    "base/kustomization.yaml": "resources: [web.yaml]\n",
+    "base/web.yaml": """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  template:
+    spec:
+      containers:
+        - {name: sidecar, image: example/sidecar:1}
+        - {name: web, image: example/web:1}
+""",
+}
+HEAD = "namePrefix: {0}-\nresources:\n- ../base\n"
+JSON_PATCH = """\
+patches:
+- target: {kind: Deployment, name: web}
+  patch: |-
+    - op: replace
+      path: /spec/replicas
+      value: 3
+"""
+
+
+def environment(files: Mapping[str, str], name: str) -> Contents:
+    done = render(Checkout(TextTree(files), "c"), Application(name=name), read_source({"path": name}))
+    found = kustomization(name, files.get)
+    assert found is not None
+    return contents(done.manifests, found.decoration)
+
+
+def promoted(source: str, target: str, more: Mapping[str, str] | None = None) -> tuple[str, dict[str, str]]:
+    """What changed in the target's kustomization, and all files; both must then have the same versions."""
+    files = {
+        **BASE,
+        "dev/kustomization.yaml": HEAD.format("dev") + source,
+        "prod/kustomization.yaml": HEAD.format("prod") + target,
+        **(more or {}),
+    }
+    moved = moving(environment(files, "dev"), environment(files, "prod"), None)
+    written = Writer("prod", files.get, kustomization("dev", files.get)).write(moved.moves)
+    after = {**files, **written}
+    assert not moving(environment(after, "dev"), environment(after, "prod"), None).moves
+    lines = difflib.unified_diff(
+        files["prod/kustomization.yaml"].splitlines(), after["prod/kustomization.yaml"].splitlines(), n=0
+    )
+    return "\n".join(line for line in lines if line[:3] not in ("---", "+++", "@@ ") and line[:2] != "@@"), written
+
+
+IMAGES = "images:\n- name: example/web\n  newTag: '2'\n"
+
+
+def test_an_entry_of_images_gets_the_new_tag() -> None:
+    target = "images:\n# pinned by ann\n- name: example/web\n  newTag: v0 # old\n"
+    assert promoted(IMAGES, target)[0] == '-  newTag: v0 # old\n+  newTag: "2" # old'
+
+
+def test_a_tag_gives_way_to_a_digest() -> None:
+    digest = f"images:\n- name: example/web\n  digest: sha256:{'ab' * 32}\n"
+    changed, _ = promoted(digest, "images:\n- name: example/web\n  newTag: v0\n")
+    assert changed.splitlines() == ["-  newTag: v0", f"+  digest: sha256:{'ab' * 32}"]
+
+
+def test_where_the_source_has_an_entry_of_images_the_target_gets_one() -> None:
+    assert promoted(IMAGES, "")[0] == '+images:\n+- name: example/web\n+  newTag: "2"'
+
+
+def test_an_environments_own_registry_stays_in_its_entry() -> None:
+    target = "images:\n- name: example/web\n  newName: registry.prod.example/web\n  newTag: '1'\n"
+    changed, written = promoted(IMAGES, target)
+    assert "registry.prod.example/web" in written["prod/kustomization.yaml"]
+    assert changed.splitlines() == ["-  newTag: '1'", "+  newTag: '2'"]
+
+
+SETS = """\
+patches:
+- target: {kind: Deployment, name: web}
+  patch: |-
+    - op: replace
+      path: /spec/template/spec/containers/1/image
+      value: example/web:2
+"""
+
+
+def test_the_patch_that_is_there_gets_one_operation_more() -> None:
+    changed, _ = promoted(SETS, JSON_PATCH)
+    assert changed.splitlines() == [
+        "+    - op: replace",
+        "+      path: /spec/template/spec/containers/1/image",
+        "+      value: example/web:2",
+    ]
+
+
+def test_an_operation_that_says_it_already_is_changed() -> None:
+    assert promoted(SETS, SETS.replace(":2", ":0"))[0].splitlines() == [
+        "-      value: example/web:0",
+        "+      value: example/web:2",
+    ]
+
+
+def test_where_there_is_no_patch_one_is_made() -> None:
+    changed, _ = promoted(SETS, "")
+    assert changed.startswith("+patches:\n+- target:\n+    kind: Deployment\n+    name: web\n+  patch: |-\n")
+
+
+MERGE = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  template:
+    spec:
+      containers:
+      - name: web
+        image: example/web:0 # ours
+"""
+
+
+@pytest.mark.parametrize("entry", ["patches: [{path: merge.yaml}]\n", "patchesStrategicMerge: [merge.yaml]\n"])
+def test_a_patch_in_a_file_is_changed_there(entry: str) -> None:
+    changed, written = promoted(SETS, entry, {"prod/merge.yaml": MERGE})
+    assert not changed and written == {"prod/merge.yaml": MERGE.replace(":0", ":2")}
+
+
+def test_a_resource_of_the_overlay_itself_is_changed_there() -> None:
+    own = BASE["base/web.yaml"].replace("name: web}", "name: solo}", 1)
+    files = {
+        "dev/kustomization.yaml": "resources: [web.yaml]\n", "dev/web.yaml": own.replace("web:1", "web:9"),
+        "prod/kustomization.yaml": "resources: [web.yaml]\n", "prod/web.yaml": own,
+    }  # fmt: skip
+    moved = moving(environment(files, "dev"), environment(files, "prod"))
+    written = Writer("prod", files.get).write(moved.moves)
+    assert written == {"prod/web.yaml": own.replace("example/web:1", '"example/web:9"')}
+
+
+def test_a_literal_of_a_generator_is_changed() -> None:
+    def generated(value: str) -> dict[str, str]:
+        options = "generatorOptions: {disableNameSuffixHash: true}\n"
+        text = f"{options}configMapGenerator:\n- name: c\n  literals:\n  - limit={value}\n"
+        return {"dev/kustomization.yaml": text, "prod/kustomization.yaml": text}
+
+    old, new = generated("1"), generated("2")
+    files = {**new, "prod/kustomization.yaml": old["prod/kustomization.yaml"]}
+    moved = moving(environment(files, "dev"), environment(files, "prod"), environment(old, "dev"))
+    written: Any = Writer("prod", files.get).write(moved.moves)
+    assert "- limit=2\n" in written["prod/kustomization.yaml"]
+
+
+def test_an_object_that_is_called_otherwise_here_is_patched_by_the_name_it_has_here() -> None:
+    own = BASE["base/web.yaml"].replace("name: web}", "name: shop}", 1)
+    more = {
+        "other/kustomization.yaml": "resources: [web.yaml]\n", "other/web.yaml": own,
+        "prod/kustomization.yaml": "namePrefix: prod-\nresources: [../other]\n",
+    }  # fmt: skip
+    _, written = promoted(SETS, "", more)
+    assert "    name: shop\n" in written["prod/kustomization.yaml"]
+
+
+def test_what_is_shared_with_other_environments_is_never_written() -> None:
+    _, written = promoted(SETS, "")
+    assert set(written) == {"prod/kustomization.yaml"}
+
+
+def test_a_folder_without_a_kustomization_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UserError, match="nothing else can be written to; change the values by hand"):
+        Writer("prod", {}.get)

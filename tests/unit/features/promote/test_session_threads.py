@@ -1,0 +1,73 @@
+"""Sessions of promotions have threads of their own, which projects share fairly."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from argosy.fair_share import Tenant
+from argosy.features.promote.session_threads import MAX_SESSIONS, SessionThreads
+from support.deadlines import HANG_SECONDS, wait_until_async
+
+pytestmark = pytest.mark.anyio
+
+
+class Blocked:
+    """Sessions of project `hostile` that wait until they are let go of."""
+
+    def __init__(self) -> None:
+        self.release, self.begun = threading.Event(), 0
+        self.threads = SessionThreads()
+
+    def work(self) -> None:
+        self.begun += 1
+        self.release.wait(HANG_SECONDS)
+
+    async def start(self, count: int) -> list[asyncio.Task[None]]:
+        tasks = [asyncio.create_task(self.threads.run(Tenant("hostile"), self.work)) for _ in range(count)]
+        await wait_until_async(lambda: self.begun == MAX_SESSIONS)
+        return tasks
+
+
+async def test_sessions_of_one_project_that_never_end_keep_neither_others_nor_other_threads_waiting() -> None:
+    blocked = Blocked()
+    tasks = await blocked.start(10 * MAX_SESSIONS)
+    assert await blocked.threads.run(Tenant("team"), lambda: "answered") == "answered"
+    assert await asyncio.to_thread(lambda: "read") == "read"
+    assert blocked.begun == MAX_SESSIONS and not any(task.done() for task in tasks)
+    blocked.release.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_a_caller_that_goes_away_does_not_free_a_thread_that_is_still_busy() -> None:
+    blocked = Blocked()
+    tasks = await blocked.start(MAX_SESSIONS + 1)
+    for task in tasks[:MAX_SESSIONS]:
+        task.cancel()
+    await asyncio.gather(*tasks[:MAX_SESSIONS], return_exceptions=True)
+    assert await blocked.threads.run(Tenant("team"), lambda: "answered") == "answered"
+    assert blocked.begun == MAX_SESSIONS
+    blocked.release.set()
+    await tasks[-1]
+    assert blocked.begun == MAX_SESSIONS + 1
+
+
+async def test_a_session_whose_caller_goes_away_before_its_turn_is_not_begun() -> None:
+    blocked = Blocked()
+    tasks = await blocked.start(MAX_SESSIONS + 5)
+    for task in tasks[MAX_SESSIONS:]:
+        task.cancel()
+    blocked.release.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert await blocked.threads.run(Tenant("hostile"), lambda: "its turn comes after theirs")
+    assert blocked.begun == MAX_SESSIONS
+
+
+async def test_an_error_of_a_session_is_its_callers() -> None:
+    def fail() -> None:
+        raise ValueError("no environments")
+
+    with pytest.raises(ValueError, match="no environments"):
+        await SessionThreads().run(Tenant("team"), fail)

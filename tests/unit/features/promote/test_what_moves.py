@@ -1,0 +1,158 @@
+"""What a promotion moves: versions, and parameters that changed; never what is the environment's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.features.promote.moves import moving, parted, told
+from argosy.features.promote.releases import Contents, Decoration, Kind, contents, kind_of
+
+
+def deployment(image: str, prefix: str = "dev-", replicas: int = 1, env: str = "", args: Any = ("-v",)) -> Any:
+    container = {"name": "web", "image": image, "args": list(args), "env": [{"name": "MODE", "value": env}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"{prefix}web", "namespace": f"{prefix}ns"},
+        "spec": {"replicas": replicas, "template": {"spec": {"containers": [container]}}},
+    }
+
+
+def of(*manifests: Any, prefix: str = "dev-") -> Contents:
+    return contents(manifests, Decoration(prefix))
+
+
+def moves(source: Contents, target: Contents, was: Contents | None = None) -> list[tuple[str, Any, Any]]:
+    return [(str(each.kind), each.before, each.after) for each in moving(source, target, was).moves]
+
+
+def test_an_image_moves_and_the_size_stays() -> None:
+    source, target = of(deployment("a/web:2")), of(deployment("a/web:1", "prod-", 5), prefix="prod-")
+    assert moves(source, target) == [("image", "a/web:1", "a/web:2")]
+    stays = dict(told(moving(source, target).stays))
+    assert stays["replicas"] == "5" and stays["namespace"] == "prod-ns"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "after"),
+    [
+        ("dev.example/x/web:2", "prod.example:5000/y/web:1", "prod.example:5000/y/web:2"),
+        ("a/web@sha256:22", "a/web:1", "a/web@sha256:22"),
+        ("a/web:2@sha256:22", "b/web", "b/web:2@sha256:22"),
+        ("a/web", "a/web:1", "a/web"),
+    ],
+)
+def test_each_environment_keeps_its_registry_and_gets_the_version(source: str, target: str, after: str) -> None:
+    assert moves(of(deployment(source)), of(deployment(target))) == [("image", target, after)]
+
+
+def test_another_image_is_left_alone_and_told() -> None:
+    found = moving(of(deployment("a/web-debug:2")), of(deployment("a/web:1")))
+    assert not found.moves
+    assert [stay.why for stay in found.doubts] == ["another image"]
+
+
+def model(uri: str, name: str = "fraud") -> Any:
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": name},
+        "spec": {"predictor": {"model": {"storageUri": uri}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "after"),
+    [
+        ("s3://dev-bucket/fraud/8", "s3://prod-bucket/fraud/7", "s3://prod-bucket/fraud/8"),
+        ("oci://quay.io/a/cat:fraud-8", "oci://quay.io/a/cat:fraud-7", "oci://quay.io/a/cat:fraud-8"),
+        ("pvc://models/fraud/8", "pvc://models/fraud/7", "pvc://models/fraud/8"),
+        ("hf://org/fraud-8", "hf://org/fraud-7", "hf://org/fraud-8"),
+    ],
+)
+def test_a_model_moves_and_its_bucket_stays(source: str, target: str, after: str) -> None:
+    assert moves(of(model(source)), of(model(target))) == [("model", target, after)]
+
+
+def test_a_model_at_another_kind_of_place_is_left_alone() -> None:
+    assert not moves(of(model("s3://a/fraud")), of(model("pvc://models/fraud")))
+
+
+def test_parameters_that_always_differed_stay() -> None:
+    source, target = of(deployment("a/web:1", env="test")), of(deployment("a/web:1", env="real"))
+    assert moves(source, target) == []
+    assert moves(source, target, was=source) == []
+
+
+def test_parameters_that_changed_since_the_last_promotion_move() -> None:
+    was = of(deployment("a/web:1", args=["-v"]))
+    source, target = of(deployment("a/web:1", args=["-v", "--fast"])), of(deployment("a/web:1", args=["-v"]))
+    assert moves(source, target, was) == [("parameter", ["-v"], ["-v", "--fast"])]
+
+
+def test_parameters_that_changed_on_both_sides_are_left_and_told() -> None:
+    was = of(deployment("a/web:1", env="a"))
+    found = moving(of(deployment("a/web:1", env="b")), of(deployment("a/web:1", env="c")), was)
+    assert not found.moves and [stay.why for stay in found.doubts] == ["changed here and there"]
+
+
+def test_an_object_that_only_the_source_has_is_told() -> None:
+    found = moving(of(deployment("a/web:1"), model("s3://a/b")), of(deployment("a/web:1")))
+    assert [str(owner) for owner in found.missing] == ["InferenceService/fraud"]
+
+
+def test_the_only_object_of_its_kind_is_the_same_whatever_it_is_called() -> None:
+    assert moves(of(model("s3://a/8", "fraud-blue")), of(model("s3://a/7", "scam"))) == [
+        ("model", "s3://a/7", "s3://a/8")
+    ]
+
+
+def test_of_several_models_none_is_taken_for_another() -> None:
+    source = of(model("s3://a/fraud/2"), model("s3://a/churn/2", "churn"))
+    found = moving(source, of(model("s3://b/fraud/1"), model("s3://b/intent/1", "intent")))
+    assert [(each.before, each.after) for each in found.moves] == [("s3://b/fraud/1", "s3://b/fraud/2")]
+    assert [str(owner) for owner in found.missing] == ["InferenceService/churn"]
+
+
+def test_a_model_of_a_hub_is_called_by_its_whole_name() -> None:
+    found = moves(of(model("hf://Qwen/Qwen2.5")), of(model("hf://meta-llama/Llama-3")))
+    assert found == [("model", "hf://meta-llama/Llama-3", "hf://Qwen/Qwen2.5")]
+
+
+def test_a_secret_never_moves_and_is_never_read() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"image": "hunter2"}}
+    found = of(secret)
+    assert "hunter2" not in str(found)
+
+
+def test_names_of_generated_objects_are_compared_without_their_hash() -> None:
+    def config(name: str, value: str) -> Any:
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a.b": value}}
+
+    found = of(config("dev-conf-4g2fh6tk9c", "1"), config("dev-other", "1"))
+    assert sorted(owner.name for owner in found.owners) == ["conf", "other"]
+    assert any(at.path == 'data."a.b"' for at in found.fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "expected"),
+    [
+        ("Deployment", "spec.template.spec.containers[a].image", Kind.IMAGE),
+        ("NotebookValidationJob", "spec.podConfig.containerImage", Kind.IMAGE),
+        ("InferenceService", "spec.predictor.model.storage.path", Kind.MODEL),
+        ("InferenceService", "spec.predictor.model.storage.parameters.bucket", Kind.PARAMETER),
+        ("Deployment", "spec.template.spec.containers[a].env[X].value", Kind.PARAMETER),
+        ("Deployment", "spec.replicas", Kind.OWN),
+        ("Deployment", "metadata.annotations.image", Kind.OWN),
+        ("ConfigMap", "data.image", Kind.PARAMETER),
+    ],
+)
+def test_what_a_field_is_depends_on_its_place_alone(kind: str, path: str, expected: Kind) -> None:
+    assert kind_of(kind, path) is expected
+
+
+def test_an_image_is_parted_at_its_tag_not_at_a_port() -> None:
+    assert parted("host:5000/a/b:1@sha256:2") == ("host:5000/a/b", ":1@sha256:2")
+    assert parted("host:5000/a/b") == ("host:5000/a/b", "")

@@ -1,0 +1,215 @@
+"""What is told of Secrets that declare connections, and what of them is kept when they change."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.clusters import service
+from argosy.features.repositories import service as repositories
+from argosy.features.repositories.certificates import Certificate, Choice, read_certificates
+from argosy.features.repositories.connection_test import State
+from argosy.features.repositories.openpgp import read_keys
+from argosy.features.repositories.service import CREDENTIALS, REPOSITORIES
+from argosy.gitops.application.repository_url import is_same_repository
+from argosy.gitops.application_client.declared_objects import Declared, read_declared, secret_name
+from support.sample_keys import AUTHORITY, HOST_KEY, KEY
+
+URL = "https://git.example.com/team/app"
+
+
+def secret(kind: str, **values: str) -> dict[str, Any]:
+    data = {key: base64.b64encode(text.encode()).decode() for key, text in values.items()}
+    labels = {"argocd.argoproj.io/secret-type": kind, "env": "dev"}
+    return {"metadata": {"name": "one", "namespace": "argocd", "labels": labels}, "data": data}
+
+
+def declared(kind: str = "repository", **values: str) -> Declared:
+    return read_declared(secret(kind, **values))
+
+
+def test_names_of_secrets_are_those_that_argo_cd_gives() -> None:
+    # FNV-1a of 32 bits; the value for "hello" is in its reference
+    assert secret_name("repo", "hello") == "repo-1335831723"
+    assert secret_name("repo", "he", "llo") == "repo-1335831723"
+
+
+@pytest.mark.parametrize("shelf", [REPOSITORIES, CREDENTIALS])
+def test_no_secret_of_a_repository_is_told(shelf: repositories.Shelf) -> None:
+    secrets = {key: f"canary-{key}" for key in repositories.SECRET_KEYS}
+    found = repositories.document(
+        declared(url=URL, username="ann", proxy="http://u:canary-p@proxy:80", **secrets), shelf
+    )
+    assert "canary" not in json.dumps(found)
+    assert found[shelf.address] == URL and found["username"] == "ann" and found["proxy"] == "http://proxy:80"
+
+
+def test_no_field_that_is_told_has_the_name_of_a_secret() -> None:
+    hidden = {each.wire for shelf in (REPOSITORIES, CREDENTIALS) for each in shelf.fields if each.is_secret}
+    assert hidden >= {"password", "bearerToken", "sshPrivateKey", "tlsClientCertKey", "githubAppPrivateKey"}
+
+
+def test_secrets_stay_where_nothing_else_is_given() -> None:
+    before = declared(url=URL, username="ann", password="canary")
+    assert repositories.kept(before, {"url": URL, "username": "ann", "name": "x"})["password"] == "canary"
+
+
+@pytest.mark.parametrize(
+    "change", [{"proxy": "http://elsewhere:80"}, {"insecure": "true"}, {"type": "helm"}, {"url": URL + "-other"}]
+)
+def test_secrets_do_not_go_where_they_were_not_given_for(change: dict[str, str]) -> None:
+    before = declared(url=URL, type="git", username="ann", password="canary")
+    after = repositories.kept(before, {"url": URL, "type": "git", "username": "ann", **change})
+    assert "password" not in after
+
+
+def test_secrets_that_are_given_take_the_place_of_all_that_were_there() -> None:
+    before = declared(url=URL, username="ann", password="old", tlsClientCertKey="old")
+    assert repositories.kept(before, {"url": URL, "password": "new"}) == {"url": URL, "password": "new"}
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({}, "repo is not given"),
+        ({"repo": 5}, "must be a text"),
+        ({"repo": URL, "insecure": "yes"}, "true or false"),
+        ({"repo": URL, "type": "svn"}, "git, helm or oci"),
+        ({"repo": "https://ann:canary@git.example.com/x"}, "password"),
+        ({"repo": "file://host/x"}, "host"),
+        ({"repo": "a b", "enableOCI": True}, "registry"),
+    ],
+)
+def test_what_is_wrong_with_a_repository_is_said(given: dict[str, Any], word: str) -> None:
+    with pytest.raises(UserError, match=word) as error:
+        repositories.read_values(given, REPOSITORIES)
+    assert "canary" not in str(error.value)
+
+
+def test_addresses_are_the_same_however_they_are_written() -> None:
+    assert is_same_repository(URL, URL + ".git") and is_same_repository(URL, URL.upper().replace("HTTPS", "https"))
+    assert not is_same_repository(URL, URL + "-other")
+
+
+# -- clusters ----------------------------------------------------------------------------------------------------
+
+CONFIG = {
+    "bearerToken": "canary-token",
+    "password": "canary-password",
+    "username": "ann",
+    "tlsClientConfig": {"insecure": False, "keyData": "canary-key", "certData": "canary-cert", "caData": "canary-ca"},
+    "execProviderConfig": {"command": "aws", "args": ["canary-arg"], "env": {"A": "canary-env"}},
+    "awsAuthConfig": {"clusterName": "prod", "profile": "canary-profile"},
+}
+
+
+def cluster_secret(**values: str) -> Declared:
+    given = {"server": "https://prod:6443", "name": "prod", "config": json.dumps(CONFIG), **values}
+    return declared("cluster", **given)
+
+
+def test_no_way_into_a_cluster_is_told() -> None:
+    found = service.document(cluster_secret(project="team"), State("Unknown"), "", 3)
+    assert "canary" not in json.dumps(found)
+    assert found["config"]["execProviderConfig"] == {"command": "aws"} and found["config"]["username"] == "ann"
+    assert found["info"]["applicationsCount"] == 3 and found["labels"] == {"env": "dev"}
+
+
+@pytest.mark.parametrize("config", ["no json", "[]", '{"tlsClientConfig": 5, "execProviderConfig": []}', ""])
+def test_a_config_of_any_shape_is_told_of(config: str) -> None:
+    found = service.document(cluster_secret(config=config), State("Unknown"), "", 0)
+    assert found["config"]["tlsClientConfig"] == {"insecure": False}
+
+
+def test_a_change_without_a_way_in_keeps_the_old_one() -> None:
+    kept = json.loads(service._kept(cluster_secret(), '{"tlsClientConfig": {"insecure": false}}'))
+    assert kept["bearerToken"] == "canary-token" and kept["tlsClientConfig"]["keyData"] == "canary-key"
+
+
+@pytest.mark.parametrize("tls", [{"insecure": True}, {"serverName": "other"}, {"caData": "other"}])
+def test_a_change_that_checks_less_drops_the_way_in(tls: dict[str, Any]) -> None:
+    kept = service._kept(cluster_secret(), json.dumps({"tlsClientConfig": tls}))
+    assert "canary-token" not in kept and "canary-key" not in kept
+
+
+@pytest.mark.parametrize(
+    "server", ["", "prod", "https://ann:canary@prod", "ftp://prod", "https://prod?x=1", "https://[::1"]
+)
+def test_a_cluster_without_a_good_address_is_refused(server: str) -> None:
+    with pytest.raises(UserError, match="server") as error:
+        service.read_values({"server": server})
+    assert "canary" not in str(error.value)
+
+
+# -- certificates and keys ---------------------------------------------------------------------------------------
+
+
+def sent(kind: str, data: str, host: str = "git.example.com", subtype: str = "ssh-ed25519") -> dict[str, Any]:
+    encoded = base64.b64encode(data.encode()).decode()
+    return {"items": [{"serverName": host, "certType": kind, "certSubType": subtype, "certData": encoded}]}
+
+
+def test_a_host_key_has_the_fingerprint_that_ssh_shows() -> None:
+    (found,) = read_certificates(sent("ssh", HOST_KEY))
+    assert found.info.startswith("SHA256:") and len(found.info) == 50
+
+
+def test_an_authority_has_its_subject_and_its_algorithm() -> None:
+    (found,) = read_certificates(sent("https", AUTHORITY))
+    assert (found.subtype, found.info) == ("ecdsa", "commonName=git.example.com")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        {"items": []},
+        {"items": [5]},
+        {"items": [{"serverName": 5}]},
+        sent("ssh", "not base64!"),
+        sent("ssh", HOST_KEY, subtype="nonsense"),
+        sent("ssh", HOST_KEY, host="two hosts"),
+        sent("ssh", HOST_KEY + "\nevil ssh-rsa AAAA"),
+        sent("https", "no pem"),
+        sent("https", AUTHORITY.replace("MIIB", "AAAA")),
+        sent("https", AUTHORITY, host="../../etc"),
+        sent("gpg", HOST_KEY),
+        {"items": [{"serverName": "a", "certType": "ssh", "certSubType": "ssh-rsa", "certData": "%%%"}]},
+    ],
+)
+def test_what_is_no_certificate_is_refused(given: Any) -> None:
+    with pytest.raises(UserError):
+        read_certificates(given)
+
+
+def test_a_choice_of_certificates_goes_by_globs_of_hosts() -> None:
+    one = Certificate("git.example.com", "ssh", "ssh-rsa", "x")
+    assert Choice("*.example.com").fits(one) and Choice(type="ssh").fits(one)
+    assert not Choice("other").fits(one) and not Choice(type="https").fits(one)
+
+
+def test_a_public_key_tells_its_fingerprint_and_its_owner() -> None:
+    (found,) = read_keys(KEY)
+    assert found.fingerprint == "7A67FD9E71A1D1BB7260DBBC18381E5CA4728E1E" and found.id == "18381E5CA4728E1E"
+    assert (found.owner, found.algorithm) == ("Ann Example <ann@example.com>", "eddsa")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nothing",
+        KEY.replace("PUBLIC", "PRIVATE"),
+        KEY.replace("mDME", "AAAA"),
+        "\n".join(KEY.splitlines()[:4] + KEY.splitlines()[-1:]),
+        KEY.replace("mDME", "////"),
+        "x" * 300_000,
+    ],
+)
+def test_what_is_no_public_key_is_refused(text: str) -> None:
+    with pytest.raises(UserError):
+        read_keys(text)

@@ -1,0 +1,150 @@
+"""A token whose write is not answered: it is revoked only where it is known that nothing uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.errors import TransientError
+from argosy.features.clusters import service
+from argosy.features.clusters.add import rotate
+from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.declared_objects import declare
+from argosy.kube.client import Cluster
+from argosy.kube.names import GroupKind, ResourceKey
+
+pytestmark = pytest.mark.anyio
+SERVER = "https://far.example.com"
+
+
+def token(secret: str) -> str:
+    claims = {"sub": "system:serviceaccount:kube-system:manager", "kubernetes.io": {"secret": {"name": secret}}}
+    return f"a.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()}.c"
+
+
+class Near:
+    """A cluster that does what it is asked for, or not, and does not answer; nor, where it is away, ever again.
+
+    It fills in tokens as a control plane does.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.writes, self.is_away = True, False
+        self.recreates = ""  # the name of a Secret that somebody deletes and creates again before its deletion
+        self.begun, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.goes_on.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cluster, name)
+
+    async def create(self, manifest: Any, **flags: Any) -> Any:
+        if manifest.get("type") == "kubernetes.io/service-account-token":
+            text = token(manifest["metadata"]["name"])
+            manifest = {**manifest, "data": {"token": base64.b64encode(text.encode()).decode()}}
+        return await self.cluster.create(manifest, **flags)
+
+    async def list(self, kind: GroupKind, **flags: Any) -> Any:
+        if self.is_away and self.begun.is_set():
+            raise TransientError("it is away")
+        return await self.cluster.list(kind, **flags)
+
+    async def delete(self, key: ResourceKey, **flags: Any) -> None:
+        if key.name == self.recreates:
+            await self.cluster.delete(key)
+            metadata = {"name": key.name, "namespace": key.namespace}
+            await self.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+        await self.cluster.delete(key, **flags)
+
+    async def replace(self, manifest: Any, **flags: Any) -> Any:
+        self.begun.set()
+        await self.goes_on.wait()
+        if self.writes:
+            await self.cluster.replace(manifest, **flags)
+        raise TransientError("no answer")
+
+
+class Scene:
+    def __init__(self, near: Near) -> None:
+        self.near, self.told = near, list[str]()
+        self.desk = Desk(near, "here", "argocd", "argocd")  # type: ignore[arg-type]
+
+    async def rotate(self) -> None:
+        declared = await service.named(self.desk, SERVER)
+        opener = lambda _: contextlib.nullcontext(self.near)  # noqa: E731
+        await rotate(self.desk, declared, opener, self.told.append)  # type: ignore[arg-type]
+
+    async def is_let_in(self) -> bool:
+        """Whether the Secret of the token that is written is there still."""
+        written = service.config_of(await service.named(self.desk, SERVER))["bearerToken"]
+        return any(token(name) == written for name in await self.tokens())
+
+    async def tokens(self) -> list[str]:
+        found = await self.near.cluster.list(GroupKind("", "Secret"), namespace="kube-system")
+        return [each["metadata"]["name"] for each in found.items]
+
+
+@pytest.fixture
+async def scene(cluster: Cluster) -> AsyncIterator[Scene]:
+    found = Scene(Near(cluster))
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+    account = {"name": "manager", "namespace": "kube-system"}
+    await cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    old = {"name": "old", "namespace": "kube-system"}
+    await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": old})
+    values = {"server": SERVER, "name": "far", "config": json.dumps({"bearerToken": token("old")})}
+    await declare(found.desk, service.KIND, "cluster-far", values)
+    yield found
+
+
+async def test_a_write_that_was_done_though_nobody_answered_is_done(scene: Scene) -> None:
+    await scene.rotate()
+    (left,) = await scene.tokens()
+    assert left != "old" and await scene.is_let_in()
+    assert scene.told == []
+
+
+async def test_a_rotation_says_that_the_secret_of_the_old_token_was_created_again(scene: Scene) -> None:
+    scene.near.recreates = "old"
+    await scene.rotate()
+    assert "old" in await scene.tokens() and await scene.is_let_in()
+    (sentence,) = scene.told
+    assert sentence == (
+        'argosy: Secret old in namespace "kube-system" was created again meanwhile; the new one is kept'
+    )
+
+
+async def test_a_write_that_was_not_done_leaves_the_old_token_alone(scene: Scene) -> None:
+    scene.near.writes = False
+    with pytest.raises(TransientError, match="no answer"):
+        await scene.rotate()
+    assert await scene.tokens() == ["old"] and await scene.is_let_in()
+
+
+async def test_who_is_interrupted_during_the_write_leaves_the_token_that_it_wrote(scene: Scene) -> None:
+    scene.near.goes_on.clear()
+    rotating = asyncio.create_task(scene.rotate())
+    await scene.near.begun.wait()
+    rotating.cancel()
+    await asyncio.sleep(0)
+    scene.near.goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await rotating
+    assert await scene.is_let_in() and len(await scene.tokens()) == 2
+
+
+async def test_a_token_that_may_be_in_use_stays_and_is_named(scene: Scene) -> None:
+    scene.near.is_away = True
+    with pytest.raises(TransientError) as caught:
+        await scene.rotate()
+    (made,) = {*await scene.tokens()} - {"old"}
+    assert str(caught.value).startswith("no answer; the new token may be in use")
+    assert str(caught.value).endswith(f"kubectl delete -n kube-system secret/{made}")
+    scene.near.is_away = False
+    assert await scene.is_let_in()

@@ -1,0 +1,53 @@
+"""What changes is told down to what differs: by its path, as YAML or JSON has it, and never clipped before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.kube.patch.change_summary import sentences
+from argosy.kube.patch.merge_patch import diff
+
+LOOK = ["get", "list", "watch"]
+COMMAND = ["argosy", "controller", "--namespace", "argosy", "--port", "8082", "--shards", "auto", "--workers", "9"]
+
+
+def rule(*verbs: str, resource: str = "*") -> dict[str, Any]:
+    return {"apiGroups": ["*"], "resources": [resource], "verbs": list(verbs)}
+
+
+@pytest.mark.parametrize(
+    ("live", "after", "told"),
+    [
+        ({"rules": [rule(*LOOK)]}, {"rules": [rule("*")]}, ["rules[0].verbs: get, list, watch → *"]),
+        (
+            {"rules": [rule(*LOOK), rule("patch", resource="secrets")]},
+            {"rules": [rule(*LOOK)]},
+            ['rules[1]: {"apiGroups": ["*"], "resources": ["secrets"], "verbs": ["patch"]} is removed'],
+        ),
+        (
+            {"rules": [rule(*LOOK)]},
+            {"rules": [rule("bind", resource="roles"), rule(*LOOK)]},
+            ['rules[0]: {"apiGroups": ["*"], "resources": ["roles"], "verbs": ["bind"]} is added'],
+        ),
+        (
+            {"a": COMMAND},
+            {"a": [*COMMAND[:5], "8083", *COMMAND[6:], "-x"]},
+            ["a[5]: 8082 → 8083", "a[10]: -x is added"],
+        ),
+        ({"a": True, "b": None}, {"a": False, "b": []}, ["a: true → false", "b: [] is added"]),
+        (
+            {"a": f"{'x' * 90}1{'y' * 90}"},
+            {"a": f"{'x' * 90}2{'y' * 90}"},
+            [f"a: …{'x' * 16}1{'y' * 16}… → …{'x' * 16}2{'y' * 16}…"],
+        ),
+        ({"a": "1", "b": ["1"]}, {"a": 1, "b": [1]}, ['a: "1" → 1', 'b: ["1"] → [1]']),
+        ({"a": {"b": [{"c": {"d": "1"}}]}}, {"a": {"b": [{"c": {"d": "2"}}]}}, ["a.b[0].c.d: 1 → 2"]),
+        ({"a": "one\ntwo"}, {"a": ""}, ['a: "one\\ntwo" → ""']),
+    ],
+)
+def test_what_differs_is_told_by_its_path_and_not_as_python_has_it(
+    live: dict[str, Any], after: dict[str, Any], told: list[str]
+) -> None:
+    assert list(sentences(live, diff(live, after))) == told

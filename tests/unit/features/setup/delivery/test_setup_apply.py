@@ -1,0 +1,162 @@
+"""Carrying out a plan: what others did since is not written over, and secrets are found where the file says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.setup.delivery import access_policy, desired
+from argosy.features.setup.delivery.apply import apply_plan, change_policy
+from argosy.features.setup.delivery.plan import Change, Live, Part, Plan, Request, Verb, make_plan
+from argosy.features.setup.requests import Missing, read_applications, read_request
+from argosy.gitops.coexistence.argocd_settings import Installation
+from argosy.gitops.delivery_file.values import Delivery, Environment, Rbac, Repository
+from argosy.kube.client import Cluster
+from argosy.kube.names import ResourceKey
+
+PLAIN = Installation("argocd")
+DELIVERY = Delivery(Repository("https://example.com/r.git"), (Environment("dev", "a-dev", "a-dev", "dev"),))
+NAMESPACE = ResourceKey("", "Namespace", "", "a-dev")
+FILE = """\
+apiVersion: argosy.dev/v1
+kind: Delivery
+repository:
+  url: https://example.com/r.git
+  credentials: {credentials}
+environments:
+  dev: {{application: a-dev, path: dev}}
+"""
+
+
+async def planned(cluster: Cluster) -> Plan:
+    """Of the namespace only."""
+    live = await cluster.get(NAMESPACE)
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"}}
+    found = {PLAIN.key: settings, **({NAMESPACE: live} if live else {})}
+    plan = make_plan(Request(DELIVERY), Live(PLAIN, found))
+    return Plan(PLAIN, tuple(change for change in plan.changes if change.part is Part.NAMESPACE))
+
+
+async def applied(cluster: Cluster, plan: Plan) -> list[Verb]:
+    verbs: list[Verb] = []
+    await apply_plan(cluster, plan, Request(DELIVERY), lambda change, verb: verbs.append(verb))
+    return verbs
+
+
+@pytest.mark.anyio
+async def test_what_was_made_since_the_plan_is_not_written_over(cluster: Cluster) -> None:
+    plan = await planned(cluster)
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a-dev"}})
+    with pytest.raises(UserError, match="Namespace/a-dev: was made by somebody else since the plan"):
+        await applied(cluster, plan)
+
+
+@pytest.mark.anyio
+async def test_what_was_changed_since_the_plan_is_not_written_over(cluster: Cluster) -> None:
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a-dev"}})
+    plan = await planned(cluster)
+    await cluster.patch(NAMESPACE, {"metadata": {"labels": {"opendatahub.io/dashboard": "false"}}})
+    with pytest.raises(UserError, match="was changed by somebody else since the plan"):
+        await applied(cluster, plan)
+    assert await applied(cluster, await planned(cluster)) == [Verb.UPDATE]
+    assert await applied(cluster, await planned(cluster)) == [Verb.UNCHANGED]
+
+
+@pytest.mark.anyio
+async def test_a_problem_stops_everything_before_the_first_write(cluster: Cluster) -> None:
+    plan = await planned(cluster)
+    with pytest.raises(UserError, match="first this"):
+        await applied(cluster, Plan(PLAIN, plan.changes, problems=("first this",)))
+    assert await cluster.get(NAMESPACE) is None
+
+
+@pytest.mark.anyio
+async def test_deliveries_that_write_the_policy_at_the_same_time_lose_nothing(cluster: Cluster) -> None:
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+    owners = ("fraud", "churn", "llmops")
+
+    async def write(owner: str) -> Verb:
+        rbac = Rbac(admins=(owner,))
+        return await change_policy(cluster, PLAIN, lambda texts: access_policy.merged(texts, rbac, owner))
+
+    assert Verb.CREATE in await asyncio.gather(*map(write, owners))
+    live = await cluster.get(access_policy.read_by_argocd(PLAIN))
+    assert live is not None
+    lines = live["data"]["policy.csv"].splitlines()
+    assert sorted(line for line in lines if not line.startswith("#")) == sorted(
+        f"g, {owner}, role:admin" for owner in owners
+    )
+
+
+def test_a_secret_comes_from_a_variable_or_a_file_beside_the_delivery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_TOKEN", "of-a-test")
+    (tmp_path / "key").write_text("-----BEGIN KEY-----\n")
+    file = tmp_path / "argosy.yaml"
+    file.write_text(FILE.format(credentials="{username: ada, passwordFrom: {env: GIT_TOKEN}}"))
+    assert read_request(file).values["password"] == "of-a-test"
+    file.write_text(FILE.format(credentials="{sshKeyFrom: {file: key}}"))
+    values = read_request(file).values
+    assert values == {"type": "git", "url": "https://example.com/r.git", "sshPrivateKey": "-----BEGIN KEY-----\n"}
+    monkeypatch.delenv("GIT_TOKEN")
+    file.write_text(FILE.format(credentials="{username: ada, passwordFrom: {env: GIT_TOKEN}}"))
+    request = read_request(file)
+    assert "password" not in request.values
+    assert request.unread == ("the repository's password cannot be read: environment variable GIT_TOKEN is empty or "
+                              "not there",)  # fmt: skip
+
+
+@pytest.mark.parametrize("field", ["username: ada, passwordFrom", "sshKeyFrom"])
+def test_a_secret_file_that_never_ends_or_is_no_text_is_a_sentence_without_its_content(
+    tmp_path: Path, field: str
+) -> None:
+    file = tmp_path / "argosy.yaml"
+    (tmp_path / "bytes").write_bytes(b"of-a-test\xff")
+    (tmp_path / "folder").mkdir()
+    for name, said in (("/dev/zero", "larger than 1 MiB"), ("bytes", "not UTF-8"), ("folder", "cannot be read")):
+        file.write_text(FILE.format(credentials=f"{{{field}: {{file: {name}}}}}"))
+        with pytest.raises(UserError, match=f"{name}: .*{said}.*; ") as told:
+            read_request(file)
+        assert "of-a-test" not in str(told.value)
+
+
+def test_a_variable_that_is_no_text_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TOKEN", os.fsdecode(b"of-a-test\xff"))
+    file = tmp_path / "argosy.yaml"
+    file.write_text(FILE.format(credentials="{username: ada, passwordFrom: {env: GIT_TOKEN}}"))
+    with pytest.raises(UserError, match="GIT_TOKEN: is not UTF-8") as told:
+        read_request(file)
+    assert "of-a-test" not in str(told.value)
+
+
+def test_a_delivery_or_an_application_that_never_ends_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="larger than 1 MiB"):
+        read_request(Path("/dev/zero"))
+    with pytest.raises(UserError, match="cannot be read"):
+        read_request(tmp_path)
+    (tmp_path / "dev-application.yaml").write_bytes(b"# x\n" * (1 << 19))
+    with pytest.raises(UserError, match=r"dev-application\.yaml: is larger than 1 MiB"):
+        read_applications(tmp_path)
+
+
+@pytest.mark.anyio
+async def test_a_secret_that_cannot_be_read_stops_before_the_first_write(cluster: Cluster) -> None:
+    key = desired.repository_key(DELIVERY, PLAIN)
+    change = Change("", Part.REPOSITORY, key, Verb.CREATE, desired.repository_secret(key, {"url": "x"}))
+    plan = Plan(PLAIN, (*(await planned(cluster)).changes, change))
+    with pytest.raises(UserError, match="cannot be read"):
+        await apply_plan(cluster, plan, Request(DELIVERY, unread=("it cannot be read",)), lambda change, verb: None)
+    assert await cluster.get(NAMESPACE) is None
+
+
+def test_an_empty_file_among_the_applications_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Missing, match=r"dev-application\.yaml"):
+        read_applications(tmp_path)
+    (tmp_path / "dev-application.yaml").write_text("# nothing\n")
+    with pytest.raises(UserError, match="is empty"):
+        read_applications(tmp_path)

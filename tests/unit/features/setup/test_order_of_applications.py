@@ -1,0 +1,44 @@
+"""Applications are shown in the order in which a change goes through them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from argosy.gitops.coexistence.application_refresh import applications_to_show, table_of
+from argosy.kube.client import Cluster
+from argosy.kube.schema.bundled_crds import definition
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def gitops(cluster: Cluster) -> AsyncIterator[Cluster]:
+    await cluster.apply(definition("applications.argoproj.io"), manager="test")
+    yield cluster
+
+
+async def shown(cluster: Cluster, *names: str) -> list[str]:
+    for name in names:
+        destination = {"namespace": "x", "server": "https://kubernetes.default.svc"}
+        source = {"repoURL": "https://example.com/r.git", "path": "x"}
+        await cluster.create(
+            {
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": "Application",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"project": "default", "destination": destination, "source": source},
+            }
+        )
+    return [row[0] for row in table_of(await applications_to_show(cluster, "default")).rows]
+
+
+async def test_environments_stand_as_a_change_goes_through_them(gitops: Cluster) -> None:
+    wanted = ["llmops-dev", "llmops-staging", "llmops-production"]
+    assert await shown(gitops, *sorted(wanted)) == wanted
+
+
+async def test_products_stay_together_and_other_names_are_in_their_order(gitops: Cluster) -> None:
+    names = ["a-dev", "a-prod", "argocd", "b-dev", "b-staging", "dev", "web"]
+    assert await shown(gitops, *reversed(names)) == names

@@ -1,0 +1,29 @@
+"""Whether the status of an Application is about the sources that it has now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.gitops.coexistence.application_refresh import is_status_of_its_sources
+
+MINE = {"repoURL": "https://git.example/a.git", "path": "dev", "targetRevision": "main"}
+OTHER = {**MINE, "repoURL": "https://git.example/b.git"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "is_about"),
+    [
+        ({"source": MINE}, {}, True),
+        ({"source": MINE}, {"sync": {"status": "Unknown"}}, True),
+        ({"source": MINE}, {"sync": {"comparedTo": {"source": {**MINE, "directory": {}}}}}, True),
+        ({"source": OTHER}, {"sync": {"comparedTo": {"source": MINE}}}, False),
+        ({"sources": [MINE, OTHER]}, {"sync": {"comparedTo": {"sources": [MINE, OTHER]}}}, True),
+        ({"sources": [MINE, OTHER]}, {"sync": {"comparedTo": {"sources": [MINE]}}}, False),
+    ],
+)
+def test_a_status_is_of_before_where_it_was_compared_with_other_sources(
+    spec: dict[str, Any], status: dict[str, Any], is_about: bool
+) -> None:
+    assert is_status_of_its_sources({"spec": spec, "status": status}) is is_about

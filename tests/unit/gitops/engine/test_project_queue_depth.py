@@ -1,0 +1,81 @@
+"""The gauge of work that waits by project: passes in the queue, renders in the crew, scripts in the pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from argosy.fair_share import Tenant, on_behalf_of
+from argosy.gitops.engine.engine import Engine, EngineOptions
+from argosy.gitops.engine.metrics import of_engine
+from argosy.isolation.fair_slots import FairSlots
+from argosy.isolation.process_pool import Crew
+from argosy.kube.client import Cluster
+from argosy.kube.objects import Manifest, key_of
+from support.loop_clock import turns
+
+pytestmark = pytest.mark.anyio
+SLOTS = 2  # as many as a pool has
+
+
+def application(name: str, project: str) -> Manifest:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": name, "namespace": "argocd"},
+        "spec": {"project": project, "source": {"repoURL": "https://git.example.com/app.git", "path": "."},
+                 "destination": {"name": "in-cluster", "namespace": "default"}},
+    }  # fmt: skip
+
+
+def project(name: str) -> Manifest:
+    metadata = {"name": name, "namespace": "argocd"}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": {}}
+
+
+def queue_depths(engine: Engine) -> dict[tuple[str, str], float]:
+    (family,) = (family for family in of_engine(engine) if family.name == "argosy_project_queue_depth")
+    assert family.kind == "gauge"
+    return {(sample.labels["queue"], sample.labels["project"]): sample.value for sample in family.samples}
+
+
+@asynccontextmanager
+async def waiting_calls(slots: FairSlots, **projects: int) -> AsyncIterator[None]:
+    """So many calls of each project that want a slot and keep it; those that get none wait."""
+    release = asyncio.Event()
+
+    async def call() -> None:
+        async with slots.hold():
+            await release.wait()
+
+    calls: list[asyncio.Task[None]] = []
+    for project, count in projects.items():
+        with on_behalf_of(Tenant(project)):
+            calls += [asyncio.create_task(call()) for _ in range(count)]
+    await turns()
+    yield
+    release.set()
+    await asyncio.gather(*calls)
+
+
+async def test_what_waits_is_counted_by_project_and_queue(cluster: Cluster, tmp_path: Path) -> None:
+    engine = Engine(cluster, EngineOptions(tmp_path), "argocd", crew=Crew(workers=SLOTS))
+    assert queue_depths(engine) == {}
+    for name in ("vision", "speech"):
+        engine.cache.put(project(name))
+    engine.settings.outdate()
+    for app in (application("a", "vision"), application("b", "vision"), application("c", "speech")):
+        engine.cache.put(app)
+        engine.queue.add(key_of(app))
+    passes = {("passes", "vision"): 2, ("passes", "speech"): 1}
+    assert queue_depths(engine) == passes
+    # One project holds all slots but the one in reserve, which the next project gets.
+    async with waiting_calls(engine.crew._slots, vision=SLOTS + 3, speech=1 + 2):
+        renders = {("renders", "vision"): 3, ("renders", "speech"): 2}
+        assert queue_depths(engine) == {**passes, **renders}
+        async with waiting_calls(engine.pool._slots, speech=SLOTS + 1):
+            assert queue_depths(engine) == {**passes, **renders, ("scripts", "speech"): 1}
+    assert queue_depths(engine) == passes

@@ -1,0 +1,104 @@
+"""An outpost: what ends behind it is not left unseen."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import pytest
+
+from argosy.errors import ClusterError, cluster_error
+from argosy.gitops.live import Tracking
+from argosy.gitops.policy.destination_clusters import KnownCluster
+from argosy.gitops.reconciler import remote_cluster
+from argosy.kube.client.connection import Connection
+from argosy.kube.controller import Cache, Clock
+from argosy.kube.controller.clock import SYSTEM_CLOCK
+from argosy.kube.controller.liveness import LONGEST, Pulse
+from argosy.kube.names import ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.deadlines import HANG_SECONDS
+from support.engine import LeapingClock
+
+
+class Unreadable:
+    """Settings of which nobody can tell what is watched."""
+
+    def rules(self) -> Any:
+        return SimpleNamespace(tracking=Tracking())
+
+    def localised(self, *_: object) -> NoReturn:
+        raise KeyError("rules")
+
+
+class Halved(EmbeddedCluster):
+    """Answers from memory alone, and so does its authorizer."""
+
+    def __init__(self, plane: Plane, refused: ClusterError | None = None) -> None:
+        super().__init__(plane)
+        self.refused, self.asked = refused, ""
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        self.asked = key.name
+        if self.refused is not None:
+            raise self.refused
+        return await asyncio.Future()
+
+
+def made(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster.Outpost:
+    known, nothing = KnownCluster("far", "https://far.example", "far", namespaces=namespaces), lambda *_: None
+    settings: Any = Unreadable()
+    assembler: Any = None
+    return remote_cluster.Outpost(
+        known, lambda: Connection(known.server), settings, assembler, Cache(), clock, nothing
+    )
+
+
+async def test_a_cache_that_nobody_fills_any_more_is_no_ground() -> None:
+    async with Plane.open() as plane:
+        with pytest.raises(KeyError, match="rules"):
+            await asyncio.wait_for(made()._hold(EmbeddedCluster(plane)), HANG_SECONDS)
+
+
+async def test_a_cluster_without_its_store_does_not_answer() -> None:
+    clock = LeapingClock()
+    async with Plane.open() as plane:
+        post, cluster = made(clock=clock), Halved(plane)
+        holding = asyncio.create_task(post._hold(cluster))
+        async with asyncio.timeout(HANG_SECONDS):
+            while not post.said and not holding.done():
+                await asyncio.sleep(0.01)
+                clock.leap(LONGEST)
+        assert post.ground is None and cluster.asked == "kube-system"
+        assert post.said == "cluster far (https://far.example): did not answer in time"
+        holding.cancel()
+        await asyncio.wait({holding})
+
+
+@pytest.mark.parametrize("code", [403, 404])
+async def test_an_account_that_may_not_read_from_the_store_is_answered_all_the_same(code: int) -> None:
+    async with Plane.open() as plane:
+        cluster = Halved(plane, cluster_error({"code": code}))
+        with pytest.raises(KeyError, match="rules"):  # it is being filled
+            await asyncio.wait_for(made("ml", "other")._hold(cluster), HANG_SECONDS)
+        assert cluster.asked == "ml"
+
+
+async def test_a_cluster_that_nobody_asks_any_more_is_opened_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ends(self: Pulse) -> None:
+        raise RuntimeError("no clock")
+
+    monkeypatch.setattr(Pulse, "run", ends)
+    post = made()
+    running = asyncio.create_task(post.run())
+    async with asyncio.timeout(HANG_SECONDS):
+        while not post.said:
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.wait({running})
+    assert post.said == (
+        "cluster far (https://far.example): something unexpected went wrong; see the log of the controller"
+    )

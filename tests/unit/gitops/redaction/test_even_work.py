@@ -1,0 +1,204 @@
+"""A question with a right guess at a Secret's value takes the same steps as one with a wrong guess."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from argosy.gitops.redaction import text_substitution
+from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.substring_index import list_first_words, list_words, may_contain
+from argosy.web.auth.caller import NOBODY
+from argosy.web.middleware import authorization, echoed_input
+from argosy.web.middleware.asgi import Entry
+from argosy.web.middleware.echoed_input import conceal
+from argosy.web.request import Asked, Query
+from argosy.web.responses import Json
+from argosy.web.route import Route, SignedIn
+from support.page_site import CONTROL, a_site
+from support.tenants import ask
+
+RIGHT, WRONG = "pin-314159", "pin-271828"
+PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "alone": lambda guess: {"query": Query([("q", guess)])},
+    "behind other text": lambda guess: {"query": Query([("q", f"{'x' * 34}{guess}")])},
+    "behind signs": lambda guess: {"query": Query([("q", f"{'<&>' * 10}{guess}")])},
+    "as a name": lambda guess: {"query": Query([(guess, "1")])},
+    "percent-encoded": lambda guess: {"query": Query([("q", f"%41{'x' * 30}{guess}")])},
+    "in the path": lambda guess: {"values": {"name": guess}, "path": f"/apps/{guess}"},
+    "twice": lambda guess: {"query": Query([("q", guess), ("tab", guess)])},
+}
+STEPS = (
+    (echoed_input, "_different"),
+    (echoed_input, "_pick"),
+    (echoed_input, "_spelled"),
+    (echoed_input, "_respelled"),
+    (echoed_input, "_conceal"),
+    (text_substitution, "list_forms"),
+)
+
+
+@pytest.fixture(autouse=True)
+def same_stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand-ins are random texts: one in many thousands has a word of the answer by chance, and costs one more pass."""
+    rng = random.Random(7)
+    monkeypatch.setattr(echoed_input.secrets, "token_bytes", rng.randbytes)
+    monkeypatch.setattr(echoed_input.secrets, "token_hex", lambda size: rng.randbytes(size).hex())
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each step was taken."""
+    counted: Counter[str] = Counter()
+
+    def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*arguments: Any, **options: Any) -> Any:
+            counted[name] += 1
+            return function(*arguments, **options)
+
+        return count
+
+    for module, name in STEPS:
+        monkeypatch.setattr(module, name, counting(name, getattr(module, name)))
+    monkeypatch.setattr(authorization, "permitted", counting("permitted", authorization.permitted))
+    monkeypatch.setattr(Mask, "find", counting("find", Mask.find))
+    return counted
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_right_guess_and_a_wrong_one_take_the_same_steps(place: str, steps: Counter[str]) -> None:
+    mask, taken = Mask(lambda: [{"stringData": {"v": RIGHT}}]), list[Counter[str]]()
+    for guess in (RIGHT, WRONG):
+        given: dict[str, Any] = {"path": "/apps", "values": {}, "query": Query([])} | PLACES[place](guess)
+        asked = Asked("GET", headers={}, caller=NOBODY, site=a_site(), **given)
+        steps.clear()
+        concealed, made = conceal(asked, mask.find)
+        assert (concealed is asked, made.is_decoy) == (guess == WRONG, guess == WRONG)
+        taken.append(+steps)
+    assert taken[0] == taken[1]
+    assert taken[0]["_different"] > 0 and taken[0]["_pick"] > 0
+
+
+@pytest.mark.parametrize("text", ["", "short", "x" * 7])
+def test_what_is_too_short_for_a_secret_takes_no_further_step(text: str, steps: Counter[str]) -> None:
+    asked = Asked("GET", "/apps", {}, Query([("q", text)]), {}, NOBODY, a_site())
+    conceal(asked, Mask(lambda: [{"stringData": {"v": RIGHT}}]).find)
+    assert steps == {"find": 1}
+
+
+class Scanned(bytes):
+    """An answer that counts how often it is searched from its beginning."""
+
+    scans = 0
+
+    def find(self, part: Any, *place: Any) -> int:
+        Scanned.scans += not place
+        return super().find(part, *place)
+
+    def replace(self, *arguments: Any) -> bytes:  # type: ignore[override]
+        Scanned.scans += 1
+        return super().replace(*arguments)
+
+    def __contains__(self, part: Any) -> bool:
+        Scanned.scans += 1
+        return super().__contains__(part)
+
+
+def count_scans(text: str, secret: str, lead: str = "") -> int:
+    """Return how often a large answer that echoes a question is searched."""
+    asked = Asked("GET", "/apps", {}, Query([("q", f"{lead}{text}")]), {}, NOBODY, a_site())
+    mask = Mask(lambda: [{"stringData": {"v": secret}}])
+    concealed, made = conceal(asked, mask.find)
+    answer, expected = (
+        Scanned(f"{'an answer of many words ' * 1_000}{q}, cut {q[:-3]}, again {q}".encode())
+        for q in (concealed.query["q"], asked.query["q"])
+    )
+    Scanned.scans = 0
+    mask.needles.near(answer)
+    restored = made.restore(answer)
+    assert restored == expected
+    return Scanned.scans
+
+
+@pytest.mark.parametrize("lead", ["", "with ", "x" * 40, "<b>&'quoted'"])
+@pytest.mark.parametrize("length", [10, 20, 52, 200])
+def test_an_answer_is_searched_as_often_for_a_guess_of_any_length(length: int, lead: str) -> None:
+    value = ("pin-1b3d5f7h9j2l4n6p8r0t2v4x6z" * 7)[:length]
+    right, wrong = count_scans(value, value, lead), count_scans(value, "quite-another-value", lead)
+    assert 0 < right == wrong <= 3
+
+
+LEADS = pytest.mark.parametrize("lead", ["", "x", "xy", "xyz"])  # the guess stands at any place of a word
+
+
+def count_scans_of_parts(known: int, lead: str) -> tuple[int, list[int]]:
+    """Return how often an answer is searched for a wrong guess, and for those whose first or last bytes are right."""
+    value, wrong = "1b3d5f7h9j2l4n6p8r0t", "q0w1e2r4t5y6u8i9o1z3"
+    rest = len(value) - known
+    guesses = (f"{value[:known]}{wrong[known:]}", f"{wrong[:rest]}{value[rest:]}")
+    return count_scans(wrong, value, lead), [count_scans(guess, value, lead) for guess in guesses]
+
+
+@LEADS
+@pytest.mark.parametrize("known", [0, 4, 8, 12, 16])
+def test_an_answer_is_searched_as_often_for_a_wrong_guess_with_a_right_part(known: int, lead: str) -> None:
+    wrong, partly_right = count_scans_of_parts(known, lead)
+    assert partly_right == [wrong, wrong]
+
+
+@LEADS
+@pytest.mark.parametrize("known", [17, 18, 19])
+def test_a_guess_right_but_for_three_bytes_at_an_end_costs_one_more_pass_at_most(known: int, lead: str) -> None:
+    wrong, partly_right = count_scans_of_parts(known, lead)
+    assert set(partly_right) <= {wrong, wrong + 1}
+
+
+def test_a_short_text_beside_a_secret_in_the_path_is_no_fault() -> None:
+    asked = Asked("GET", f"/apps/{RIGHT}", {}, Query([("q", "<&>\"'")]), {}, NOBODY, a_site())
+    concealed, made = conceal(asked, Mask(lambda: [{"stringData": {"v": RIGHT}}]).find)
+    assert RIGHT not in concealed.path and made.restore(concealed.path.encode()).decode() == asked.path
+
+
+@pytest.mark.parametrize("text", [b"", b"four", b"sixsix"])
+def test_a_text_that_may_have_no_whole_word_of_an_answer_is_never_looked_for(text: bytes) -> None:
+    with pytest.raises(AssertionError):
+        list_first_words(text)
+    with pytest.raises(AssertionError):
+        may_contain(set(), text)
+
+
+@pytest.mark.parametrize("lead", range(4))
+def test_a_text_of_seven_bytes_is_found_at_any_place_of_a_word(lead: int) -> None:
+    words = list_words(b"." * lead + b"sevensy" + b"." * 4)
+    assert may_contain(words, b"sevensy") and words & list_first_words(b"sevensy")
+
+
+def test_a_decoy_changes_no_answer() -> None:
+    asked = Asked("GET", "/apps", {}, Query([("q", WRONG)]), {}, NOBODY, a_site())
+    concealed, made = conceal(asked, Mask(lambda: [{"stringData": {"v": RIGHT}}]).find)
+    answer = f"{WRONG} {WRONG.upper()} {WRONG[:8]} {WRONG.encode().hex()} {RIGHT}".encode()
+    assert concealed is asked and made.restore(answer) == answer
+
+
+@pytest.mark.anyio
+async def test_a_question_is_permitted_as_often_with_a_right_guess_as_with_a_wrong_one(steps: Counter[str]) -> None:
+    async def answer(asked: Asked) -> Json:
+        return Json({"q": asked.query["q"]})
+
+    encoded = base64.b64encode(RIGHT.encode()).decode()
+    metadata = {"name": "pin", "namespace": CONTROL}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"v": encoded}}
+    entry = Entry(a_site([secret]), [Route("GET", "/api/v1/x", SignedIn(), answer, "x", query=("q",))])
+    taken = []
+    for guess in (RIGHT, WRONG):
+        steps.clear()
+        got = await ask(entry, "GET", f"/api/v1/x?q={guess}", {"Authorization": "Bearer ann"})
+        assert got.json() == {"q": guess}
+        taken.append(+steps)
+    assert taken[0] == taken[1]
+    assert taken[0]["permitted"] == 2

@@ -1,0 +1,71 @@
+"""Whether a credential can be guessed is decided by its value, however a text spells it."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from argosy.gitops.redaction.redaction import mask_of
+from argosy.gitops.redaction.secret_encodings import forms
+from argosy.gitops.redaction.secret_provenance import find_guessable_forms
+from argosy.web.middleware.application_masks import ApplicationMasks
+from support.page_site import CONTROL, StillLookout
+
+TOKEN = "Zx81kQpLm03vBn7RtYw9Ec"
+MARK = "++++++++"
+HERE = "https://kubernetes.default.svc"
+
+
+def secret(value: str, name: str = "own") -> dict[str, Any]:
+    data = {"password": base64.b64encode(value.encode()).decode()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": CONTROL}, "data": data}
+
+
+def masked(text: str, *secrets: dict[str, Any]) -> str:
+    spec = {"project": "ml", "destination": {"server": HERE, "namespace": "web"}}
+    metadata = {"name": "shop", "namespace": CONTROL}
+    app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
+    lookout = StillLookout((app, *secrets))
+    return ApplicationMasks(mask_of(lookout, CONTROL), lookout.cache, CONTROL).by_name("shop").hide_text(text)
+
+
+@pytest.mark.parametrize("length", [20, 21, 22])
+@pytest.mark.parametrize("user", ["", "u", "us", "bot", "octo-bot"])
+def test_a_random_token_is_masked_in_the_header_of_basic_authentication(user: str, length: int) -> None:
+    token = TOKEN[:length]
+    encoded = base64.b64encode(f"{user}:{token}".encode()).decode()
+    assert MARK in masked(f"Authorization: Basic {encoded}", secret(token))
+
+
+@pytest.mark.parametrize("length", [20, 21, 22, 24])
+def test_each_form_of_a_random_token_is_masked(length: int) -> None:
+    token = TOKEN.ljust(length, "7")[:length]
+    told = [form.decode() for form in forms(token)]
+    assert [form for form in told if masked(f"x {form} y", secret(token)) != f"x {MARK} y"] == []
+
+
+@pytest.mark.parametrize("value", ["hunter22x", "correct horse battery staple", "hunter22x~~??>>", "a1" * 20])
+def test_no_form_of_a_value_that_can_be_guessed_is_masked(value: str) -> None:
+    told = [form.decode() for form in forms(value)]
+    assert [form for form in told if MARK in masked(f"x {form} y", secret(value))] == []
+
+
+def test_a_credential_that_a_secret_holds_as_base64_counts_as_what_it_encodes() -> None:
+    short = base64.b64encode(b"bot:hunter22x-ab").decode()
+    for spelling in (short, short.rstrip("=")):
+        assert masked(f"x {spelling} y", secret(spelling)) == f"x {spelling} y"
+    assert masked(f"x {TOKEN} y", secret(TOKEN), secret(short, "other")) == f"x {MARK} y"
+
+
+def test_the_forms_that_can_be_guessed_are_not_printed() -> None:
+    found = find_guessable_forms(secret("hunter22x"))
+    assert b"hunter22x" in found and "hunter" not in repr(found)
+
+
+def test_the_header_of_a_long_private_key_is_not_masked_and_its_body_is() -> None:
+    line = base64.b64encode(bytes((number * 71 + 13) % 251 for number in range(1500))).decode()
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{line}\n-----END RSA PRIVATE KEY-----\n"
+    assert masked("-----BEGIN RSA PRIVATE KEY-----\nother", secret(key)) == "-----BEGIN RSA PRIVATE KEY-----\nother"
+    assert line not in masked(key, secret(key))

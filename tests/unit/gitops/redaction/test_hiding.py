@@ -1,0 +1,204 @@
+"""Values of Secrets are found however they are told; and no Secret breaks, or hides, what is everybody's."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import secrets
+import string
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.gitops.redaction.redaction import Mask, mask_of
+from support.counted_calls import calls_of
+from support.examples import examples
+from support.page_site import StillLookout
+
+MARK = "++++++++"
+APP = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Application",
+    "metadata": {"name": "shop", "namespace": "argocd"},
+    "spec": {"source": {"repoURL": "https://git.example.com/team/shop", "path": "deploy"}},
+}
+
+
+def secret(name: str = "s", kind: str = "Opaque", **values: str) -> dict[str, Any]:
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+    metadata = {"name": name, "namespace": "n", "resourceVersion": secrets.token_hex(4)}
+    return {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": data}
+
+
+def mask(*values: str) -> Mask:
+    return mask_of(StillLookout([APP, *(secret(f"s{number}", v=each) for number, each in enumerate(values))]))
+
+
+def test_names_of_kinds_and_containers_are_public_because_people_choose_by_them() -> None:
+    spec = {"initContainers": [{"name": "storage-initializer"}], "containers": [{"name": "postgresql"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0", "namespace": "n"}, "spec": spec}
+    route = {"apiVersion": "route.openshift.io/v1", "kind": "RouteOfAKind", "metadata": {"name": "r", "namespace": "n"}}
+    values = ["postgresql", "storage-initializer", "RouteOfAKind", "of-nobody-0f5d4c"]
+    lookout = StillLookout([APP, pod, route, *(secret(f"s{number}", v=value) for number, value in enumerate(values))])
+    text = " ".join(values).encode()
+    assert mask_of(lookout).hide(text).decode() == f"postgresql storage-initializer RouteOfAKind {MARK}"
+
+
+BREAKING = [
+    '"metadata":', '"items":', '":[{"', '"},{"', "<!doctype html>", "</body>", '<li class="', "https://", '="/static/',
+    "argoproj.io/v1alpha1", "https://kubernetes.default.svc", "https://git.example.com/", "\\u0022\\u0022",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", BREAKING)
+def test_no_secret_breaks_what_everybody_reads(value: str) -> None:
+    hidden = mask(value)
+    document = {"apiVersion": "v1", "metadata": {"name": "a"}, "items": [{"a": 1}, APP], "server": BREAKING[10]}
+    assert json.loads(hidden.hide_json(json.dumps(document).encode())) == document
+    tags = '<!doctype html><body class="a"><ul><li class="b">x</li></ul><link href="/static/a.css"></body>'
+    assert hidden.hide_html(tags.encode()).decode() == tags
+    event = b'event: patch\ndata: {"parts":{"a":"<li class=\\"b\\">x</li>"},"at":"1"}\n\n'
+    assert hidden.hide_again(event) == event
+
+
+@given(st.text(min_size=8, max_size=24), st.text(max_size=8), st.text(max_size=8))
+@settings(max_examples=examples(150), deadline=None)
+def test_whatever_is_hidden_a_document_stays_one(value: str, before: str, after: str) -> None:
+    document = {"a": [f"{before}{value}{after}", {f"{value}": before}], "b": after}
+    told = mask(value).hide_json(json.dumps(document, ensure_ascii=False).encode())
+    found = json.loads(told)
+    assert set(found) == {"a", "b"}
+    assert len(found["a"]) == 2
+
+
+ODD = [
+    'pa"ss<w>ord\\123', "with 'one' and \"two\"", "a&b;c=d&e<f>gh", "tab\tand\nline 22", "schlüssel-ß-€uro",
+    "päss wörd/+?=", "!@#$%^&*()", "back\\slash\\\\es", "it''s/quoted", "emoji-\U0001f511-key", "{{ 7 * 7 }}",
+    "percent%20%2Fpercent",
+]  # fmt: skip
+
+
+def in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def in_go(text: str) -> str:
+    return in_json(text).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def in_html(text: str) -> str:
+    return f"<td>{html.escape(text)}</td>"
+
+
+HOW: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "JSON": in_json,
+    "ASCII": json.dumps,
+    "Go": in_go,
+    "JSON in JSON": lambda text: in_json(in_json(text)),
+    "JSON of Go in JSON": lambda text: in_json(in_go(text)),
+    "HTML": in_html,
+    "HTML in JSON": lambda text: in_json(in_html(text)),
+    "JSON in HTML": lambda text: in_html(in_json(text)),
+    "JSON in JSON in HTML": lambda text: in_html(in_json(in_json(text))),
+    "YAML": lambda text: "'" + text.replace("'", "''") + "'",
+    "an address": lambda text: f"https://u:{quote(text, safe='')}@h/",
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "url-safe base64": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
+    "base64 further on": lambda text: base64.b64encode(b"u:" + text.encode() + b"xyz").decode(),
+    "hexadecimal": lambda text: text.encode().hex(),
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("value", ODD)
+def test_a_value_is_found_however_it_is_told(value: str, how: str) -> None:
+    told = f"before {HOW[how](value)} after"
+    shown = mask(value).hide_text(told)
+    assert MARK in shown
+    assert HOW[how](value).strip("'\"") not in shown
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_a_value_is_found_in_each_kind_of_answer(value: str) -> None:
+    hidden, inner = mask(value), json.dumps({"data": {"k": value}})
+    told = hidden.hide_json(json.dumps({"manifest": inner, "plain": value, value: 1}).encode())
+    assert json.loads(told)["plain"] == MARK
+    assert value not in json.loads(told)
+    assert json.loads(json.loads(told)["manifest"])["data"]["k"] == MARK
+    piece = f'<p title="{html.escape(value)}">{html.escape(value)}</p>'
+    assert hidden.hide_html(piece.encode()).decode() == f'<p title="{MARK}">{MARK}</p>'
+    event = b"event: lines\ndata: " + json.dumps({"html": piece}).encode() + b"\n\n"
+    assert json.loads(hidden.hide_again(event)[19:])["html"] == f'<p title="{MARK}">{MARK}</p>'
+    line = json.dumps({"result": {"content": value}}).encode() + b"\n"
+    assert json.loads(hidden.hide_again(line)) == {"result": {"content": MARK}}
+
+
+FILES = {
+    "DB_USER=ml\nDB_PASS=hunter22x\n": "hunter22x",
+    'export TOKEN="tok-3n-of-it"\nX=1\n': "tok-3n-of-it",
+    "[db]\npassword = hunter22x\n": "hunter22x",
+    "db:\n  password: 'hunter22x'\n  port: 1\n": "hunter22x",
+    '{"db": {"password": "hunter22x"}}': "hunter22x",
+    '  [{"token": "hunter22x"}]': "hunter22x",
+    "postgres://ml:hunter22x@db/prod": "hunter22x",
+    "https://ghp-0123456789abcdef@git.example.com/a": "ghp-0123456789abcdef",
+    "Server=db;Password=hunter22x;Port=1": "hunter22x",
+    'password: "hunter22x",': "hunter22x",
+}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_of_several_values_is_taken_apart(file: str) -> None:
+    assert mask(file).hide_text(f"it is {FILES[file]}.") == f"it is {MARK}."
+
+
+LETTERS = string.ascii_letters + string.digits
+
+
+@pytest.mark.parametrize("size", [1025, 5_000, 70_000])
+def test_a_long_value_is_hidden_to_its_end(size: int) -> None:
+    value = "".join(secrets.choice(LETTERS) for _ in range(size))
+    hidden = mask(value)
+    assert hidden.hide_text(f"a {value} b") == f"a {MARK} b"
+    encoded = base64.b64encode(value.encode()).decode()
+    assert hidden.hide_text(f"a {encoded} b") == f"a {MARK} b"
+    piece = value[-max(600, size // 200) :]
+    assert hidden.hide_text(f"a {piece} b") == f"a {MARK} b"
+    assert json.loads(hidden.hide_json(json.dumps({"a": value, "b": "c"}).encode())) == {"a": MARK, "b": "c"}
+
+
+def test_a_password_in_an_address_is_hidden_and_the_address_is_not() -> None:
+    address = {"repoURL": "https://bot:pa55-of-app@git.example.com/a"}
+    declared = secret("d", url="https://bot:pa55-of-repo@git.example.com/b")
+    declared["metadata"]["labels"] = {"argocd.argoproj.io/secret-type": "repository"}
+    hidden = mask_of(StillLookout([{**APP, "spec": {"source": address}}, declared]))
+    told = "https://bot:pa55-of-app@git.example.com/a https://bot:pa55-of-repo@git.example.com/b"
+    assert hidden.hide_text(told) == f"https://bot:{MARK}@git.example.com/a https://bot:{MARK}@git.example.com/b"
+
+
+def test_rulers_and_short_values_are_no_secrets() -> None:
+    told = "-------- ======== 00000000 short ++++++++"
+    assert mask(*told.split()).hide_text(told) == told
+
+
+def release(number: int) -> dict[str, Any]:
+    return secret(f"sh.helm.release.v1.r.v{number}", "helm.sh/release.v1", release=secrets.token_hex(32_000))
+
+
+def test_many_releases_of_helm_cost_little_and_only_what_changed_is_read_again() -> None:
+    lookout = StillLookout([release(number) for number in range(300)])
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    hidden = mask_of(lookout)
+    cost = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert cost < 12 << 20, f"{cost / 2**20:.1f} MB for 300; 1,500 may cost 60"
+    lookout.put(release(7))
+    assert calls_of(hidden.hide_text, "an ordinary line") < 3_000  # to read all of them takes a hundred thousand

@@ -1,0 +1,196 @@
+"""No value of a Secret leaves, whatever shape it has and wherever it is written."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.annotations import LAST_APPLIED
+from argosy.gitops.redaction.public_words import Public
+from argosy.gitops.redaction.redaction import Mask, MaskedLogs, mask_of
+from argosy.web.middleware.secret_masking import masked_json, without_secrets
+from support.counted_calls import calls_of
+from support.page_site import StillLookout
+
+CANARY = "c4n4ry-VALUE/0123"
+
+
+def secret(value: str = CANARY, **more: Any) -> dict[str, Any]:
+    data = {"password": base64.b64encode(value.encode()).decode()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}, "data": data, **more}
+
+
+def mask(*secrets: dict[str, Any], public: frozenset[str] = frozenset()) -> Mask:
+    for number, each in enumerate(secrets):
+        each["metadata"] = {**each["metadata"], "name": f"{each['metadata']['name']}-{number}"}
+    return Mask(lambda: secrets, Public(public))
+
+
+def forms(value: str) -> list[str]:
+    return [value, base64.b64encode(value.encode()).decode()]
+
+
+def is_clean(data: bytes) -> bool:
+    return not any(form.encode() in data for form in forms(CANARY))
+
+
+APPLIED = json.dumps(secret())
+DOCUMENTS = [
+    secret(),
+    secret(stringData={"token": CANARY}),
+    {"items": [{"deep": [secret()]}]},
+    {"liveState": json.dumps(secret())},
+    {"manifests": [json.dumps({"kind": "List", "items": [secret()]})]},
+    {"twice": json.dumps({"inner": json.dumps(secret())})},
+    secret(metadata={"name": "s", "annotations": {LAST_APPLIED: APPLIED}}, data={}),
+    secret(metadata={"name": "s", "annotations": {LAST_APPLIED: APPLIED[:-9]}}, data={}),
+    {"kind": "ConfigMap", "metadata": {"annotations": {LAST_APPLIED: APPLIED}}},
+    {"kind": "ConfigMap", "metadata": {"annotations": {LAST_APPLIED: APPLIED[:-9]}}},
+    {"kind": "SecretList", "items": [{"metadata": {"name": "s"}, "data": secret()["data"]}]},
+    secret(data=CANARY),
+    secret(data=[CANARY]),
+    secret(data={"a": {"nested": CANARY}, "b": [CANARY], "c": None, "d": 7}),
+    {**secret(), "apiVersion": "v2"},
+    {"kind": "Secret", "data": {"a": CANARY}},
+    {"kind": "ConfigMap", "stringData": {"a": CANARY}},
+    {"object": json.dumps(secret()).replace("Secret", "\\u0053ecret")},
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_a_secret_is_hidden_by_its_structure_alone(document: Any) -> None:
+    assert is_clean(masked_json(document))
+
+
+def test_what_is_no_secret_stays_the_same_value() -> None:
+    document = {"items": [{"kind": "ConfigMap", "data": {"a": "b"}}], "n": 1.5, "t": ("x", None)}
+    assert without_secrets(document) is document
+
+
+def test_equal_values_of_two_sides_have_marks_and_no_values() -> None:
+    assert b'"password":"++++++++"' in masked_json(secret())
+
+
+def test_annotations_that_an_installation_names_are_hidden_on_secrets() -> None:
+    noted = secret(metadata={"name": "s", "annotations": {"mine": CANARY, "yours": "seen"}})
+    told = masked_json(noted, ["mine"])
+    assert is_clean(told)
+    assert b"seen" in told
+
+
+SHOWN = [
+    f"<td>{CANARY}</td>",
+    f"url=https://x/?t={base64.b64encode(CANARY.encode()).decode()}&x",
+    "wrapped " + base64.b64encode(b"user:" + CANARY.encode() + b"@").decode(),
+    "wrapped " + base64.b64encode(b"users:" + CANARY.encode()).decode(),
+    "wrapped " + base64.b64encode(CANARY.encode() + b"!!").decode(),
+    "https%3A//x/" + CANARY.replace("/", "%2F"),
+]
+
+
+@pytest.mark.parametrize("shown", SHOWN)
+def test_a_known_value_is_hidden_in_whatever_leaves(shown: str) -> None:
+    told = mask(secret()).hide(shown.encode())
+    assert b"++++++++" in told
+    assert CANARY[:9].encode() not in told
+
+
+@given(st.binary(max_size=64), st.binary(max_size=64))
+def test_a_known_value_is_found_at_every_place(before: bytes, after: bytes) -> None:
+    assert CANARY.encode() not in mask(secret()).hide(before + CANARY.encode() + after)
+
+
+ODD = ['with "quotes" & <tags>', "läßt \\ sich\tnicht", "line one of it 1\nline two of it 22"]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_a_value_is_found_as_json_and_as_html(value: str) -> None:
+    import html
+
+    hidden = mask(secret(value))
+    for told in (json.dumps(value, ensure_ascii=False), html.escape(value), value.replace("\n", "\n    ")):
+        assert b"++++++++" in hidden.hide(told.encode())
+        assert value.splitlines()[-1].encode() not in hidden.hide(told.encode())
+
+
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "\n".join(f"b3BlbnNzaC1rZXktdjEAAAAABG5vbmU{n:03}" for n in range(9))
+
+
+def test_each_line_of_a_key_is_hidden_however_it_is_indented() -> None:
+    told = mask(secret(KEY)).hide(KEY.replace("\n", "\n      ").encode())
+    assert b"b3Blbn" not in told
+    assert b"-----BEGIN" in told
+
+
+def declared(kind: str, **fields: str) -> dict[str, Any]:
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in fields.items()}
+    labels = {"argocd.argoproj.io/secret-type": kind}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "d", "labels": labels}, "data": data}
+
+
+def test_addresses_of_declared_repositories_and_clusters_stay_readable() -> None:
+    repository = declared("repository", url="https://git.example.com/a", username="deploy-bot", password=CANARY)
+    config = json.dumps({"bearerToken": CANARY + "-2", "tlsClientConfig": {"serverName": "kube.example.com"}})
+    cluster = declared("cluster", server="https://kube.example.com", name="production", config=config)
+    text = f"https://git.example.com/a deploy-bot {CANARY} https://kube.example.com production {CANARY}-2"
+    told = mask(repository, cluster).hide_text(text)
+    assert told == "https://git.example.com/a deploy-bot ++++++++ https://kube.example.com production ++++++++"
+
+
+def test_short_and_public_words_are_no_secrets() -> None:
+    hidden = mask(secret("short"), secret("staging-east"), public=frozenset(["staging-east"]))
+    assert hidden.hide_text("short staging-east") == "short staging-east"
+
+
+@pytest.mark.parametrize("word", ["OutOfSync", "Progressing", "resourceVersion", "applications"])
+def test_nobody_hides_words_of_the_page_by_a_secret_of_theirs(word: str) -> None:
+    assert mask(secret(word)).hide_text(f"it is {word}") == f"it is {word}"
+
+
+def test_names_of_objects_are_no_secrets() -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "postgres-primary", "namespace": "bases"}}
+    host = secret("postgres-primary", metadata={"name": "host", "namespace": "bases"})
+    hidden = mask_of(StillLookout([service, host, secret("a-password-of-it")]))
+    assert hidden.hide_text("postgres-primary a-password-of-it") == "postgres-primary ++++++++"
+
+
+def test_a_secret_that_comes_later_is_known_from_then_on_and_one_that_goes_no_more() -> None:
+    lookout = StillLookout()
+    hidden = mask_of(lookout)
+    assert hidden.hide_text(CANARY) == CANARY
+    lookout.put(secret())
+    assert hidden.hide_text(CANARY) == "++++++++"
+    lookout.put(secret("another-value-of-it"))
+    assert hidden.hide_text(f"{CANARY} another-value-of-it") == f"{CANARY} ++++++++"
+
+
+def test_a_page_of_sixty_kilobytes_takes_no_time_worth_speaking_of() -> None:
+    hidden = mask(*(secret(f"value-{number:04}-of-many-secrets") for number in range(200)))
+    page = b"<tr><td>an ordinary line of a page</td></tr>\n" * 1400
+    hidden.hide(page)
+    assert calls_of(hidden.hide, page) < 100  # one look for all secrets at once, not one for each
+
+
+def test_no_line_of_a_log_has_a_known_value() -> None:
+    out = io.StringIO()
+    channel = logging.StreamHandler(out)
+    channel.addFilter(MaskedLogs(mask(secret())))
+    log = logging.getLogger("argosy.tests.masking")
+    log.addHandler(channel)
+    try:
+        log.warning("it is %s", CANARY)
+        try:
+            raise ValueError(CANARY)
+        except ValueError:
+            log.exception("with %d of them", 1)
+    finally:
+        log.removeHandler(channel)
+    assert CANARY not in out.getvalue()
+    assert "with 1 of them" in out.getvalue()

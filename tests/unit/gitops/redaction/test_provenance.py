@@ -1,0 +1,168 @@
+"""Which Secrets a text may quote, and how what was sent is echoed."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import string
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.secret_encodings import forms
+from argosy.gitops.redaction.secret_provenance import (
+    GuessableForms,
+    SecretOrigin,
+    SecretScope,
+    build_scope,
+    is_guessable,
+)
+from argosy.web.auth.caller import NOBODY
+from argosy.web.middleware.echoed_input import conceal
+from argosy.web.request import Asked, Query
+from support.examples import examples
+from support.page_site import a_site
+
+HERE = "https://kubernetes.default.svc"
+COMMIT = "4c2e27100f5d4c0fb1c6a4f3b3f0f2a7b9d0c1e2"
+
+
+def project(*destinations: tuple[str, str]) -> dict[str, Any]:
+    places = [{"server": server, "namespace": namespace} for server, namespace in destinations]
+    return {"kind": "AppProject", "metadata": {"name": "ml"}, "spec": {"destinations": places}}
+
+
+def app(server: str = HERE, namespace: str = "web", *others: str) -> dict[str, Any]:
+    source = {
+        "repoURL": "https://bot:pa55-in-address@git.example.com/r", "path": "clusters/prod",
+        "helm": {"parameters": [{"name": "auth.password", "value": "value-of-a-parameter"}]},
+    }  # fmt: skip
+    spec = {"project": "ml", "source": source, "destination": {"server": server, "namespace": namespace}}
+    spec |= {"syncPolicy": {"syncOptions": ["ServerSideApply=true"]}}
+    rows = [{"kind": "Secret", "namespace": each, "name": "s"} for each in others]
+    status = {"resources": rows, "sync": {"revision": COMMIT}}
+    return {"metadata": {"name": "web", "namespace": "argocd"}, "spec": spec, "status": status}
+
+
+def test_an_application_may_quote_the_secrets_of_namespaces_that_its_project_permits() -> None:
+    rules = project((HERE, "web"), (HERE, "jobs-*"), (HERE, "!jobs-secret"), ("https://east", "*"))
+    scope = build_scope(app(HERE, "web", "jobs-a", "jobs-secret", "victim"), rules)
+    assert (scope.project, scope.namespaces) == ("ml", {"web", "jobs-a"})
+    assert build_scope(app(HERE, "victim"), rules).namespaces == set()
+    assert build_scope(app("https://east", "victim"), rules).namespaces == set(), "that is another cluster's namespace"
+
+
+def test_a_project_that_is_narrowed_or_cannot_be_read_unmasks_nothing_that_was_delivered() -> None:
+    narrowed = project((HERE, "elsewhere"))
+    delivered = app(HERE, "web")
+    delivered["status"]["resources"] = [{"kind": "Pod", "namespace": "web", "name": "p", "status": "Synced"}]
+    assert build_scope(delivered, narrowed).namespaces == {"web"}
+    assert build_scope(app(HERE, "web"), narrowed, is_delivered=lambda name: name == "web").namespaces == {"web"}
+    assert build_scope(app(HERE, "web"), narrowed).namespaces == set(), "it never delivered there"
+    broken = {"kind": "AppProject", "metadata": {"name": "ml"}, "spec": {"destinations": "web"}}
+    assert build_scope(app(HERE, "web"), broken).namespaces == {"web"}
+
+
+def test_the_namespaces_of_what_a_sync_did_are_in_the_scope() -> None:
+    hooked = app(HERE, "web")
+    row = {"kind": "Job", "namespace": "hooks", "name": "migrate", "status": "Synced", "hookPhase": "Failed"}
+    hooked["status"]["operationState"] = {"syncResult": {"resources": [row]}}
+    assert build_scope(hooked, None).namespaces == {"web", "hooks"}
+
+
+def test_no_field_that_carries_a_value_is_public() -> None:
+    made = app()
+    made["spec"]["source"] |= {
+        "kustomize": {"patches": [{"patch": "value: in-a-patch"}], "commonLabels": {"a": "in-a-label"}},
+        "plugin": {"name": "p", "parameters": [{"name": "a", "string": "in-a-text", "array": ["in-an-array"]},
+                                               {"name": "b", "map": {"k": "in-a-map"}}]},
+    }  # fmt: skip
+    made["spec"]["syncPolicy"]["managedNamespaceMetadata"] = {"labels": {"a": "in-metadata"}}
+    made["spec"]["unheard-of"] = "in-a-new-field"
+    words = build_scope(made, None).words
+    values = ("in-a-patch", "in-a-label", "in-a-text", "in-an-array", "in-a-map")
+    assert [text for text in values if text in words] == []
+    assert "in-metadata" not in words and "in-a-new-field" not in words
+
+
+def test_what_is_declared_for_a_project_is_hidden_in_the_settings_of_the_installation() -> None:
+    origin = SecretOrigin("argocd", "ml", is_installation=True)
+    assert SecretScope(has_guessable=True).covers(origin, b"hunter22x")
+    assert SecretScope("other", frozenset({"argocd"})).covers(origin, b"hunter22x")
+    assert not SecretScope("other", has_guessable=True).covers(origin, b"hunter22x")
+
+
+@pytest.mark.parametrize("value", ["pin-123456", "hunter22x~~??>>", "correct horse battery staple", "schlüssel-ß"])
+def test_no_form_of_what_can_be_guessed_counts_as_unguessable(value: str) -> None:
+    assert [form for form in forms(value) if not is_guessable(form)] == []
+
+
+def test_commits_paths_options_and_names_are_public_and_values_are_not() -> None:
+    words = build_scope(app(), None).words.split("\n")
+    assert {COMMIT, "clusters/prod", "ServerSideApply=true", "auth.password", "web"} <= set(words)
+    assert "value-of-a-parameter" not in words and "pa55-in-address" not in "\n".join(words)
+
+
+def test_what_is_declared_for_a_project_is_quoted_by_its_applications_alone() -> None:
+    scope, token = build_scope(app(), None), b"ghp-Zx81kQpLm03vBn7RtYw"
+    assert scope.covers(SecretOrigin("argocd", "ml", is_installation=True), token)
+    assert not scope.covers(SecretOrigin("argocd", "other", is_installation=True), token)
+    assert not scope.covers(SecretOrigin("other"), token)
+
+
+def test_what_can_be_guessed_of_a_projects_credentials_is_not_hidden_in_what_its_tenants_write() -> None:
+    scope = build_scope(app(), None)
+    origin = SecretOrigin("argocd", "ml", is_installation=True, guessable=GuessableForms({b"hunter22x"}))
+    assert not scope.covers(origin, b"hunter22x")
+    assert replace(scope, has_guessable=True).covers(origin, b"hunter22x")
+    assert scope.covers(SecretOrigin("argocd", "ml"), b"hunter22x"), "a password in an address of an Application"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("hunter22x", True), ("pin-123456", True), ("correct horse battery staple", True), ("a1" * 20, True),
+        ("tom & jerry's <pass>", True), ("cnry-468be58d0b16748a", False), ("ghp-Zx81kQpLm03vBn7RtYw", False),
+    ],
+)  # fmt: skip
+def test_what_can_be_guessed_is_known_in_every_spelling(value: str, expected: bool) -> None:
+    encoded = base64.b64encode(value.encode()).decode()
+    for form in (value, encoded, value.encode().hex(), html.escape(value), quote(value, safe="")):
+        assert is_guessable(form.encode()) is expected, form
+
+
+def in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+TEXT = st.text(alphabet=string.ascii_letters + string.digits + " -_./:&<>\"'%+äß€", max_size=12)
+VALUE = st.text(alphabet=string.ascii_letters + string.digits + "-_./&<>\"'%+äß", min_size=8, max_size=24)
+
+
+@given(VALUE.filter(lambda text: len(set(text)) >= 4 and text == text.strip()), TEXT, TEXT, st.integers(0, 2))
+@settings(max_examples=examples(150), deadline=None)
+def test_a_question_that_has_a_secret_is_answered_with_a_stand_in_and_echoed_as_it_was_sent(
+    value: str, before: str, after: str, encodings: int
+) -> None:
+    mask = Mask(lambda: [{"stringData": {"v": value}}])
+    for _ in range(encodings):
+        value = quote(value, safe="")
+    sent = f"{before}{value}{after}"
+    asked = Asked("GET", "/apps", {"name": sent}, Query([("q", sent)]), {}, NOBODY, a_site())
+    concealed, echo = conceal(asked, mask.find)
+    told = concealed.query["q"]
+    assert len(told) == len(sent) and mask.find(told.encode()) == [] and concealed.values["name"] == told
+    for form in (str, html.escape, in_json, lambda text: quote(text, safe="")):
+        assert echo.restore(form(told).encode()).decode() == form(sent)
+
+
+def test_a_question_without_a_secret_is_answered_as_it_is() -> None:
+    asked = Asked("GET", "/apps", {}, Query([("q", "an ordinary word")]), {}, NOBODY, a_site())
+    concealed, echo = conceal(asked, Mask(lambda: [{"stringData": {"v": "hunter22x"}}]).find)
+    assert concealed is asked and not echo

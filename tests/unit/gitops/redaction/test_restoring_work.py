@@ -1,0 +1,108 @@
+"""Restoring what was sent takes steps in proportion to the answer, however a question is spelled."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.substring_index import list_words
+from argosy.gitops.redaction.text_substitution import StandIn, Substitutions
+from argosy.web.auth.caller import NOBODY
+from argosy.web.middleware.echoed_input import conceal
+from argosy.web.request import Asked, Query
+from support.page_site import a_site
+
+SECRET = "pin-314159-abcdef"
+
+
+class Counted(bytes):
+    """Data that counts how often it is read at a place, and how often it is searched from its beginning."""
+
+    reads = 0
+    passes = 0
+
+    def find(self, part: Any, *place: Any) -> int:
+        Counted.reads += 1
+        Counted.passes += not place
+        return super().find(part, *place)
+
+    def startswith(self, *arguments: Any) -> bool:
+        Counted.reads += 1
+        return super().startswith(*arguments)
+
+    def __getitem__(self, place: Any) -> Any:
+        Counted.reads += 1
+        return super().__getitem__(place)
+
+    @classmethod
+    def clear(cls) -> None:
+        cls.reads = cls.passes = 0
+
+
+def spell(text: str, number: int) -> str:
+    """Return one of many spellings of a text: characters percent-encoded once, twice, or not at all."""
+    choices = ("{}", "%{:02x}", "%25{:02x}")
+    digits = (number // 3**at % 3 for at in itertools.count())
+    return "".join(choices[digit].format(c if digit == 0 else ord(c)) for c, digit in zip(text, digits))
+
+
+@pytest.mark.parametrize("secret", [SECRET, "quite-another-value"], ids=["a right guess", "a wrong guess"])
+def test_many_spellings_of_a_text_cost_a_few_steps_at_each_place(secret: str) -> None:
+    spellings = [spell(SECRET, number) for number in range(150)]
+    asked = Asked("GET", "/apps", {}, Query([("q", "&".join(spellings))]), {}, NOBODY, a_site())
+    concealed, echo = conceal(asked, Mask(lambda: [{"stringData": {"v": secret}}]).find)
+    copies = 40
+    answer, expected = (Counted("\n".join([q] * copies).encode()) for q in (concealed.query["q"], asked.query["q"]))
+    Counted.clear()
+    assert echo.restore(answer) == expected
+    assert Counted.reads <= 10 * 150 * copies
+    assert Counted.passes <= 20
+
+
+@pytest.mark.parametrize("period", ["a", "ab", "abc", "ä", "a<", "6161"])
+def test_a_text_that_repeats_itself_is_found_at_places_that_do_not_overlap(period: str) -> None:
+    text, other = (period * 16)[:16], "0123456789abcdef"
+    data = Counted((period * 200_000)[:200_000].encode())
+    for pair in (StandIn(text, text), StandIn(other, text), StandIn(text, other)):
+        made, words = Substitutions([pair]), list_words(data)
+        Counted.clear()
+        made.apply(data, words)
+        assert Counted.reads <= len(data)
+
+
+def test_a_text_of_wide_characters_is_not_looked_at_where_too_few_of_them_stand() -> None:
+    text = "äöüßäöüßäöüß"
+    data = Counted((text[:5] + "x").encode() * 20_000 + text.encode())
+    made, words = Substitutions([StandIn(text, "ÄÖÜẞäöüßÄÖÜẞ")]), list_words(data)
+    Counted.clear()
+    restored = made.apply(data, words)
+    assert restored == data[: -len(text.encode())] + "ÄÖÜẞäöüßÄÖÜẞ".encode()
+    assert Counted.reads <= 100
+
+
+def test_of_texts_that_begin_alike_the_longest_that_stands_there_is_replaced() -> None:
+    texts = ["abcdefgh", "abcdefghij", "abcdefghijkl0123", "abcdefghijklmnop", "abcdefgz"]
+    made = Substitutions([StandIn(text, text.upper()) for text in texts])
+    for sent in [*texts, "abcdefg", "abcdefghi", "abcdefghijklm", "abcdefghijklmnopq", "abcdefzzzz", "xabcdefgh"]:
+        data = f"- {sent} -".encode()
+        same = max(
+            (len(sent) - at - left, at, text)
+            for text in texts
+            for at in range(len(sent))
+            for left in range(len(sent) - at + 1)
+            if text.startswith(sent[at : len(sent) - left])
+        )
+        length, at, _ = same
+        expected = sent if length < 7 else sent[:at] + sent[at : at + length].upper() + sent[at + length :]
+        assert made.apply(data, list_words(data)) == f"- {expected} -".encode(), sent
+
+
+def test_texts_of_any_number_are_all_replaced() -> None:
+    for count in (1, 8, 9, 300):
+        pairs = [StandIn(f"{number:05}-stand-in", f"{number:05}-was-sent") for number in range(count)]
+        data = " ".join(text for text, _ in reversed(pairs)).encode()
+        expected = " ".join(sent for _, sent in reversed(pairs)).encode()
+        assert Substitutions(pairs).apply(data, list_words(data)) == expected

@@ -1,0 +1,194 @@
+"""What is masked is built again when that on which it depends changes, and not before."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from argosy.gitops.engine.logging_setup import QuotableSecrets
+from argosy.gitops.redaction import scope_cache, secret_provenance
+from argosy.gitops.redaction.redaction import MaskedLogs, mask_of
+from argosy.gitops.redaction.scope_cache import ScopeCache
+from argosy.kube.controller.log_context import about
+from argosy.kube.names import ResourceKey
+from argosy.web.middleware import application_masks
+from argosy.web.middleware.application_masks import ApplicationMasks
+from support.page_site import CONTROL, StillLookout
+from support.scope_manifests import application, project, secret
+
+
+def app(name: str = "shop", namespace: str = "web", message: str = "", project: str = "ml") -> dict[str, Any]:
+    conditions = [{"type": "SyncError", "message": message}]
+    return application(name, namespace=namespace, project=project, status={"conditions": conditions})
+
+
+def run(message: str, namespace: str = "web") -> dict[str, Any]:
+    metadata = {"name": "train", "namespace": namespace}
+    kind = {"apiVersion": "mlops.mlops.dev/v1", "kind": "NotebookValidationJob"}
+    return {**kind, "metadata": metadata, "status": {"message": message}}
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the Applications whose scopes were built."""
+    names: list[str] = []
+    build = secret_provenance.build_scope
+
+    def count(application: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+        names.append(application["metadata"]["name"])
+        return build(application, *arguments, **options)
+
+    monkeypatch.setattr(secret_provenance, "build_scope", count)
+    return names
+
+
+def masks_of(lookout: StillLookout) -> ApplicationMasks:
+    return ApplicationMasks(mask_of(lookout, CONTROL), lookout.cache, CONTROL)
+
+
+def test_a_scope_is_built_once_for_each_version_of_an_application_and_its_project(built: list[str]) -> None:
+    lookout = StillLookout([project("web"), app()])
+    masks = masks_of(lookout)
+    for _ in range(100):
+        masks.by_path(f"/apps/{CONTROL}/shop/events")
+        masks.by_name("shop")
+    assert built == ["shop"]
+    assert masks.scope(CONTROL, "shop").namespaces == {"web"}
+    lookout.put(app(namespace="jobs"))
+    lookout.put(project("jobs"))
+    assert masks.scope(CONTROL, "shop").namespaces == {"jobs"}
+    lookout.put(project("jobs", "web"))
+    assert masks.scope(CONTROL, "shop").namespaces == {"jobs"}
+    assert built == ["shop"] * 3
+
+
+def test_an_application_that_moves_to_another_project_gets_another_scope() -> None:
+    lookout = StillLookout([project("web"), app()])
+    masks = masks_of(lookout)
+    assert masks.scope(CONTROL, "shop").project == "ml"
+    lookout.put(app(project="other"))
+    assert masks.scope(CONTROL, "shop").project == "other"
+
+
+def test_a_project_that_is_deleted_no_longer_counts() -> None:
+    lookout = StillLookout([project("web"), app()])
+    masks = masks_of(lookout)
+    before = masks.scope(CONTROL, "shop")
+    lookout.cache.drop(ResourceKey("argoproj.io", "AppProject", CONTROL, "ml"))
+    after = masks.scope(CONTROL, "shop")
+    assert after is not before and after == secret_provenance.build_scope(app(), None)
+
+
+def test_a_scope_that_rests_on_live_objects_is_built_again_after_some_seconds(built: list[str]) -> None:
+    now, found = 0.0, set[str]()
+    cache, application, rules = ScopeCache(clock=lambda: now), app(namespace="foreign"), project("web")
+    assert cache.get(application, rules, found.__contains__).namespaces == frozenset()
+    found.add("foreign")
+    assert cache.get(application, rules, found.__contains__).namespaces == frozenset()
+    assert built == ["shop"]
+    now += scope_cache.OBJECTS_SECONDS
+    assert cache.get(application, rules, found.__contains__).namespaces == {"foreign"}
+
+
+def test_the_number_of_scopes_has_a_limit_and_the_least_used_one_goes_first(
+    monkeypatch: pytest.MonkeyPatch, built: list[str]
+) -> None:
+    monkeypatch.setattr(scope_cache, "MAX_SCOPES", 3)
+    cache, applications = ScopeCache(), {name: app(name) for name in "abcd"}
+    for name in "abcad":
+        cache.get(applications[name], None)
+    assert len(cache) == 3 and built == ["a", "b", "c", "d"]
+    cache.get(applications["a"], None)
+    cache.get(applications["b"], None)
+    assert built == ["a", "b", "c", "d", "b"]
+
+
+def test_lines_of_a_log_about_one_application_share_a_scope(built: list[str]) -> None:
+    lookout = StillLookout([project("web"), app(), secret("web", "of-web-0f5d4c")])
+    mask = mask_of(lookout, CONTROL)
+    mask.find_line_scope = ApplicationMasks(mask, lookout.cache, CONTROL).line_scope
+    engine = QuotableSecrets(CONTROL, lambda manifest: True, lookout.cache.get)
+    engine.noticed(None, secret("web", "of-web-0f5d4c"))
+    for each in (mask, engine.mask):
+        built.clear()
+        with about(application=f"{CONTROL}/shop"):
+            for _ in range(20):
+                record = logging.LogRecord("argosy", logging.INFO, "", 0, "with of-web-0f5d4c", (), None)
+                MaskedLogs(each).filter(record)
+                assert "of-web" not in record.getMessage()
+        assert built == ["shop"]
+
+
+def count_scans(masks: ApplicationMasks, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Texts that were looked through for secret values."""
+    scanned: list[bytes] = []
+    near = masks._mask.needles.near
+
+    def count(data: bytes, words: set[int] | None = None) -> list[bytes]:
+        scanned.append(data)
+        return near(data, words)
+
+    monkeypatch.setattr(masks._mask.needles, "near", count)
+    return scanned
+
+
+def test_an_object_is_looked_through_once_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, job = app(), run("with of-web-0f5d4c")
+    lookout = StillLookout([project("web"), owner, secret("web", "of-web-0f5d4c"), job])
+    masks = masks_of(lookout)
+    scanned = count_scans(masks, monkeypatch)
+    shown = masks.object(job, owner)
+    assert shown["status"]["message"] == "with ++++++++"
+    scanned.clear()
+    assert all(masks.object(job, owner) is shown for _ in range(10)) and scanned == []
+    assert masks.object(run("told"), owner)["status"]["message"] == "told"
+
+
+def test_a_secret_that_changes_is_looked_for_where_it_may_be_quoted_and_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    web, jobs = app("a", "web", "said of-web-0f5d4c"), app("b", "jobs", "said of-web-0f5d4c")
+    lookout = StillLookout([project("web", "jobs"), web, jobs, secret("jobs", "of-jobs-0f5d4c")])
+    masks = masks_of(lookout)
+    job, other = run("said of-web-0f5d4c"), run("said of-web-0f5d4c", "jobs")
+    shown = [masks.application(web), masks.application(jobs), masks.object(job, None), masks.object(other, None)]
+    assert "++++++++" not in str(shown)
+    scanned = count_scans(masks, monkeypatch)
+    lookout.put(secret("web", "of-web-0f5d4c"))
+    assert "++++++++" in str(masks.application(web)) and "++++++++" in str(masks.object(job, None))
+    scanned.clear()
+    assert masks.application(jobs) is shown[1] and masks.object(other, None) is shown[3]
+    assert scanned == [], "no Secret that they may quote has changed"
+
+
+def test_a_project_that_permits_more_masks_more_in_lists() -> None:
+    owner, job = app(message="said of-web-0f5d4c"), run("said of-web-0f5d4c", "jobs")
+    lookout = StillLookout([project("jobs"), owner, secret("web", "of-web-0f5d4c"), job])
+    masks = masks_of(lookout)
+    before = [masks.application(owner), masks.object(job, owner)]
+    lookout.put(project("web", "jobs"))
+    after = [masks.application(owner), masks.object(job, owner)]
+    assert "++++++++" not in str(before)
+    assert str(after).count("++++++++") == 2
+
+
+def test_a_secret_of_the_installation_that_changes_is_looked_for_everywhere() -> None:
+    value = "ghp-Zx81kQpLm03vBn7RtYw"
+    lookout = StillLookout([project("web"), app(message=f"said {value}")])
+    masks = masks_of(lookout)
+    shown = lookout.cache.get(ResourceKey("argoproj.io", "Application", CONTROL, "shop"))
+    assert shown and value in str(masks.application(shown))
+    lookout.put(secret(CONTROL, value))
+    assert value not in str(masks.application(shown))
+    lookout.put(secret(CONTROL, "another-value-17-Qx", 2))
+    assert value in str(masks.application(shown))
+
+
+def test_the_number_of_masked_objects_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application_masks, "MAX_REMEMBERED", 3)
+    masks = masks_of(StillLookout())
+    for number in range(10):
+        masks.object(run("told", f"n{number}"), None)
+    assert len(masks._manifests) == 3

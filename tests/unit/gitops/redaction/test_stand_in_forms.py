@@ -1,0 +1,94 @@
+"""A stand-in has the same forms as what was sent, and each form comes back as the same form of what was sent."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import string
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.secret_encodings import forms, list_forms
+from argosy.gitops.redaction.substring_index import list_words
+from argosy.gitops.redaction.text_substitution import StandIn, Substitutions
+from argosy.web.auth.caller import NOBODY
+from argosy.web.middleware.echoed_input import conceal
+from argosy.web.request import Asked, Query
+from support.examples import examples
+from support.page_site import a_site
+
+ENCODERS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "in HTML": html.escape,
+    "in JSON": lambda text: json.dumps(text, ensure_ascii=False),
+    "in ASCII JSON": json.dumps,
+    "in HTML in JSON": lambda text: html.escape(json.dumps(text, ensure_ascii=False)),
+    "in an address": lambda text: quote(text, safe=""),
+    "in a query": quote_plus,
+    "in hexadecimal": lambda text: text.encode().hex(),
+    "in base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "in base64 with a line end": lambda text: base64.b64encode(f"{text}\n".encode()).decode(),
+    "in lower case": str.lower,
+}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(("text", "sent"), [("-_.-_.-_.-", "~~~~~~~~~~"), ("~~~~~~~~~~", "-_.-_.-_.-")])
+def test_a_form_is_replaced_by_the_same_form_of_what_was_sent(encoder: str, text: str, sent: str) -> None:
+    """Only one of both has a base64 form with other signs in addresses."""
+    made, encode = Substitutions([StandIn(text, sent)]), ENCODERS[encoder]
+    data = f"- {encode(text)} -".encode()
+    assert made.apply(data, list_words(data)).decode() == f"- {encode(sent)} -"
+
+
+def restore(sent: str, encode: Callable[[str], str]) -> tuple[str, str]:
+    """Return the stand-in for a secret that was sent, and the answer that quotes it in a form."""
+    asked = Asked("GET", "/apps", {}, Query([("q", sent)]), {}, NOBODY, a_site())
+    concealed, echo = conceal(asked, Mask(lambda: [{"stringData": {"v": sent}}]).find)
+    assert echo, "it is a secret"
+    return concealed.query["q"], echo.restore(encode(concealed.query["q"]).encode()).decode()
+
+
+SIGNS_ONLY = ['"><!--&\'"', "<&>\"'/\\:;", "!!??##$$==", "()[]{}<>", ":/?#[]@!$&'()*,;="]
+SIGNS_ONLY += ["密码很长的句子啊", "пароль Вот Он", "äöüßÄÖÜẞ€"]
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("sent", SIGNS_ONLY)
+def test_a_secret_without_ascii_letters_and_digits_is_echoed_as_it_was_sent(sent: str, encoder: str) -> None:
+    stand_in, restored = restore(sent, ENCODERS[encoder])
+    assert stand_in != sent
+    assert restored == ENCODERS[encoder](sent)
+
+
+@pytest.mark.parametrize("sent", SIGNS_ONLY)
+def test_a_stand_in_has_the_forms_of_what_it_stands_for(sent: str) -> None:
+    stand_in, _ = restore(sent, str)
+    escaped = [[name for name, _ in list_forms(text) if not name.startswith("base64")] for text in (sent, stand_in)]
+    assert escaped[0] == escaped[1]
+
+
+SIGNS = "".join(sorted(set(string.punctuation) - set("%+")))
+WIDE = st.text(alphabet=f"{SIGNS}äÄßЖж密€\U0001f600", min_size=8, max_size=24)
+
+
+@given(WIDE.filter(lambda text: len(set(text)) >= 4), st.sampled_from(sorted(ENCODERS)))
+@settings(max_examples=examples(200), deadline=None)
+def test_any_secret_of_signs_is_echoed_as_it_was_sent(sent: str, encoder: str) -> None:
+    stand_in, restored = restore(sent, ENCODERS[encoder])
+    assert stand_in != sent
+    assert restored == ENCODERS[encoder](sent)
+
+
+@given(st.text(max_size=30))
+@settings(max_examples=examples(200), deadline=None)
+def test_forms_have_names_that_are_told_apart(text: str) -> None:
+    named = list(list_forms(text))
+    assert len({name for name, _ in named}) == len(named)
+    assert {form for _, form in named} == set(forms(text))

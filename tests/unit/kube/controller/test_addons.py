@@ -1,0 +1,123 @@
+"""Add-ons: found by name, prepared before they run, and told when one fails."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.kube.client import PatchKind
+from argosy.kube.controller import AddOn, Context, Watch, addon_loader, itself
+from argosy.kube.controller.addon_loader import load_addons, running
+from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.objects import key_of
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.deadlines import HANG_SECONDS
+
+pytestmark = pytest.mark.anyio
+THING: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.example.io"},
+    "spec": {
+        "group": "example.io",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1", "served": True, "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}  # fmt: skip
+NAME = {"name": "a", "namespace": "default"}
+FIRST: dict[str, Any] = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": NAME}
+
+
+class Marker:
+    """Marks every Thing as seen."""
+
+    name = "marker"
+    watches = (Watch(GroupKind("example.io", "Thing"), itself),)
+
+    async def reconcile(self, key: ResourceKey, context: Context) -> None:
+        live = await context.cluster.get(key)
+        if live and "seen" not in live:
+            await context.cluster.replace({**live, "seen": True})
+
+
+def make(variant: str) -> AddOn:
+    if variant not in ("", "plain"):
+        raise UserError(f"no variant {variant}")
+    return AddOn(f"things {variant}".strip(), controllers=[Marker()], definitions=[THING], first=[FIRST])
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("things", f"{__name__}:make", addon_loader.GROUP),
+        EntryPoint("broken", "no.such.module:make", addon_loader.GROUP),
+    ]
+    monkeypatch.setattr(addon_loader, "entry_points", lambda group: points)
+    monkeypatch.setattr(EntryPoint, "load", lambda self: make if self.name == "things" else _missing())
+
+
+def _missing() -> Any:
+    raise ImportError("no module named no")
+
+
+@pytest.mark.parametrize("chosen", ["", " ", ","])
+async def test_nothing_chosen_is_nothing_loaded(chosen: str) -> None:
+    assert load_addons(chosen) == []
+
+
+async def test_a_variant_stands_after_the_name() -> None:
+    assert [addon.name for addon in load_addons("things=plain")] == ["things plain"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ("thing", "there is no add-on thing; did you mean things?"),
+        ("x", "there is no add-on x; choose among: broken, things"),
+        ("things,things", "things is named twice"),
+        ("things=odd", "no variant odd"),
+        ("broken", "add-on broken cannot be loaded"),
+    ],
+)
+async def test_a_wrong_name_is_told_with_what_to_do(chosen: str, said: str) -> None:
+    with pytest.raises(UserError, match=said.replace("?", r"\?")):
+        load_addons(chosen)
+
+
+async def test_kinds_and_first_objects_are_there_before_the_controllers_run() -> None:
+    async with EmbeddedCluster.open() as cluster, running(load_addons("things"), cluster, on_failure=lambda: None):
+        async with asyncio.timeout(HANG_SECONDS):
+            while "seen" not in (await cluster.get(key_of(FIRST)) or {}):
+                await asyncio.sleep(0.01)
+
+
+async def test_a_second_start_leaves_first_objects_as_they_are() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        for _ in range(2):
+            async with running(load_addons("things"), cluster, on_failure=lambda: None):
+                live = await cluster.get(key_of(FIRST))
+                assert live is not None
+                await cluster.patch(key_of(FIRST), {"mine": True}, kind_of_patch=PatchKind.MERGE)
+        assert (await cluster.get(key_of(FIRST)) or {}).get("mine") is True
+
+
+async def test_controllers_that_end_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the machine stopped")
+
+    monkeypatch.setattr(addon_loader, "run", fails)
+    noticed = asyncio.Event()
+    async with EmbeddedCluster.open() as cluster:
+        with pytest.raises(RuntimeError, match="the machine stopped"):
+            async with running(load_addons("things"), cluster, on_failure=noticed.set):
+                await asyncio.wait_for(noticed.wait(), HANG_SECONDS)

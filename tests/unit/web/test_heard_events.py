@@ -1,0 +1,57 @@
+"""Events that pages tell of: asked for once for many, kept while the cluster is away."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from argosy.errors import TransientError
+from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.web import event_cache
+from argosy.web.auth.caller import NOBODY
+from argosy.web.request import Asked, Query
+from support.page_site import a_site
+
+
+class Watched(EmbeddedCluster):
+    """A cluster that counts what it is asked, and can be away."""
+
+    asked = 0
+    is_away = False
+
+    async def list(self, *words: Any, **named: Any) -> Any:
+        self.asked += 1
+        if self.is_away:
+            raise TransientError("nobody answers; try again")
+        return await super().list(*words, **named)
+
+
+def an_event(name: str, namespace: str) -> dict[str, Any]:
+    about = {"kind": "Pod", "namespace": namespace, "name": "web"}
+    return {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace}, "reason": "Seen",
+        "involvedObject": about, "type": "Normal", "message": name,
+    }  # fmt: skip
+
+
+async def test_they_are_asked_for_once_and_kept_while_the_cluster_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Plane.open(in_memory=True) as plane:
+        cluster = Watched(plane)
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
+        for name, namespace in (("one", "ml"), ("two", "default")):
+            await cluster.create(an_event(name, namespace))
+        asked = Asked("GET", "/", {}, Query([]), {}, NOBODY, a_site(cluster=cluster))
+        found = await asyncio.gather(*(event_cache.of_namespaces(asked, ["ml", ""]) for _ in range(5)))
+        assert {each["message"] for each in found[0].events} == {"one", "two"} and cluster.asked == 2
+        assert len((await event_cache.everywhere(asked)).events) == 2
+        cluster.is_away = True
+        monkeypatch.setattr(event_cache, "LEAST", 0.0)
+        monkeypatch.setattr(event_cache, "OF_THOUSAND", 0.0)
+        old = await event_cache.of_namespaces(asked, ["ml"])
+        assert len(old.events) == 1 and "nobody answers" in old.fault and "these are of" in old.fault
+        assert "none are shown" in (await event_cache.of_namespaces(asked, ["other"])).fault
+        cluster.is_away = False
+        assert (await event_cache.of_namespaces(asked, ["ml"])).fault == ""

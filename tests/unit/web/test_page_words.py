@@ -1,0 +1,133 @@
+"""How values become words, addresses and markup on a page."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from argosy.web import template_filters
+from argosy.web.flash_messages import SAID, sentence
+from argosy.web.page_templates import Frame, changed, icon, part, render, toggled
+from argosy.web.status_styles import LOOKS, look, page_state
+
+NOW = datetime(2026, 11, 15, 12, 3, 7, tzinfo=UTC)
+TIMES = template_filters.Times(lambda: NOW)
+
+
+@pytest.mark.parametrize("address", ["/apps", "/apps?x=1#y", "?page=2", "#l4", "http://a.example/b", "HTTPS://a.example"])
+def test_an_address_that_leads_somewhere_is_kept(address: str) -> None:
+    assert template_filters.href(address) == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "javascript:alert(1)", "JaVaScRiPt:alert(1)", " javascript:alert(1)", "java\nscript:alert(1)",
+        "vbscript:x", "//evil.example", "/\\evil.example", "\\\\evil.example", "apps", "", None, "http:", "https:///x",
+        "data:text/html,x", "file:///etc",
+        "/apps\tx", "http://[", "\x00/apps", "ftp://a.example",
+    ],
+)  # fmt: skip
+def test_any_other_address_is_dropped(address: str | None) -> None:
+    assert template_filters.href(address) == ""
+
+
+def test_a_link_without_an_address_is_text() -> None:
+    assert part("parts/link.html", "link", "javascript:alert(1)", "<b>") == "<span>&lt;b&gt;</span>"
+    assert part("parts/link.html", "link", "/apps", "Apps") == '<a href="/apps">Apps</a>'
+
+
+def test_a_link_that_leads_away_takes_nothing_along() -> None:
+    assert 'rel="noopener noreferrer"' in part("parts/link.html", "link", "https://a.example", "a")
+
+
+def test_a_form_goes_nowhere_else() -> None:
+    assert template_filters.local("https://a.example") == ""
+    assert template_filters.local("/apps") == "/apps"
+
+
+def test_a_picture_is_what_it_is_called() -> None:
+    png = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
+    assert template_filters.picture(png) == f"data:image/png;base64,{png}"
+    assert template_filters.picture(base64.b64encode(b"<svg onload=x>").decode()) == ""
+    assert template_filters.picture(png, "image/svg+xml") == ""
+    assert template_filters.picture("not base64") == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "just now"), (59, "59 s ago"), (60, "1 min ago"), (7199, "1 h ago"), (200000, "2 d ago"), (-90, "in 1 min")],
+)
+def test_times_are_said_from_now(seconds: int, said: str) -> None:
+    when = NOW - timedelta(seconds=seconds)
+    assert said in TIMES.ago(when.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def test_a_time_that_cannot_be_read_is_never() -> None:
+    assert "never" in TIMES.ago("<yesterday>") and "never" in TIMES.ago(None)
+
+
+def test_a_clock_says_the_date_where_it_is_not_today() -> None:
+    assert ">11:00:00<" in TIMES.clock("2026-11-15T11:00:00Z")
+    assert ">2026-11-14 11:00:00<" in TIMES.clock("2026-11-14T11:00:00Z")
+
+
+def test_amounts_are_readable() -> None:
+    assert [template_filters.amount(size) for size in (0, 1023, 1536, 5 << 20)] == [
+        "0 B",
+        "1023 B",
+        "1.5 KiB",
+        "5.0 MiB",
+    ]
+    lasted = [template_filters.lasting(time) for time in (0.2, 12, 184, 7260, None)]
+    assert lasted == ["200 ms", "12 s", "3 min 4 s", "2 h 1 min", ""]
+    assert [template_filters.plural(count, "entry", "entries") for count in (1, 2000)] == ["1 entry", "2,000 entries"]
+
+
+def test_revisions_are_short_where_they_are_digests() -> None:
+    assert [template_filters.short(text) for text in ("a" * 40, "main")] == ["a" * 7, "main"]
+    assert template_filters.short("sha256:" + "b" * 64) == "sha256:" + "b" * 12
+
+
+def test_every_state_has_a_drawing() -> None:
+    for kind, looks in LOOKS.items():
+        for tone, glyph in looks.values():
+            assert tone in ("ok", "bad", "busy", "warn", "missing", "paused", "unknown")
+            assert kind == "cell" or icon(glyph)
+
+
+def test_a_state_that_nobody_knows_looks_unknown() -> None:
+    assert look("health", "Sideways") == look("health", None) == ("unknown", "question")
+    states = [page_state(*each) for each in (("Degraded",), ("Healthy", "OutOfSync"), ("Healthy",))]
+    assert states == ["bad", "warn", "ok"]
+
+
+def test_an_application_that_cannot_be_compared_does_not_look_well_in_the_title() -> None:
+    assert page_state("Healthy", "Unknown") == "warn"
+    assert page_state("Healthy", "Unknown", has_error=True) == "bad"
+
+
+def test_a_drawing_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(KeyError, match="no drawing"):
+        icon("unicorn")
+
+
+def test_a_filter_is_added_and_taken_away() -> None:
+    frame = Frame(path="/apps", query=(("health", "Degraded"), ("page", "3"), ("said", "synced")))
+    assert toggled(frame, "health", "Missing") == "/apps?health=Degraded&health=Missing"
+    assert toggled(frame, "health", "Degraded") == "/apps"
+    assert changed(frame, page=4) == "/apps?health=Degraded&page=4"
+    assert changed(frame, q="a&b=c") == "/apps?health=Degraded&q=a%26b%3Dc"
+
+
+def test_words_come_from_a_list_and_never_from_an_address() -> None:
+    assert sentence("synced") == SAID["synced"]
+    assert sentence("<b>hello") is None
+
+
+def test_a_page_escapes_what_it_shows_and_leaves_slashes() -> None:
+    text = render("error.html", {"frame": Frame(), "title": "</title><script>", "message": "a/b &#x2f;", "code": 404})
+    assert "<script>" not in text.partition("<body")[2]
+    assert "a/b &amp;#x2f;" in text
