@@ -1,10 +1,10 @@
-"""Names of things in a cluster: what kind, and which one."""
+"""Identities of Kubernetes objects: group and kind, resource key, apiVersion."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-# Where Argo CD, OpenShift GitOps and argosy keep Applications and settings, unless an installation says otherwise.
+# Default namespaces of Argo CD, OpenShift GitOps and argosy for Applications and settings.
 CONTROL_NAMESPACES: Final = ("argocd", "openshift-gitops", "argosy")
 
 
@@ -17,7 +17,7 @@ class GroupKind(NamedTuple):
 
 
 class ResourceKey(NamedTuple):
-    """One manifest in one cluster. The version is no part of its identity."""
+    """Identity of one object in one cluster. The version is not part of it."""
 
     group: str
     kind: str
@@ -33,7 +33,7 @@ class ResourceKey(NamedTuple):
 
 
 def split_api_version(api_version: str) -> tuple[str, str]:
-    """`apps/v1` is group `apps`, version `v1`; `v1` is the core group, whose name is empty."""
+    """Split `apps/v1` into group `apps` and version `v1`; the group of `v1` (core) is the empty string."""
     group, _, version = api_version.rpartition("/")
     return group, version
 

@@ -1,4 +1,4 @@
-"""Ways to change a manifest: JSON patch, merge patch, strategic merge, three-way merge, field ownership.
+"""Patches of manifests: JSON patch, merge patch, strategic merge, three-way merge, server-side apply.
 
-In: plain data. Out: new plain data that shares what did not change. Never: mutates its input; does I/O.
+In: plain data. Out: new plain data that shares unchanged parts with the input. Never: mutates its input; does I/O.
 """

@@ -1,6 +1,6 @@
-"""Which fields a document has, and which differ between two, as trees of field paths.
+"""Trees of field paths: the fields of a document, and the fields that differ between two documents.
 
-In: documents and their shape. Out: trees (see `fields`). Never: raises for a value that does not fit its shape.
+In: documents and their shape. Out: trees (see `field_sets`). Never: raises for a value that does not match its shape.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from argosy.kube.patch.field_sets import LEAF, Tree, in_order, union
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.patch.path_elements import SELF, ElementError, element_of
 
-# What is left of a container that was emptied. k8s: a null, which is a field still, so who owns it goes on owning it.
+# Replaces a container that became empty. k8s: it is a null, which still is a field, so its owner keeps owning it.
 EMPTIED: Final = object()
 
 _CONTAINERS: Final = (dict, list)
 
 
 class Comparison(NamedTuple):
-    """`changed` holds what was added or has another value; `removed` what is no more."""
+    """`changed`: fields that were added or have another value; `removed`: fields that are gone."""
 
     changed: Tree
     removed: Tree
@@ -30,7 +30,7 @@ def compare(old: dict[str, Any], new: dict[str, Any], shape: Shape) -> Compariso
 
 
 def field_shape(shape: Shape | None, name: str) -> Shape | None:
-    """None is free JSON: its maps are granular, its lists atomic."""
+    """Return the shape of a field. None means free-form JSON: its maps are granular, its lists atomic."""
     return None if shape is None or shape.kind == "untyped" else shape.field(name)
 
 
@@ -39,7 +39,7 @@ def is_map(shape: Shape | None) -> bool:
 
 
 def is_keyed_list(shape: Shape | None) -> bool:
-    """Are this list's items fields of their own?"""
+    """True if each item of this list has its own owner (list type `map` or `set`)."""
     return shape is not None and shape.kind == "list" and shape.list_type != "atomic"
 
 
@@ -48,7 +48,7 @@ def is_granular_map(shape: Shape | None) -> bool:
 
 
 def everything(value: Any, shape: Shape | None) -> Tree:
-    """The node of a value where there was none: every field, and every parent of one."""
+    """Build the node of a value that was added or removed as a whole: every field and every parent of a field."""
     if not value or not isinstance(value, _CONTAINERS):
         return LEAF
     if isinstance(value, dict):
@@ -69,7 +69,7 @@ def everything(value: Any, shape: Shape | None) -> Tree:
 
 
 def _by_element(values: Sequence[Any], shape: Shape) -> dict[str, list[Any]]:
-    """Items by their path element; more than one where a client repeated a key. Items without a key are passed over."""
+    """Group items by path element; a repeated key has several items. Items without a key are skipped."""
     found: dict[str, list[Any]] = {}
     for value in values:
         try:
@@ -110,15 +110,15 @@ def _note(changed: Tree, removed: Tree, element: str, old: Any, new: Any, shape:
 
 
 def _compare(old: Any, new: Any, shape: Shape | None) -> tuple[Tree | None, Tree | None]:
-    """The nodes of a value that is there before and after, and differs."""
+    """Return the changed and the removed node of a value that exists in both documents and differs."""
     if is_granular_map(shape) and (isinstance(old, dict) or isinstance(new, dict)):
         before = old if isinstance(old, dict) else {}
         after = new if isinstance(new, dict) else {}
         if not before and not after:
-            return LEAF, None  # k8s: null, {} and absent are three things
+            return LEAF, None  # k8s: null, {} and absent are three different values
         changed, removed = _compare_maps(before, after, shape)
         fits = all(value is None or value is EMPTIED or isinstance(value, dict) for value in (old, new))
-        if not fits:  # free JSON turned from or into a map: the field itself changed too
+        if not fits:  # free-form JSON became a map or ceased to be one: the field itself changed too
             return {SELF: LEAF, **changed} if changed else LEAF, removed or None
         return changed or None, removed or None
     if shape is not None and is_keyed_list(shape):
@@ -151,7 +151,7 @@ def _compare_lists(old: Sequence[Any], new: Sequence[Any], shape: Shape) -> tupl
 def _note_repeated(
     changed: Tree, removed: Tree, element: str, old: Sequence[Any], new: Sequence[Any], items: Shape
 ) -> None:
-    """k8s: items that repeat a key are one atomic field."""
+    """k8s: items with a repeated key are one atomic field."""
     if len(old) > 1 and len(new) > 1:
         if list(old) != list(new):
             changed[element] = LEAF
@@ -166,12 +166,12 @@ def _note_repeated(
 
 
 def owned(document: dict[str, Any], shape: Shape) -> Tree:
-    """The fields that an applied configuration names: leaves, list items and map entries, but no parents of fields."""
+    """Build the tree of fields that an applied configuration sets: leaves, list items and map entries, not parents."""
     return _owned(document, shape) or LEAF
 
 
 def _owned(value: Any, shape: Shape | None) -> Tree | None:
-    """The node of a value, None if it names nothing."""
+    """Return the node of a value, None if it sets no field."""
     if isinstance(value, dict) and is_map(shape):
         return _owned_map(value, shape) if is_granular_map(shape) else LEAF
     if shape is not None and is_keyed_list(shape):
@@ -206,7 +206,7 @@ def _owned_list(values: Sequence[Any], shape: Shape) -> Tree | None:
 
 
 def with_named_parents(tree: Tree, shape: Shape | None) -> Tree:
-    """Also every declared field that has members below it. k8s: keys of maps and list items count only as such."""
+    """Add every declared field that has members below it. k8s: map keys and list items are not added."""
     out: Tree = {}
     for element, node in tree.items():
         if not node:
@@ -219,7 +219,7 @@ def with_named_parents(tree: Tree, shape: Shape | None) -> Tree:
 
 
 def fitted(tree: Tree, shape: Shape | None) -> Tree:
-    """The same tree, but what became atomic since it was written is owned as a whole."""
+    """Own a field as a whole if it became atomic after the tree was written."""
     out = tree
     for element, node in tree.items():
         if not node:
@@ -230,7 +230,7 @@ def fitted(tree: Tree, shape: Shape | None) -> Tree:
         is_atomic = below.list_type == "atomic" if below.kind == "list" else below.atomic
         fits = LEAF if is_atomic else fitted(node, below)
         if fits is not node:
-            out = dict(tree) if out is tree else out  # once: a copy for each would be quadratic
+            out = dict(tree) if out is tree else out  # copy once: a copy per element would be quadratic
             out[element] = fits
     return out
 

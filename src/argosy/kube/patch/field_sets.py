@@ -1,9 +1,9 @@
-"""Sets of field paths, as managedFields keep them.
+"""Sets of field paths, in the format of managedFields (FieldsV1).
 
-In: FieldsV1, or trees that the walkers of this room build. Out: new sets. Never: changes a set, or a tree it was given.
+In: FieldsV1, or trees that other modules of this package build. Out: new sets. Never: changes a set or a tree.
 
 A tree is FieldsV1 itself: a map from path element to subtree. An empty subtree is a member without children; `.` in a
-subtree says that it is a member though it has children. So reading and writing cost nothing.
+subtree marks a member that has children. No conversion is needed to read or write FieldsV1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEAF: Final[Tree] = {}
 
 
 class FieldSet:
-    """An immutable set of paths; a path is a sequence of path elements. FieldsV1 is checked when first looked into."""
+    """An immutable set of paths; a path is a sequence of path elements. FieldsV1 is parsed and checked on first use."""
 
     __slots__ = ("_raw", "_tree")
 
@@ -50,15 +50,15 @@ class FieldSet:
         return self._tree
 
     def format(self) -> Tree:
-        """FieldsV1, sorted as the server sorts."""
+        """Return FieldsV1, in the server's order."""
         return self._raw if self._tree is None else self._tree
 
     def paths(self) -> Iterator[tuple[str, ...]]:
-        """Every member; siblings before what is below them."""
+        """Iterate over every member; siblings come before their children."""
         return _paths(self.tree, ())
 
     def without(self, other: FieldSet) -> FieldSet:
-        """Also without everything below the members of `other`."""
+        """Remove the members of `other` and everything below them."""
         return FieldSet(without(self.tree, other.tree))
 
     def __or__(self, other: FieldSet) -> FieldSet:
@@ -93,7 +93,7 @@ class FieldSet:
 
 
 def path_text(path: Sequence[str]) -> str:
-    """`.spec.containers[name="c"].image`"""
+    """Format a path for messages: `.spec.containers[name="c"].image`."""
     return "".join(map(readable, path))
 
 
@@ -102,7 +102,7 @@ def is_member(node: Tree) -> bool:
 
 
 def in_order(node: Tree) -> Tree:
-    """Sorted as the server sorts. Only keys, values and indices need more than the order of their text."""
+    """Sort elements in the server's order. Only keys, values and indices need more than text order."""
     if len(node) < 2:
         return node
     names = sorted(node)
@@ -112,7 +112,7 @@ def in_order(node: Tree) -> Tree:
 
 
 def parse_tree(raw: Any) -> Tree:
-    """FieldsV1 of anybody's hand as a canonical tree."""
+    """Read FieldsV1 from any client into a canonical tree."""
     if raw is None:
         return LEAF
     tree = _parse_node(raw)
@@ -141,7 +141,7 @@ def _paths(tree: Tree, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _settled(node: Tree) -> Tree | None:
-    """A node in canonical form; None if nothing is left of it."""
+    """Return the node in canonical form, None if it is empty."""
     if not node:
         return None
     return LEAF if len(node) == 1 and SELF in node else node
@@ -170,7 +170,7 @@ def _union_nodes(left: Tree, right: Tree) -> Tree:
 
 
 def difference(left: Tree, right: Tree) -> Tree:
-    """Members of `left` that are no members of `right`; a parent and its children are different members."""
+    """Return the members of `left` that are not in `right`; a parent and its children are different members."""
     if not right:
         return left
     rest: Tree = {}

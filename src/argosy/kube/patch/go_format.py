@@ -1,4 +1,4 @@
-"""JSON values as Go prints them, for messages that clients of a Kubernetes server know by heart.
+"""Formats JSON values as Go prints them, so that error messages match those of a Kubernetes server.
 
 In: plain data. Out: text. Never: parses.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def show(value: Any) -> str:
-    """As `fmt.Sprintf("%v")`: `map[a:1 b:[x y]]`, strings bare, null as `<nil>`."""
+    """Format like `fmt.Sprintf("%v")`: `map[a:1 b:[x y]]`, strings unquoted, null as `<nil>`."""
     match value:
         case None:
             return "<nil>"
@@ -32,12 +32,12 @@ def show_float(value: float) -> str:
 
 
 def quote(text: str) -> str:
-    """As `%q`, for all text that is valid UTF-8."""
+    """Quote like `%q`, for any valid UTF-8 text."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def type_name(value: Any) -> str:
-    """As `reflect.TypeOf` names what a JSON decoder made."""
+    """Return the type name that `reflect.TypeOf` gives for a decoded JSON value."""
     match value:
         case None:
             return "<nil>"

@@ -1,6 +1,6 @@
-"""JSON patch (RFC 6902) with the habits of the kube-apiserver.
+"""JSON patch (RFC 6902), as the kube-apiserver applies it.
 
-In: a document and operations. Out: a new document that shares what did not change. Never: mutates its input.
+In: a document and operations. Out: a new document that shares unchanged parts. Never: mutates its input.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _ABSENT: Final = object()
 
 
 class PatchTooLarge(PatchError):
-    """More operations than a server takes: HTTP 413, where every other fault of a patch is 422."""
+    """The patch has too many operations: HTTP 413; every other patch error is HTTP 422."""
 
 
 class _Fault(Exception):
-    """Why one step inside a container failed; the operation says where."""
+    """One step inside a container failed; the operation adds the path."""
 
 
 def apply(document: Any, operations: Sequence[Mapping[str, Any]], *, lenient_replace: bool = False) -> Any:
-    """All operations in order, or PatchError. `lenient_replace`: replacing a missing key of a map adds it."""
+    """Apply all operations in order, or raise PatchError. `lenient_replace`: replacing a missing map key adds it."""
     if len(operations) > MAX_OPERATIONS:
         raise PatchTooLarge(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
@@ -43,7 +43,7 @@ def apply(document: Any, operations: Sequence[Mapping[str, Any]], *, lenient_rep
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Deep equality of JSON; unlike Python's, `1`, `1.0` and `true` differ."""
+    """Compare JSON values deeply; unlike in Python, `1`, `1.0` and `true` differ."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -54,7 +54,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 class _Draft:
-    """The document under work. Containers in `_own` were copied for it and may be changed in place."""
+    """The document being patched. Containers in `_copied_containers` are its own copies and may be changed in place."""
 
     def __init__(self, document: Any, lenient_replace: bool) -> None:
         self.document = document
@@ -141,7 +141,7 @@ class _Draft:
         if found is not _ABSENT:
             self._count(value)
         if isinstance(value, dict | list):
-            self._own.clear()  # it stands in two places now: neither may be changed in place
+            self._own.clear()  # the value is shared by two paths now: neither may be changed in place
         target = self._container(path)
         if target is None:
             raise PatchError(f"copy operation does not apply: doc is missing destination path: {path}: missing value")
@@ -156,8 +156,8 @@ class _Draft:
             )
 
     def _container(self, path: str, *, writable: bool = True) -> tuple[Any, str] | None:
-        """What holds the last token of `path`, and that token; None where the way there breaks off."""
-        tokens = path.split("/")  # k8s: what stands before the first slash is ignored
+        """Return the container of the last token of `path`, and that token; None if the path to it does not exist."""
+        tokens = path.split("/")  # k8s: text before the first slash is ignored
         if len(tokens) < 2:
             return None
         container = self._writable(self.document) if writable else self.document

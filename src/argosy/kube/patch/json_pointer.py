@@ -1,6 +1,6 @@
-"""JSON pointers (RFC 6901): where in a document.
+"""JSON pointers (RFC 6901): parse and format them, read and replace the values they point to.
 
-In: a pointer as text or as its tokens. Out: tokens, text, the value there, or a new document. Never: mutates one.
+In: a pointer as text or tokens. Out: tokens, text, a value, or a new document. Never: mutates a document.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
 def parse(pointer: str) -> list[str]:
-    """`/a~1b/0` is `["a/b", "0"]`; the empty pointer is the whole document."""
+    """Split `/a~1b/0` into `["a/b", "0"]`; the empty pointer has no tokens and means the whole document."""
     if not pointer:
         return []
     if pointer[0] != "/":
-        raise PatchError(f'a JSON pointer begins with "/": {pointer!r}')
+        raise PatchError(f'invalid JSON pointer {pointer!r}: it must start with "/"')
     return [unescape(token) for token in pointer[1:].split("/")]
 
 
@@ -36,7 +36,7 @@ def unescape(token: str) -> str:
 
 
 def get(document: Any, pointer: str | Sequence[str]) -> Any:
-    """The value there; PatchError if there is none."""
+    """Return the value at the pointer; raise PatchError if the document has none."""
     tokens = parse(pointer) if isinstance(pointer, str) else pointer
     value = document
     for depth, token in enumerate(tokens):
@@ -46,12 +46,12 @@ def get(document: Any, pointer: str | Sequence[str]) -> Any:
             case list() if _INDEX.fullmatch(token) and int(token) < len(value):
                 value = value[int(token)]
             case _:
-                raise PatchError(f"nothing at {format_tokens(tokens[: depth + 1])!r}")
+                raise PatchError(f"no value at {format_tokens(tokens[: depth + 1])!r}")
     return value
 
 
 def put(document: Any, pointer: str | Sequence[str], value: Any) -> Any:
-    """A document with `value` there. The last token may be a new key of a map, or `-` or the length of a list."""
+    """Return a copy with `value` at the pointer. The last token may be a new map key, `-` or a list's length."""
     tokens = parse(pointer) if isinstance(pointer, str) else pointer
     return _put(document, tokens, 0, value)
 
@@ -68,4 +68,4 @@ def _put(document: Any, tokens: Sequence[str], depth: int, value: Any) -> Any:
         case list() if _INDEX.fullmatch(token) and int(token) < len(document):
             index = int(token)
             return [*document[:index], _put(document[index], tokens, depth + 1, value), *document[index + 1 :]]
-    raise PatchError(f"nothing at {format_tokens(tokens[: depth + 1])!r}")
+    raise PatchError(f"no value at {format_tokens(tokens[: depth + 1])!r}")

@@ -1,6 +1,6 @@
-"""The annotation in which `kubectl apply` keeps what it applied last, and how server-side apply heeds it.
+"""The last-applied-configuration annotation of `kubectl apply`, and how server-side apply uses it.
 
-In: manifests. Out: fields that may be taken over; a manifest with the annotation brought up to date.
+In: manifests. Out: the fields that server-side apply may take over; a manifest with an updated annotation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _annotations(manifest: Manifest) -> dict[str, Any]:
 
 
 def allowed_conflicts(live: Manifest, api_version: str, shape: Shape) -> FieldSet | None:
-    """The fields that live has as they were last applied from the client's side; None if that cannot be known."""
+    """Return the fields that still have their last applied (client-side) value; None if the annotation is unusable."""
     text = _annotations(live).get(LAST_APPLIED)
     if not text or not isinstance(text, str):
         return None
@@ -40,7 +40,7 @@ def allowed_conflicts(live: Manifest, api_version: str, shape: Shape) -> FieldSe
 
 
 def refreshed(merged: Manifest, config: Manifest) -> Manifest:
-    """k8s: where the annotation exists, kubectl's server-side apply keeps it true, or drops it if it grew too large."""
+    """k8s: kubectl's server-side apply updates the annotation if it exists, and drops it if it becomes too large."""
     annotations = _annotations(merged)
     if not annotations.get(LAST_APPLIED):
         return merged
@@ -51,7 +51,7 @@ def refreshed(merged: Manifest, config: Manifest) -> Manifest:
 
 
 def encoded(config: Manifest) -> str:
-    """What the annotation says of a manifest: itself, without the annotation, as Go writes JSON."""
+    """Encode a manifest for the annotation: without the annotation itself, as Go writes JSON."""
     metadata = dict(config.get("metadata") or {})
     if isinstance(metadata.get("annotations"), dict):
         metadata["annotations"] = {

@@ -1,6 +1,7 @@
-"""Who owns which field: metadata.managedFields, and what an ordinary write does to it.
+"""Field ownership: reads and writes metadata.managedFields, and records ordinary (non-apply) writes in it.
 
-In: manifests, their shape, who writes and when. Out: new manifests. Never: changes a field but metadata.managedFields.
+In: manifests, their shape, the field manager and the time. Out: new manifests.
+Never: changes a field other than metadata.managedFields.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Operation = Literal["Apply", "Update"]
 MAX_UPDATERS: Final = 10
 ANCIENT: Final = "ancient-changes"
 
-# k8s: these have no owner.
+# k8s: these fields have no owner.
 UNOWNED: Final = FieldSet.of(
     ["f:apiVersion"],
     ["f:kind"],
@@ -44,7 +45,7 @@ UNOWNED: Final = FieldSet.of(
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """One entry of managedFields. An empty `time` is no time: the server knows none for what changed nothing."""
+    """One entry of managedFields. `time` is empty if the manager's writes never changed anything."""
 
     name: str
     operation: Operation
@@ -55,12 +56,12 @@ class Manager:
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """k8s: one who applies is the same in every version."""
+        """k8s: an applier is the same manager in every apiVersion; an updater is not."""
         return self.name, self.operation, "" if self.operation == "Apply" else self.api_version, self.subresource
 
 
 def managers_of(manifest: Manifest) -> list[Manager]:
-    """The owners; PatchError if an entry is malformed. Their fields are read when first asked for."""
+    """Read the managers; raise PatchError if an entry is malformed. Their field sets are parsed on first use."""
     entries = (manifest.get("metadata") or {}).get("managedFields") or []
     if not isinstance(entries, list):
         raise PatchError("managedFields must be a list")
@@ -90,7 +91,7 @@ def _decoded(index: int, entry: Any) -> Manager:
 
 
 def with_managers(manifest: Manifest, managers: Sequence[Manager]) -> Manifest:
-    """The manifest with exactly these owners, in the server's order."""
+    """Replace the manifest's managers, in the server's order."""
     if not managers:
         return bare(manifest)
     metadata = dict(manifest.get("metadata") or {})
@@ -120,7 +121,7 @@ def _encoded(manager: Manager) -> dict[str, Any]:
 
 
 def bare(manifest: Manifest) -> Manifest:
-    """Without managedFields."""
+
     metadata = manifest.get("metadata")
     if not metadata or "managedFields" not in metadata:
         return manifest
@@ -139,10 +140,10 @@ def record_update(
     shape: Shape,
     ignored: FieldSet | None = None,
 ) -> Manifest:
-    """`new`, with what changed since `live` owned by `manager` and by nobody else.
+    """Make `manager` the only owner of the fields that changed from `live` to `new`.
 
-    `zero` is the kind's empty object: what equals it was not written by anybody. `ignored` are fields that this
-    endpoint does not write, such as status beside a status subresource.
+    `empty_object` is the kind's empty object: a field that equals it has no owner. `ignored_fields` are fields that
+    this endpoint does not write, such as status if there is a status subresource.
     """
     content = bare(new)
     before = (zero or {}) if live is None else bare(live)
@@ -150,14 +151,14 @@ def record_update(
     try:
         managers = _known_managers(live, new, subresource)
         if live is not None and not managers:
-            return content  # k8s: ownership is not tracked again until somebody applies
+            return content  # k8s: ownership is not tracked again until the next apply
         return with_managers(content, _capped(take_over(before, content, managers, writer, shape, ignored)))
     except PatchError:
-        return content  # k8s: managedFields that cannot be read are dropped
+        return content  # k8s: unreadable managedFields are dropped
 
 
 def _known_managers(live: Manifest | None, new: Manifest, subresource: str) -> list[Manager]:
-    """The client's managedFields if it sent some that can be read, else those of `live`; none if it resets them."""
+    """Return the managers that the client sent if readable, else those of `live`; none if the client resets them."""
     sent = None if subresource else (new.get("metadata") or {}).get("managedFields")
     if sent is not None:
         if sent in ([], [{}]):
@@ -179,7 +180,7 @@ def take_over(
     shape: Shape,
     ignored: FieldSet | None = None,
 ) -> list[Manager]:
-    """The owners after `writer` turned `before` into `after`. Times change only where the writer got a field."""
+    """The managers after `writer` wrote `after` over `before`. The writer's time changes only if it gains a field."""
     if before == after:
         return list(managers)
     changed, removed = compare(before, after, shape)
@@ -199,7 +200,7 @@ def take_over(
 
 
 def fit_shape(managers: Sequence[Manager], shape: Shape) -> list[Manager]:
-    """The owners as if their fields had been recorded with this shape: a kind's schema may change under them."""
+    """Adapt recorded fields to this shape, because a kind's schema may have changed since they were recorded."""
     result: list[Manager] = []
     for each in managers:
         tree = fitted(each.fields.tree, shape)
@@ -208,7 +209,7 @@ def fit_shape(managers: Sequence[Manager], shape: Shape) -> list[Manager]:
 
 
 def lose(managers: Sequence[Manager], fields: FieldSet) -> list[Manager]:
-    """The owners without these fields; who is left with none is no owner."""
+    """Remove these fields from the managers, and drop managers that are left with none."""
     if not fields:
         return list(managers)
     kept: list[Manager] = []
@@ -220,7 +221,7 @@ def lose(managers: Sequence[Manager], fields: FieldSet) -> list[Manager]:
 
 
 def _capped(managers: list[Manager]) -> list[Manager]:
-    """At most ten updaters: the oldest of a version become one, `ancient-changes`."""
+    """Keep at most ten updaters: the oldest of an apiVersion are merged into one, `ancient-changes`."""
     updaters = [each for each in managers if each.operation == "Update"]
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:
@@ -245,14 +246,13 @@ def _capped(managers: list[Manager]) -> list[Manager]:
 
 
 def keep_times(live: Manifest, new: Manifest) -> Manifest:
-    """`live` itself if `new` differs from it only in the times of owners: such a write is none."""
+    """Return `live` if `new` differs only in the times of managers: such a write changes nothing."""
     if bare(live) != bare(new):
         return new
     times_aside = [
         [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
         for entries in (
-            sorted((each.get("metadata") or {}).get("managedFields") or (), key=_entry_identity)
-            for each in (live, new)
+            sorted((each.get("metadata") or {}).get("managedFields") or (), key=_entry_identity) for each in (live, new)
         )
     ]
     return live if times_aside[0] == times_aside[1] else new

@@ -1,6 +1,6 @@
 """JSON merge patch (RFC 7386), as the kube-apiserver applies it.
 
-In: a document and a patch, or two documents. Out: a new document, or the patch between them. Never: mutates its input.
+In: a document and a patch, or two documents. Out: a new document, or a patch. Never: mutates its input.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def apply(document: Any, patch: Any) -> Any:
-    """Maps merge, null deletes, everything else replaces."""
+    """Apply a merge patch: maps merge, null deletes, any other value replaces."""
     if not isinstance(patch, dict):
         return without_nulls(patch)
     if not isinstance(document, dict):
@@ -26,7 +26,7 @@ def apply(document: Any, patch: Any) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """k8s: nulls of maps vanish in values that are new, also in maps inside lists."""
+    """Remove null map entries from a new value. k8s: also in maps inside lists."""
     if isinstance(value, dict):
         return {key: without_nulls(child) for key, child in value.items() if child is not None}
     if isinstance(value, list):
@@ -35,7 +35,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def diff(old: Any, new: Any) -> Any:
-    """A patch that turns `old` into `new`, `{}` if they are equal. A null in `new` cannot be said in a merge patch."""
+    """Build a patch that turns `old` into `new`, `{}` if they are equal. It cannot express a null in `new`."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
     patch: dict[str, Any] = {}

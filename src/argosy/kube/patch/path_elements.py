@@ -1,6 +1,6 @@
-"""One step of a field path as FieldsV1 spells it: `f:name`, `k:{"name":"c"}`, `v:"x"`, `i:0`, and `.` for itself.
+"""Path elements of FieldsV1: `f:name`, `k:{"name":"c"}`, `v:"x"`, `i:0`, and `.` for the node itself.
 
-In: names, keys and values. Out: canonical text, its place in the server's order, and how people read it.
+In: names, keys and values. Out: the canonical text of an element, its sort key, and its form in messages.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _ABSENT: Final = object()
 
 
 class ElementError(ValueError):
-    """A list element that cannot be told from its siblings."""
+    """A list item that has no valid key."""
 
 
 def element_of(item: Any, shape: Shape) -> str:
-    """How a `map` or `set` list names this item of it."""
+    """Return the path element of an item in a `map` or `set` list."""
     if shape.list_type == "map":
         if not isinstance(item, dict):
             which = "a null element" if item is None else "non-map elements"
@@ -60,7 +60,7 @@ def keyed(pairs: Sequence[tuple[str, Any]]) -> str:
 
 
 def _json(value: Any) -> str:
-    """As Go's encoder, which is careful with HTML."""
+    """Encode like Go's encoding/json, which escapes HTML characters."""
     if type(value) is str:
         return _text(value)
     match value:
@@ -87,7 +87,7 @@ def _escaped(text: str) -> str:
 
 @remembered(4096)
 def canonical(element: str) -> str | None:
-    """The canonical spelling; None for kinds of elements that a later Kubernetes may know. PatchError if malformed."""
+    """Return the canonical form; None for an unknown element type (newer Kubernetes). Raise PatchError if malformed."""
     if len(element) < 2:
         raise PatchError("key must be 2 characters long:")
     if element[1] != ":":
@@ -118,7 +118,7 @@ def _value(element: str) -> Any:
 
 @remembered(4096)
 def readable(element: str) -> str:
-    """`.spec`, `[name="c"]`, `[="x"]`, `[0]`."""
+    """Format for messages: `.spec`, `[name="c"]`, `[="x"]`, `[0]`."""
     value = _value(element)
     match element[0]:
         case "f":
@@ -136,7 +136,7 @@ def _shown(value: Any) -> str:
 
 @remembered(4096)
 def rank(element: str) -> tuple[Any, ...]:
-    """Sorts as the server does: itself, fields, keys, values, indices; numbers by size."""
+    """Sort key in the server's order: the node itself, fields, keys, values, indices; numbers by size."""
     if element == SELF:
         return (0,)
     value = _value(element)

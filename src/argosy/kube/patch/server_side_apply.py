@@ -1,7 +1,7 @@
-"""Server-side apply: merge a configuration into what is live, and own what it names.
+"""Server-side apply: merges a configuration into the live manifest and makes the applier own its fields.
 
-In: live manifest, configuration, who applies. Out: the merged manifest with its owners, or FieldConflicts.
-Never: mutates its input; looks at the clock.
+In: live manifest, configuration, field manager. Out: the merged manifest with its managedFields, or FieldConflicts.
+Never: mutates its input; reads the clock.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FieldConflict(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """As the server names an owner in a sentence."""
+        """The owner as the server writes it in messages."""
         name = quote(self.manager)
         if self.subresource:
             name += f" with subresource {quote(self.subresource)}"
@@ -56,7 +56,7 @@ class FieldConflict(NamedTuple):
 
     @property
     def place(self) -> str:
-        """k8s: owners are sorted by the text of their entry."""
+        """k8s: owners are sorted by the JSON text of their managedFields entry."""
         parts = [f'"manager":{quote(self.manager)}', f'"operation":"{self.operation}"']
         if self.operation == "Update":
             parts.append(f'"apiVersion":{quote(self.api_version)}')
@@ -66,7 +66,7 @@ class FieldConflict(NamedTuple):
 
 
 class FieldConflicts(Conflict):
-    """Others own fields that the configuration would change: HTTP 409, overcome by `force`."""
+    """Other managers own fields that the configuration would change: HTTP 409; `force` overrides it."""
 
     def __init__(self, conflicts: Sequence[FieldConflict]) -> None:
         self.conflicts = list(conflicts)
@@ -100,9 +100,10 @@ def apply(
     zero: Manifest | None = None,
     ignored: FieldSet | None = None,
 ) -> Manifest:
-    """The merged manifest. `zero` and `ignored` as in `record_update`.
+    """Return the merged manifest. `empty_object` and `ignored_fields` are as in `record_update`.
 
-    PatchError where the configuration does not fit: its `where` and `message` are the two halves of the server's words.
+    Raises PatchError if the configuration does not match its schema: `where` is the prefix of the server's message and
+    `message` is the remainder.
     """
     _check(config, api_version, shape)
     content = bare(live) if live is not None else {}
@@ -123,7 +124,7 @@ def apply(
 
 
 def _is_upgrade(found: FieldConflicts, live: Manifest, api_version: str, shape: Shape) -> bool:
-    """k8s: `kubectl apply --server-side` may take over what `kubectl apply` wrote. Raises what it may not take."""
+    """k8s: `kubectl apply --server-side` may take over fields that `kubectl apply` wrote. Raises other conflicts."""
     allowed = allowed_conflicts(live, api_version, shape)
     if allowed is None:
         return False
@@ -176,7 +177,7 @@ def _applied(
     owners = _yielding(others, live, merged, shape, force, ignored) if changes_something else others
     mine = FieldSet(difference(named, UNOWNED.tree))
     if mine:
-        # k8s: the time is that of the last apply that changed something; who never did has none.
+        # k8s: the time is that of the manager's last apply that changed the object, empty if none did.
         time = now if changes_something else last.time if last is not None else ""
         owners.append(replace(applier, fields=mine, time=time))
     return merged if last is None else swept(merged), owners
@@ -185,7 +186,7 @@ def _applied(
 def _yielding(
     others: list[Manager], live: Manifest, merged: Manifest, shape: Shape, force: bool, ignored: FieldSet | None
 ) -> list[Manager]:
-    """The other owners after the change, or FieldConflicts."""
+    """Return the other managers after the change, or raise FieldConflicts."""
     if not others:
         return []
     changed, removed = compare(live, merged, shape)
@@ -207,7 +208,7 @@ def _refuse_conflicts(others: Sequence[Manager], changed: Tree) -> None:
 
 
 def _pruned(merged: Manifest, last: Tree, everybody: Sequence[Tree], shape: Shape) -> Manifest:
-    """Without what the applier named last time and nobody names now."""
+    """Remove fields that the applier set last time and that no manager sets now."""
     claimed: Tree = {}
     for tree in everybody:
         claimed = union(claimed, tree)
@@ -218,7 +219,7 @@ def _pruned(merged: Manifest, last: Tree, everybody: Sequence[Tree], shape: Shap
     kept = union(with_named_parents(owned(pruned, shape), shape), claimed)
     pruned = _removed(merged, difference(before, kept), shape)
     after = with_named_parents(owned(pruned, shape), shape)
-    # k8s: what nobody ever named stays.
+    # k8s: fields that no manager ever set stay.
     return _removed(merged, intersection(difference(before, after), mine), shape)
 
 

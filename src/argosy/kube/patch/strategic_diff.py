@@ -1,6 +1,6 @@
-"""The strategic merge patch between two documents.
+"""Builds the strategic merge patch between two documents.
 
-In: two documents and their shape. Out: a patch in fresh maps that share values with the documents. Never: applies it.
+In: two documents and their shape. Out: a patch in new maps that share values with the documents. Never: applies it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from argosy.kube.patch.strategic_merge import (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which differences a patch is to hold."""
+    """Which differences the patch includes."""
 
     changes: bool = True
     deletions: bool = True
@@ -75,7 +75,7 @@ def _diff_field(
         field = field_of(shape, key)
     except PatchError:
         if original == modified:
-            return  # a field that the schema does not know is no trouble while nobody changes it
+            return  # an undeclared field matters only if it changes
         raise
     retains, strategy = strategy_of(field)
     below = wanted if wanted.retain_keys is retains else replace(wanted, retain_keys=retains)
@@ -119,7 +119,7 @@ def _diff_list(
         removed = removed if wanted.deletions else []
         if removed:
             patch[f"{DELETE_FROM}/{key}"] = removed
-        # kubectl also sends an order where nothing changed but the list is not sorted: a slip without effect.
+        # kubectl also sends an order for an unchanged list that is not sorted; it has no effect, so it is omitted here.
         ordered = bool(removed) or (wanted.changes and original != modified)
         order = modified
     if changes:
@@ -135,10 +135,10 @@ def _keys(elements: Sequence[Any], merge_key: str) -> list[Any]:
 def _diff_elements(
     original: Sequence[Any], modified: Sequence[Any], shape: Shape | None, merge_key: str, wanted: Wanted
 ) -> list[Any]:
-    """Changed and new elements in the order of `modified`, then the deletions."""
+    """Return changed and new elements in the order of `modified`, then the deletions."""
     require_merge_key(original, merge_key)
     require_merge_key(modified, merge_key)
-    # k8s: both are walked sorted by the key's text; of equal keys the last comes first.
+    # k8s: both lists are compared sorted by the text of the merge key; among equal keys the last comes first.
     left, right = [*reversed(original)], [*reversed(modified)]
     left.sort(key=lambda element: show(element[merge_key]))
     right.sort(key=lambda element: show(element[merge_key]))

@@ -1,6 +1,6 @@
-"""Lists of a strategic merge: who is who, and in which order.
+"""Lists in a strategic merge: which elements are the same, and in which order they go.
 
-In: lists, a merge key ("" for scalars). Out: new lists. Never: knows a map's fields.
+In: lists, a merge key ("" for scalars). Out: new lists. Never: looks at a field other than the merge key and `$patch`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def unknown_directive(directive: Any, holder: Any) -> PatchError:
 
 
 def element_type(*lists: Sequence[Any]) -> type:
-    """The one type of all elements."""
+    """Return the type that all elements share; raise PatchError if they differ."""
     found: type | None = None
     for each in lists:
         for element in each:
@@ -44,13 +44,13 @@ def element_type(*lists: Sequence[Any]) -> type:
 
 
 def identity(element: Any, merge_key: str) -> Identity:
-    """What makes two elements the same: the merge key's value, or the scalar itself. A map without the key has none."""
+    """Return the merge key's value (None if the map lacks it) or the scalar itself: equal identities merge."""
     if merge_key:
         if not isinstance(element, dict):
             raise bad_type("map[string]interface {}", element)
         element = element.get(merge_key)
     if isinstance(element, dict | list):
-        raise PatchError(f"{show(element)} cannot be a merge key's value")
+        raise PatchError(f"invalid merge key value {show(element)}: expected a scalar")
     return type(element), element
 
 
@@ -63,7 +63,7 @@ def require_merge_key(elements: Sequence[Any], merge_key: str) -> None:
 
 
 def positions(elements: Sequence[Any], merge_key: str) -> Mapping[Identity, int]:
-    """Where each identity stands first."""
+    """Map each identity to its first position."""
     found: dict[Identity, int] = {}
     for index, element in enumerate(elements):
         found.setdefault(identity(element, merge_key), index)
@@ -75,7 +75,7 @@ def is_deletion(element: Any) -> bool:
 
 
 def split_by(elements: Sequence[Any], chosen: Sequence[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Those whose identity is among `chosen`, and the rest."""
+    """Split into elements whose identity occurs in `selected`, and the others."""
     if merge_key:
         require_merge_key(elements, merge_key)
     known = positions(chosen, merge_key)
@@ -87,7 +87,7 @@ def split_by(elements: Sequence[Any], chosen: Sequence[Any], merge_key: str) -> 
 
 
 def sort_like(elements: Sequence[Any], order: Sequence[Any], merge_key: str) -> list[Any]:
-    """By first position in `order`; deletions come last."""
+    """Sort by first position in `order`; deletions come last."""
     if merge_key:
         require_merge_key(elements, merge_key)
         require_merge_key(order, merge_key)
@@ -104,10 +104,10 @@ def weave(
     live_order: Sequence[Any],
     merge_key: str,
 ) -> list[Any]:
-    """Both lists in one, each in its own order.
+    """Merge both lists into one; each keeps its own order.
 
-    k8s: an untouched element goes before the first patched element that stood after it in the live list; a patched
-    element that the live list does not know lets nothing pass, so new elements keep their place before the rest.
+    k8s: an untouched element goes before the first patched element that followed it in the live list. No untouched
+    element moves past a patched element that is new, so new elements come before the remaining untouched ones.
     """
     right = sort_like(patched, patch_order, merge_key)
     left = sort_like(untouched, live_order, merge_key)
@@ -127,10 +127,10 @@ def weave(
 
 
 def slots_after(live: Sequence[Any], changes: Sequence[Any], merge_key: str) -> list[Any]:
-    """The order that the live list has for `weave` once `changes` were merged.
+    """Return the order of the live list that `interleave` uses after `changes` were merged.
 
-    k8s: the server deletes and appends in the live list's own memory and reads the order from there afterwards, so new
-    elements take the places at its end that deletions left free.
+    k8s: the server deletes and appends in the live list's backing array and reads the order from it afterwards, so new
+    elements take the slots at its end that deletions freed.
     """
     slots = list(live)
     used = len(slots)
@@ -167,7 +167,7 @@ def without(elements: Sequence[Any], removed: Sequence[Any]) -> list[Any]:
 
 
 def check_order(patch_list: Sequence[Any], order: Sequence[Any], merge_key: str) -> None:
-    """The elements of a patch list must stand in its `$setElementOrder` list, in the same order."""
+    """Raise PatchError unless the `$setElementOrder` list contains the patch list's elements in the same order."""
     if not order or not patch_list:
         return
     wanted = [element for element in patch_list if not (merge_key and is_deletion(element))]

@@ -1,4 +1,4 @@
-"""Strategic merge patch, as k8s.io/apimachinery does it.
+"""Strategic merge patch, as k8s.io/apimachinery applies it.
 
 In: a document, a patch with directives, the document's shape. Out: a new document. Never: mutates its input.
 """
@@ -36,14 +36,14 @@ BAD_DELETION: Final = "invalid patch format of primitive list"
 
 
 def apply(document: Mapping[str, Any], patch: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
-    """The document with the patch merged in; PatchError where a directive or merge key is wrong."""
+    """Merge the patch into the document; raise PatchError if a directive or merge key is wrong."""
     return merge_maps(document, patch, shape, is_final=True)
 
 
 def merge_maps(
     original: Mapping[str, Any] | None, patch: Mapping[str, Any], shape: Shape | None, *, is_final: bool
 ) -> dict[str, Any]:
-    """`is_final`: the result is a document; else it is again a patch, so nulls and directives must live on in it."""
+    """Merge a patch into a document (`is_final`), or into another patch: then nulls and directives are kept."""
     if DIRECTIVE in patch:
         return _directed(patch)
     merged = dict(original or {})
@@ -66,7 +66,7 @@ def merge_maps(
 
 
 def strategy_of(shape: Shape | None) -> tuple[bool, str]:
-    """Does the field ask for `$retainKeys`, and its other strategy: `merge`, `replace` or none."""
+    """Return whether the field has the `retainKeys` strategy, and its other strategy: `merge`, `replace` or ""."""
     if shape is None or not shape.strategies:
         return False, ""
     others = [each for each in shape.strategies if each != "retainKeys"]
@@ -77,7 +77,7 @@ def strategy_of(shape: Shape | None) -> tuple[bool, str]:
 
 
 def field_of(shape: Shape | None, name: str) -> Shape | None:
-    """None is free JSON: there maps merge and lists replace."""
+    """Return the shape of a field. None means free-form JSON: maps merge and lists are replaced."""
     if shape is None or shape.kind == "untyped":
         return None
     found = shape.field(name)
@@ -129,7 +129,7 @@ def _list_name(key: str, prefix: str, otherwise: str) -> str:
 
 
 def _ordered(merged: dict[str, Any], patch: dict[str, Any], key: str, shape: Shape | None, is_final: bool) -> None:
-    """Merge one list together with its `$setElementOrder`, so that no later step sees either."""
+    """Merge one list and its `$setElementOrder`, and remove both from the patch so that no later step sees them."""
     order = patch.pop(key)
     if not is_final and merged.setdefault(key, order) != order:
         raise PatchError(BAD_ORDER)
@@ -180,7 +180,7 @@ def _merge_field(merged: dict[str, Any], key: str, value: Any, shape: Shape | No
 
 
 def _fresh(value: Any, is_final: bool) -> Any:
-    """A patch's value that meets nothing: nulls and directives in it have nothing to act on."""
+    """Drop nulls and directives from a patch value that has no counterpart in the document."""
     if isinstance(value, dict):
         return {
             key: _fresh(child, is_final)
@@ -193,7 +193,7 @@ def _fresh(value: Any, is_final: bool) -> Any:
 
 
 def _plain(value: Any, is_final: bool) -> Any:
-    """An element that is new, as it is but for directives. k8s: nulls stay, and are nothing to a struct."""
+    """Drop directives from a new element. k8s: nulls stay; a struct ignores them."""
     if not is_final:
         return value
     if isinstance(value, dict):
@@ -241,7 +241,7 @@ def _merge_list(
 def _obey_elements(
     original: Sequence[Any], patch: Sequence[Any], merge_key: str
 ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Carry out the elements with `$patch`; what is left of both lists."""
+    """Apply the elements with a `$patch` directive, and return the remaining elements of both lists."""
     plain: list[Any] = []
     gone: set[Any] = set()
     replaces = False

@@ -1,6 +1,6 @@
-"""The patches that `kubectl apply` sends: what the user changed since the last apply, on top of what is live.
+"""Builds the three-way patches of `kubectl apply`: the user's changes since the last apply, against the live object.
 
-In: the last applied, the wanted and the live document. Out: a patch. Never: applies it.
+In: the last applied (`original`), desired (`modified`) and live (`current`) document. Out: a patch. Never: applies it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from argosy.kube.patch.strategic_merge import RETAIN_KEYS, field_of, items_of, m
 
 
 class ConflictingChanges(PatchError):
-    """The live document was changed where the patch would change it, and the caller does not want to overwrite."""
+    """The patch would overwrite a field that was changed in the live document, and `overwrite` is False."""
 
 
 def strategic_diff(old: Mapping[str, Any], new: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
-    """A strategic merge patch that turns `old` into `new`."""
+    """Build a strategic merge patch that turns `old` into `new`."""
     return diff_maps(old, new, shape, Wanted())
 
 
@@ -35,7 +35,7 @@ def strategic(
     shape: Shape,
     overwrite: bool = True,
 ) -> dict[str, Any]:
-    """Additions and changes from current to modified, deletions from original to modified."""
+    """Combine additions and changes from current to modified with deletions from original to modified."""
     delta = diff_maps(current, modified, shape, Wanted(deletions=False))
     deletions = diff_maps(original or {}, modified, shape, Wanted(changes=False))
     patch = merge_maps(deletions, delta, shape, is_final=False)
@@ -52,7 +52,7 @@ def strategic(
 def merge(
     original: Mapping[str, Any] | None, modified: Mapping[str, Any], current: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The same as a JSON merge patch, for kinds without a shape: custom resources."""
+    """Build the same as a JSON merge patch, for kinds without strategic merge: custom resources."""
     changes = _only(merge_patch.diff(current, modified), nulls=False)
     deletions = _only(merge_patch.diff(original or {}, modified), nulls=True)
     return _laid_over(deletions, changes)
@@ -70,7 +70,7 @@ def _laid_over(patch: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
 
 
 def _only(patch: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
-    """The deletions of a merge patch, or all but them."""
+    """Return only the deletions of a merge patch, or everything except them."""
     kept: dict[str, Any] = {}
     for key, value in patch.items():
         if isinstance(value, dict) and value:

@@ -1,6 +1,7 @@
-"""Merging an applied configuration into a live document, and taking fields out of one.
+"""Merges an applied configuration into a live document, and removes fields from a document.
 
-In: documents, their shape, trees of field paths. Out: new documents that share what did not change. Never: mutates one.
+In: documents, their shape, trees of field paths. Out: new documents that share unchanged parts.
+Never: mutates a document.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _ABSENT: Final = object()
 
 
 def merge(live: Any, applied: Any, shape: Shape | None) -> Any:
-    """Live with every leaf that `applied` names set to its value. An empty or null container takes nothing away."""
+    """Set every leaf of `applied` in `live`. An empty or null container in `applied` removes nothing."""
     if is_granular_map(shape) and (isinstance(applied, dict) or applied is None):
         return _merge_maps(live, applied, shape) if isinstance(live, dict) and live else applied
     if shape is not None and is_keyed_list(shape) and (isinstance(applied, list) or applied is None):
@@ -52,7 +53,7 @@ def _elements(values: Sequence[Any], shape: Shape) -> list[str]:
 
 
 def _merge_lists(live: Sequence[Any], applied: Sequence[Any], shape: Shape) -> list[Any]:
-    """k8s: items of both come in the order of `applied`; live ones keep their place among those that both know."""
+    """k8s: shared items take the order of `applied`; live-only items keep their position between shared items."""
     left, right = _elements(live, shape), _elements(applied, shape)
     mine = _first_of(left, live)
     theirs = dict(zip(right, applied))
@@ -91,7 +92,7 @@ def _merge_lists(live: Sequence[Any], applied: Sequence[Any], shape: Shape) -> l
 
 
 def _first_of(elements: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-    """Items by element; those that repeat a key are not merged with, so they count as null (k8s)."""
+    """Index items by path element. k8s: items with a repeated key are not merged, so they count as null."""
     found: dict[str, Any] = {}
     for element, value in zip(elements, values):
         found[element] = None if element in found else value
@@ -99,7 +100,7 @@ def _first_of(elements: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
 
 
 def remove(document: Any, tree: Tree, shape: Shape | None) -> Any:
-    """The document without the tree's members; a container that this leaves empty is EMPTIED."""
+    """Remove the tree's members from the document; a container that becomes empty is replaced by EMPTIED."""
     if isinstance(document, dict) and is_granular_map(shape):
         return _remove_from_map(document, tree, shape) or EMPTIED
     if isinstance(document, list) and shape is not None and is_keyed_list(shape):
@@ -108,7 +109,7 @@ def remove(document: Any, tree: Tree, shape: Shape | None) -> Any:
 
 
 def swept(document: Any) -> Any:
-    """The document without its EMPTIED parts."""
+    """Return the document without its EMPTIED parts."""
     if isinstance(document, dict):
         return {name: swept(value) for name, value in document.items() if value is not EMPTIED}
     if isinstance(document, list):

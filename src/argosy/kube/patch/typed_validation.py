@@ -1,6 +1,7 @@
-"""Does an applied configuration fit its shape, as far as owning its fields needs it?
+"""Checks that an applied configuration matches its shape, as far as field ownership needs it.
 
-In: a document and its shape. Out: the faults, in the words of a server. Never: checks values; `schema` does.
+In: a document and its shape. Out: errors, worded as a Kubernetes server words them.
+Never: checks values; `kube.schema` does.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from argosy.kube.patch.path_elements import ElementError, element_of, readable
 
 
 def faults(document: Any, shape: Shape) -> list[str]:
-    """Each as `.path: what`."""
+    """Return one `.path: message` for each error."""
     return [f"{path}: {what}" if path else what for path, what in _faults(document, shape)]
 
 
 def summary(found: Sequence[str]) -> str:
-    """One fault as it is, several in a list."""
+    """Return a single error unchanged, and several errors as an indented list."""
     return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
 
 

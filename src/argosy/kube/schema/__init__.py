@@ -1,4 +1,4 @@
-"""Built-in kinds as data: fields, defaults, rules, columns, wire formats; and custom kinds from their definitions.
+"""Kinds as data: fields, defaults, validation, columns and wire formats of built-in kinds; CRDs for custom kinds.
 
-In: plain data. Out: plain data, or faults. Never: does I/O beyond its own tables; knows an application.
+In: plain data. Out: plain data, or errors. Never: does I/O other than loading its own tables; knows Applications.
 """

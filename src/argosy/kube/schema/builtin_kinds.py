@@ -1,6 +1,6 @@
-"""What a Kubernetes 1.32 server serves by itself, in the order in which its discovery shows it.
+"""The built-in resources of a Kubernetes 1.32 server, in discovery order.
 
-In: nothing. Out: BUILT_IN, one Resource for each kind in each served version. Never: knows custom kinds.
+In: nothing. Out: BUILTIN_RESOURCES, one ApiResource for each kind in each served version. Never: knows custom kinds.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from argosy.kube.names import split_api_version
 from argosy.kube.schema.resources import ALL_VERBS, Resource, Subresource
 
-# A line without indent is a group version; the others: plural, kind, N(amespaced) or C(luster), then what is not usual:
+# A line without indent is an apiVersion; the others are: plural, kind, N(amespaced) or C(luster), then extras:
 # `-x` short name, `+x` category, `=a,b` verbs, `/x` subresource.
-# k8s: the order of groups decides whose short name wins; a group's first version is the preferred one.
+# k8s: the first group wins a conflicting short name; a group's first version is the preferred one.
 _TABLE = """
 v1
   bindings Binding N =create

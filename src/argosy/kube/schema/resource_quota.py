@@ -1,6 +1,6 @@
-"""What counts against a ResourceQuota, and what it says to somebody who asks for too much.
+"""ResourceQuota: computes the usage of an object and the message if it exceeds a quota.
 
-In: manifests. Out: amounts by the names that quotas use, and refusals in the server's words. Never: does I/O.
+In: manifests. Out: amounts by quota resource name, and refusals worded as the server words them. Never: does I/O.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ONE: Final = Decimal(1)
 
 
 def usage_of(group: str, plural: str, manifest: Manifest) -> Amounts:
-    """All names that an object counts for, whether a quota has them or not."""
+    """Return the usage of an object under every quota resource name, whether a quota limits it or not."""
     used: Amounts = {f"count/{plural}.{group}" if group else f"count/{plural}": ONE}
     if group:
         return used
@@ -60,11 +60,11 @@ def _serving(spec: Mapping[str, Any]) -> Amounts:
     return {**found, "services.loadbalancers": ONE} if spec.get("type") == "LoadBalancer" else found
 
 
-# -- which objects a quota is about ----------------------------------------------------------------------------------
+# -- which objects a quota matches -----------------------------------------------------------------------------------
 
 
 def is_about(quota: Manifest, plural: str, manifest: Manifest) -> bool:
-    """k8s: a quota with scopes counts only Pods that are in all of them."""
+    """k8s: a quota with scopes counts only Pods that match all of them."""
     scopes = list(_scopes(quota.get("spec") or {}))
     if not scopes:
         return True
@@ -96,7 +96,7 @@ def _is_in(pod: Mapping[str, Any], scope: str, operator: str, values: list[str])
 
 
 def refusal(quota: Manifest, manifest: Manifest, asked: Amounts, used: Mapping[str, Decimal]) -> str:
-    """Why this quota is against the object; empty: it is not."""
+    """Return why this quota refuses the object, or "" if it does not."""
     hard, name = (quota.get("spec") or {}).get("hard") or {}, quota["metadata"]["name"]
     if "pods" in asked and (silent := _silent(manifest, hard)):
         return f"failed quota: {name}: must specify {silent}"
@@ -115,12 +115,12 @@ def refusal(quota: Manifest, manifest: Manifest, asked: Amounts, used: Mapping[s
 
 
 def shown(much: Decimal, like: str) -> str:
-    """In the style that the quota is written in."""
+    """Format an amount in the notation (suffix style) of the quota's value."""
     return str(quantity.Quantity(much, quantity.read(str(like)).style))
 
 
 def _silent(pod: Manifest, hard: Mapping[str, Any]) -> str:
-    """k8s: where CPU or memory is limited, every container must say what it asks for."""
+    """k8s: if a quota limits CPU or memory, every container must specify them."""
     missing = []
     spec = pod.get("spec") or {}
     for name in sorted(each for each in hard if each in MUST_SAY):

@@ -1,4 +1,4 @@
-"""What a server serves: one `Resource` for each kind in each version, built-in or custom, with its subresources."""
+"""ApiResource: one built-in or custom kind in one version, with its subresources, as discovery lists it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 @dataclass(frozen=True)
 class Subresource:
-    """`deployments/scale` answers with another kind than `deployments`; empty means the parent's own."""
+    """`deployments/scale` returns another kind than `deployments`; an empty `kind` means the parent's."""
 
     name: str
     verbs: tuple[str, ...]
@@ -23,7 +23,7 @@ class Subresource:
 
 @dataclass(frozen=True)
 class Resource:
-    """One kind in one version, as discovery shows it."""
+    """One kind in one version, as discovery lists it."""
 
     group: str
     version: str
@@ -48,7 +48,7 @@ class Resource:
 
     @cached_property
     def group_resource(self) -> str:
-        """As error messages name it: `configmaps`, `widgets.argosy.dev`."""
+        """The name in error messages: `configmaps`, `widgets.argosy.dev`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def subresource(self, name: str) -> Subresource | None:

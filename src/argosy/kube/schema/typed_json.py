@@ -1,7 +1,7 @@
-"""JSON into a built-in type and back, as Go's typed decode and encode do it.
+"""Decodes JSON into a built-in type and encodes it again, as Go's typed decoder and encoder do.
 
-In: a JSON value and its Type. Out: the manifest that Go would write, and the paths of fields that it does not know.
-Never: fills in defaults or checks rules; mutates its input. What needs no change is returned as it came.
+In: a JSON value and its Type. Out: the manifest that Go would write, and the paths of unknown fields.
+Never: applies defaults or validates; mutates its input. Unchanged values are returned as the same object.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from argosy.kube.schema import go_scalars
 from argosy.kube.schema.builtin_types import Field, Type, named
 from argosy.kube.schema.go_scalars import Mismatch, mismatch
 
-# Where a value stands: (the place around it, its key or index, the struct that has the key as a field or "").
+# Location of a value: (location of its parent, its key or index, name of the struct that declares the key, or "").
 Place = tuple[Any, Any, str] | None
 Decoder = Callable[[Any, Place, list[str]], Any]
-"""A value that is not null, its place, and the list to which unknown fields are added -> the value as Go writes it."""
+"""(non-null value, its location, list that collects unknown fields) -> the value as Go writes it."""
 
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _ZEROS = {"string": "", "int32": 0, "int64": 0, "float64": 0, "bool": False, "Quantity": "0", "IntOrString": 0}
@@ -29,7 +29,7 @@ _MAX_UNKNOWN = 100
 
 
 class _Left:
-    """Stands for a field that is left out."""
+    """Marks a field that is omitted."""
 
 
 _LEFT = _Left()
@@ -41,7 +41,7 @@ class Decoded(NamedTuple):
 
 
 def decode(type_: Type, value: Any, *, kind: str, api_version: str) -> Decoded:
-    """`value` as Go would write it after reading it. Unknown fields are left out and named."""
+    """Return `value` as Go would write it after decoding it. Unknown fields are removed and reported."""
     unknown: list[str] = []
     try:
         manifest = _decoder(type_)(value, None, unknown)
@@ -56,7 +56,7 @@ def decode(type_: Type, value: Any, *, kind: str, api_version: str) -> Decoded:
 
 
 def decode_part(type_: Type, value: Any) -> tuple[Any, tuple[str, ...]]:
-    """The same for a value of any type that stands inside of something: what Go writes, and what it does not know."""
+    """Decode a nested value of any type; return it as Go writes it, and the paths of unknown fields."""
     unknown: list[str] = []
     try:
         made = _decoder(type_)(value, None, unknown)
@@ -68,14 +68,14 @@ def decode_part(type_: Type, value: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def zero(type_: Type) -> Manifest:
-    """The empty object of a kind as Go writes it, without kind and apiVersion."""
+    """Build the empty object of a kind as Go writes it, without kind and apiVersion."""
     manifest: Manifest = copy.deepcopy(_zero(type_))
     return manifest
 
 
 @cache
 def always(type_: Type) -> tuple[tuple[str, Any], ...]:
-    """A struct's fields that Go writes even if they have no value, and what it writes then."""
+    """List the struct fields that Go writes even without a value (no omitempty), with the value that it writes."""
     return tuple((name, _blank(field)) for name, field in type_.fields.items() if not field.droppable)
 
 
@@ -85,7 +85,7 @@ def _zero(type_: Type) -> Any:
 
 
 def _blank(field: Field) -> Any:
-    """What stands for a field without a value."""
+    """Return the value that Go writes for a missing field."""
     if field.droppable:
         return _LEFT
     return None if field.pointer else _zero(field.type)
@@ -95,7 +95,7 @@ def _blank(field: Field) -> Any:
 def _decoder(type_: Type) -> Decoder:
     match type_.kind:
         case "struct":
-            return _struct(type_)  # it looks at its fields when it is first used: JSON schemas contain themselves
+            return _struct(type_)  # resolves its fields on first use, because JSON schemas are recursive
         case "list":
             return _list(type_)
         case "map":
@@ -131,7 +131,7 @@ def _scalar(type_: Type) -> Decoder:
 
 
 class _Known(NamedTuple):
-    """One field, ready to be read: values of `fast` type are as Go writes them, unless empty and `drops`."""
+    """Decoder of one field. Values of `pass_through_type` need no change, unless they are empty and `omit_if_empty`."""
 
     fast: type | None
     drops: bool
@@ -240,7 +240,7 @@ def _untyped(type_: Type) -> Decoder:
         return value
 
     def schema_or(value: Any, place: Place, unknown: list[str]) -> Any:
-        # k8s: these types read themselves, so Go sees neither their unknown fields nor where in them an error is.
+        # k8s: these types have their own UnmarshalJSON, so Go reports no unknown fields and no paths inside them.
         try:
             return _read_schema_or(type_.scalar, value)
         except Mismatch as error:
@@ -266,7 +266,7 @@ def _read_schema_or(what: str, value: Any) -> Any:
 
 
 def _placed(error: Mismatch, place: Place) -> Mismatch:
-    """Go names the innermost struct and the field's path from the top, without indexes and without keys of maps."""
+    """Set the error's field as Go does: innermost struct, then the path from the top without indexes and map keys."""
     names: list[str] = []
     struct = ""
     while place is not None:
@@ -284,7 +284,7 @@ def _go_message(error: Mismatch) -> str:
 
 
 def _path(place: Place) -> str:
-    """`spec.template.spec.containers[0].imag`"""
+    """Format a location as `spec.template.spec.containers[0].imag`."""
     parts: list[str] = []
     while place is not None:
         place, key, _ = place
