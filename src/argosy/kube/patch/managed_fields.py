@@ -121,7 +121,6 @@ def _encoded(manager: Manager) -> dict[str, Any]:
 
 
 def bare(manifest: Manifest) -> Manifest:
-
     metadata = manifest.get("metadata")
     if not metadata or "managedFields" not in metadata:
         return manifest

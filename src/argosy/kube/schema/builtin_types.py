@@ -1,9 +1,9 @@
-"""The built-in kinds' types, read from a compact table when first asked for.
+"""Types of the built-in kinds, loaded from a compact table on first use.
 
-In: group, version, kind. Out: a Type, which says what Go's struct says. Never: changes after it was read.
+In: group, version, kind. Out: a Type with the facts of the Go struct. Never: changes a Type after it was built.
 
-The table maps an OpenAPI name to a text. `=T` names another type: `=string A B` (with its enum values), `={}T`, or
-`=([]T)` (a list that protobuf wraps in a message). Otherwise the first line is `atomic` or empty, and each next line
+The table maps an OpenAPI name to a text. `=T` is an alias of another type: `=string A B` (with enum values), `={}T`, or
+`=([]T)` (a list that protobuf wraps in a message). Otherwise the first line is `atomic` or empty, and each other line
 is a field: `name type number flags extra…`. The type is a scalar, `[]T`, `{}T` (a map from strings), `.Local` or a full
 name; the number is protobuf's; the flags are p pointer, o omitempty, r required, i flattened into its owner, or `-`.
 """
@@ -29,7 +29,7 @@ _PACKAGES = {
     "apiextensions.k8s.io": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
     "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 }
-# k8s: these belong to meta/v1 and are known in every group and version.
+# k8s: these belong to meta/v1 and are registered in every group and version.
 EVERYWHERE = frozenset({"DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "Status", "WatchEvent"})
 _SCALARS = frozenset({"string", "int32", "int64", "bool", "float64", "bytes"})
 _UNTYPED = frozenset({"Raw", "SchemaOrBool", "SchemaOrArray", "SchemaOrStringArray"})
@@ -38,7 +38,7 @@ _GO_NAMES = {"bytes": "[]uint8"}
 
 @cache
 def table(name: str) -> Mapping[str, Any]:
-    """One of the data files: `types`, `descriptions`."""
+    """Load one of the data files: `types`, `descriptions`."""
     packed = (Path(__file__).parent / f"data/{name}.json.gz").read_bytes()
     content: Mapping[str, Any] = orjson.loads(zlib.decompress(packed, wbits=31))  # 31: with gzip's header
     return content
@@ -46,7 +46,7 @@ def table(name: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a struct. `number` is protobuf's, 0 where it has none; `inline` fields are flattened in JSON."""
+    """One field of a struct. `number` is protobuf's, 0 if it has none; `inline` fields are flattened in JSON."""
 
     name: str
     type: Type
@@ -59,20 +59,20 @@ class Field:
 
     @property
     def droppable(self) -> bool:
-        """Go leaves out a zero value. k8s: `omitempty` never leaves out a struct."""
+        """True if Go omits a zero value. k8s: `omitempty` never omits a struct."""
         return self.omitempty and (self.pointer or self.type.has_empty)
 
 
 class Type:
-    """What Go knows of a value: its kind, its fields, and how writers share it. It satisfies patch.shape.Shape."""
+    """A Go type: its kind, its fields, and how it merges. Implements `kube.patch.merge_schema.Shape`."""
 
     def __init__(self, kind: ShapeKind, go_name: str, *, name: str = "", scalar: str = "") -> None:
         self.kind: ShapeKind = kind
         self.go_name = go_name
         self.name = name
-        """The OpenAPI name of a named type: `io.k8s.api.core.v1.Pod`; a list or map has none."""
+        """The OpenAPI name of a named type: `io.k8s.api.core.v1.Pod`; empty for a list or map."""
         self.scalar = scalar
-        """Of a scalar or untyped value: string, int32, int64, bool, float64, bytes, Time, Quantity, Raw, …"""
+        """Only for scalar and untyped values: string, int32, int64, bool, float64, bytes, Time, Quantity, Raw, …"""
         self.atomic = False
         self.list_type: ListType = "atomic"
         self.map_keys: Sequence[str] = ()
@@ -80,22 +80,22 @@ class Type:
         self.strategies: Sequence[str] = ()
         self.enum: Sequence[str] = ()
         self.wrapped = False
-        """A list that protobuf puts into a message of its own."""
+        """True if protobuf wraps this list in a message of its own."""
         self.element: Type | None = None
         self.facts: Mapping[str, str] = {}
-        """What the field declares, in the table's words: list, keys, map, key, patch."""
+        """The field's x-kubernetes extensions under the table's short names: list, keys, map, key, patch."""
 
     def __repr__(self) -> str:
         return f"Type({self.go_name})"
 
     @property
     def has_empty(self) -> bool:
-        """Has Go an empty value of this that `omitempty` leaves out?"""
+        """True if Go has an empty value of this type that `omitempty` omits."""
         return self.kind in ("list", "map") or self.scalar in _SCALARS
 
     @cached_property
     def declared(self) -> tuple[Field, ...]:
-        """A struct's fields as Go declares them, embedded structs not flattened."""
+        """The fields of a struct as Go declares them; embedded structs are not flattened."""
         if self.kind != "struct":
             return ()
         package = self.name.rpartition(".")[0]
@@ -103,7 +103,7 @@ class Type:
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
-        """A struct's fields as JSON shows them, in Go's order."""
+        """The fields of a struct as in JSON, in Go's order; embedded structs are flattened."""
         found: dict[str, Field] = {}
         for each in self.declared:
             if each.inline:
@@ -128,7 +128,7 @@ class Type:
         return self.element
 
     def key_default(self, name: str) -> object:
-        """The default of a key field; asked of the list or of its element."""
+        """Return the default of a key field; works on the list and on its element type."""
         found = (self.element or self).fields.get(name)
         if found is None:
             return None
@@ -139,7 +139,7 @@ class Type:
 
 @cache
 def named(name: str) -> Type:
-    """The type of an OpenAPI name; KeyError if the table has none."""
+    """Return the type of an OpenAPI name; raise KeyError if the table does not have it."""
     return _named(name)
 
 
@@ -163,7 +163,7 @@ def _named(name: str) -> Type:
 
 
 def _fresh(written: str, package: str) -> Type:
-    """A Type of its own for a field, so that the field's facts can be set on it."""
+    """Build an unshared Type for one field, so that the field's extensions can be set on it."""
     if written in _SCALARS:
         return Type("scalar", _GO_NAMES.get(written, written), scalar=written)
     if written[:2] in ("[]", "{}"):
@@ -214,7 +214,7 @@ def _with_facts(made: Type, facts: Mapping[str, str]) -> Type:
 
 @cache
 def type_of(group: str, version: str, kind: str) -> Type | None:
-    """The type of a built-in kind; None for kinds that the table does not hold."""
+    """Return the type of a built-in kind, None if the table does not have it."""
     package = _PACKAGES.get(group)
     if package is None:
         head, _, tail = group.partition(".")

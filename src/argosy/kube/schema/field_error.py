@@ -1,4 +1,4 @@
-"""One thing that is wrong with one field, in the words of Kubernetes' field errors."""
+"""Field errors, worded as in k8s.io/apimachinery's `field` package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`message` is the cause's message: `Invalid value: "x": must be …`, without the field's name."""
+    """One error of one field. `message` excludes the field's name: `Invalid value: "x": must be …`."""
 
     field: str
     kind: FaultKind
@@ -39,7 +39,7 @@ def required(field: str, detail: str = "") -> Fault:
 
 
 def invalid(field: str, shown: str, detail: str) -> Fault:
-    """`shown` is the value as Go's `%#v` or a quoted string shows it; see `go_value`."""
+    """`value_text` is the value as Go's `%#v` or as a quoted string; see `format_go_value`."""
     return Fault(field, FaultKind.INVALID, f"Invalid value: {shown}: {detail}")
 
 
@@ -49,7 +49,7 @@ def not_supported(field: str, shown: str, supported: Sequence[str]) -> Fault:
 
 
 def unsupported(field: str, shown: str, supported: Sequence[str]) -> Fault:
-    """Like `not_supported`, in the order given: most rules of built-in kinds do not sort."""
+    """Like `not_supported`, but keeps the order of `supported`: most rules of built-in kinds do not sort."""
     known = ", ".join(f'"{value}"' for value in supported)
     return Fault(field, FaultKind.NOT_SUPPORTED, f"Unsupported value: {shown}: supported values: {known}")
 
@@ -78,7 +78,7 @@ _ESCAPES = {
 
 
 def go_value(value: object) -> str:
-    """A JSON scalar as Go's field errors show it: strings quoted, numbers and booleans bare, null as `null`."""
+    """Format a JSON scalar as Go's field errors do: strings quoted, numbers and booleans unquoted, null as `null`."""
     match value:
         case None:
             return "null"

@@ -1,7 +1,7 @@
-"""Reads scalars as Go's JSON decoder does and gives what its encoder writes.
+"""Reads scalars as Go's JSON decoder does and returns them as Go's encoder writes them.
 
-In: a JSON value that is not null. Out: the value in its one written form. Never: accepts what Go refuses; a refusal is
-a ManifestError in Go's words. `Mismatch` lacks the field's name, which only the reader of its struct knows.
+In: a non-null JSON value. Out: the value in its canonical form. Never: accepts a value that Go rejects: it raises
+ManifestError with Go's message, or JsonTypeMismatch, to which the decoder of the struct adds the field's name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.kube.schema.quantity import canonical
 
 Reader = Callable[[Any], Any]
 
-# k8s: Go's RFC3339 takes any fraction, after a comma too.
+# k8s: Go's RFC3339 accepts any fraction, also after a comma.
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
@@ -27,7 +27,7 @@ _LIMITS = {"int32": 2**31, "int64": 2**63}
 
 
 class Mismatch(Exception):
-    """A JSON value of the wrong type: `string` where Go wants `int32`."""
+    """A JSON value has the wrong type: `string` where Go expects `int32`."""
 
     def __init__(self, value: str, go_type: str) -> None:
         super().__init__(value, go_type)
@@ -93,13 +93,11 @@ def int_or_string(value: Any) -> Any:
 def quantity(value: Any) -> Any:
     if type(value) is str or (type(value) in (int, float)):
         return canonical(value)
-    raise ManifestError(
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-    )
+    raise ManifestError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
 
 
 def time(value: Any) -> str | None:
-    """RFC3339 in seconds and UTC; Go's zero time is null."""
+    """Return RFC3339 in seconds and UTC; Go's zero time is null."""
     if type(value) is not str:
         raise mismatch(value, "string")
     found = _TIME.fullmatch(value)
@@ -113,7 +111,7 @@ def time(value: Any) -> str | None:
 
 
 def micro_time(value: Any) -> str | None:
-    """k8s: a MicroTime has six decimals, no fewer and no more."""
+    """k8s: a MicroTime has exactly six decimals."""
     if type(value) is not str:
         raise mismatch(value, "string")
     found = _TIME.fullmatch(value)
@@ -140,7 +138,7 @@ def _moment(value: str, local: str, zone: str) -> datetime:
         raise _bad_time(value, _LAYOUT) from None
 
 
-# What Go's layout wants next, the text that it takes for it, and between which numbers it must be.
+# Part of Go's layout, the pattern of its text, and its valid range.
 _PARTS = (
     ("2006", r"\d{4}", ()), ("-", "-", ()), ("01", r"\d\d", (1, 12, "month")), ("-", "-", ()), ("02", r"\d\d", ()),
     ("T", "T", ()), ("15", r"\d\d", (0, 23, "hour")), (":", ":", ()), ("04", r"\d\d", (0, 59, "minute")),
@@ -149,7 +147,7 @@ _PARTS = (
 
 
 def _bad_time(value: str, layout: str) -> ManifestError:
-    """Go names the first part that does not fit, and of what is a date in form only, the part that is out of range."""
+    """Report like Go: the first part that does not match the layout, or the first part that is out of range."""
     fraction = (".000000", r"\.\d{6}", ()) if layout == _MICRO_LAYOUT else ("", r"([.,]\d+)?", ())
     zone = ("Z07:00", r"(Z|[+-]\d\d:\d\d)", ())
     shown = _quoted(value)
@@ -188,7 +186,7 @@ def base64(go_type: str) -> Reader:
 
 
 def _bad_byte(value: str) -> int:
-    """Where Go's decoder says that base64 goes wrong."""
+    """Return the byte index that Go's base64 decoder reports."""
     filled = 0
     for at, letter in enumerate(value):
         if letter in "\r\n":

@@ -1,7 +1,7 @@
-"""The JSONPath of printer columns, scale paths and selectable fields, compiled once.
+"""Compiles the JSONPaths of printer columns, scale subresources and selectable fields.
 
-In: text as `.status.conditions[?(@.type=="Ready")].status`, with or without braces. Out: a function from a value to all
-that it finds. Never: raises on data; only a path that does not parse is an error (UserError).
+In: a path such as `.status.conditions[?(@.type=="Ready")].status`, with or without braces. Out: a JSONPath that finds
+values. Never: raises because of data; only an invalid path is an error (UserError).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST = 4096
 
 
 class JSONPath:
-    """One path. `find` gives every value it leads to, `first` the first or None; `names` if it is simple."""
+    """A compiled path. `field_names` is set if the path only consists of field names."""
 
     __slots__ = ("_steps", "names", "text")
 
@@ -62,13 +62,13 @@ class JSONPath:
 
 @remembered(1024)
 def compiled(text: str) -> JSONPath:
-    """Raises UserError if the path cannot be read."""
+    """Compile a path; raise UserError if it is invalid."""
     if len(text) > _LONGEST:
-        raise UserError(f"a path may be at most {_LONGEST} characters long", where="jsonPath")
+        raise UserError(f"the path is longer than {_LONGEST} characters", where="jsonPath")
     try:
         return _Reader(text).path()
     except RecursionError:
-        raise UserError("filters are nested too deep", where="jsonPath") from None
+        raise UserError("the path nests filters too deeply", where="jsonPath") from None
 
 
 def _child(name: str) -> Step:
@@ -86,7 +86,7 @@ def _everything(values: Iterable[Any]) -> list[Any]:
 
 
 def _descendants(values: Iterable[Any]) -> list[Any]:
-    """The values themselves and all below them, parents first."""
+    """Return the values and all their descendants, parents first."""
     found: list[Any] = []
     waiting = list(values)[::-1]
     while waiting:
@@ -184,7 +184,7 @@ class _Reader:
         return re.findall(r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,'\"])+", inside)
 
     def inside_brackets(self) -> str:
-        """Up to the bracket that closes this one; quotes may hold brackets."""
+        """Return the text up to the matching bracket; quoted brackets do not count."""
         depth, quote, start = 0, "", self.position + 1
         for index in range(self.position, len(self.inner)):
             character = self.inner[index]
@@ -240,4 +240,4 @@ class _Reader:
         raise self.wrong(f"invalid literal {text}")
 
     def wrong(self, what: str) -> UserError:
-        return UserError(f'{what} in path {self.text}; write it as .spec.name or .items[?(@.type=="x")].value')
+        return UserError(f'{what} in path {self.text}; examples: .spec.name, .items[?(@.type=="x")].value')

@@ -1,7 +1,7 @@
-"""The grammars of names, labels, ports and the like.
+"""Checks the syntax of names, labels, ports and addresses.
 
-In: a string or number. Out: what is wrong with it in Kubernetes' words, nothing if it is right.
-Never: which field it came from.
+In: a string or number. Out: error messages worded as Kubernetes words them, empty if the value is valid.
+Never: knows the field of the value.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _longer(value: str, limit: int) -> bool:
 
 @remembered(8192)
 def dns_label(value: str) -> Complaints:
-    """A namespace, a container, a volume: `my-name`."""
+    """Check the name of a namespace, container or volume: `my-name`."""
     wrong = [at_most(63)] if _longer(value, 63) else []
     if not _is_label(value):
         wrong.append("must not contain dots" if _is_subdomain(value) else _LABEL_WRONG)
@@ -105,7 +105,7 @@ def dns_label(value: str) -> Complaints:
 
 @remembered(8192)
 def dns_subdomain(value: str) -> Complaints:
-    """The name of most kinds: `my.name`."""
+    """Check the name of most kinds: `my.name`."""
     wrong = [at_most(253)] if _longer(value, 253) else []
     if not _is_subdomain(value):
         wrong.append(_SUBDOMAIN_WRONG)
@@ -114,7 +114,7 @@ def dns_subdomain(value: str) -> Complaints:
 
 @remembered(1024)
 def dns_1035_label(value: str) -> Complaints:
-    """A service: starts with a letter."""
+    """Check the name of a Service: it starts with a letter."""
     wrong = [at_most(63)] if _longer(value, 63) else []
     if not _is_label_1035(value):
         wrong.append(_LABEL_1035_WRONG)
@@ -129,7 +129,7 @@ def wildcard_subdomain(value: str) -> Complaints:
 
 
 def path_segment(value: str) -> Complaints:
-    """Whatever fits between two slashes: roles may be called `system:admin`."""
+    """Check a name that only has to be a valid URL path segment: roles may be called `system:admin`."""
     if value in (".", ".."):
         return (f"may not be '{value}'",)
     return tuple(f"may not contain '{mark}'" for mark in ("/", "%") if mark in value)
@@ -137,7 +137,7 @@ def path_segment(value: str) -> Complaints:
 
 @remembered(8192)
 def qualified_name(value: str) -> Complaints:
-    """The key of a label: `example.com/MyName` or `MyName`."""
+    """Check a label key: `example.com/MyName` or `MyName`."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         return (f"a qualified name {_QUALIFIED_WRONG} with an optional DNS subdomain prefix and '/' {_PREFIXED}",)
@@ -165,7 +165,7 @@ def label_value(value: str) -> Complaints:
 
 @remembered(8192)
 def config_key(value: str) -> Complaints:
-    """A key of a ConfigMap or Secret becomes a file name."""
+    """Check a key of a ConfigMap or Secret; it becomes a file name."""
     wrong = [at_most(253)] if _longer(value, 253) else []
     if not _is_config_key(value):
         wrong.append(_CONFIG_KEY_WRONG)
@@ -177,7 +177,7 @@ def config_key(value: str) -> Complaints:
 
 
 def variable_name(value: str) -> Complaints:
-    """An environment variable. k8s: since 1.32 anything printable but `=`."""
+    """Check the name of an environment variable. k8s: since 1.32 any printable ASCII character except `=`."""
     if all(" " <= char <= "~" and char != "=" for char in value):
         return ()
     return ("a valid environment variable name must consist only of printable ASCII characters other than '='",)
@@ -214,7 +214,7 @@ def ip_address(value: str) -> Complaints:
 
 
 def ordinary_ip(value: str) -> Complaints:
-    """An address that another machine may have."""
+    """Check an address that another machine may have: not unspecified, loopback or link-local."""
     if not is_ip(value):
         return ("must be a valid IP address",)
     address = _address(value)
@@ -248,18 +248,18 @@ def is_ip(value: str) -> bool:
 
 
 def _address(value: str) -> IPv4Address | IPv6Address:
-    import ipaddress  # few requests name an address, and the module is slow to load
+    import ipaddress  # imported lazily: few requests contain an address, and the module is slow to load
 
     return ipaddress.ip_address(_without_leading_zeros(value))
 
 
 def _without_leading_zeros(value: str) -> str:
-    # k8s: 010.001.000.001 has been read as 10.1.0.1 for ever
+    # k8s: 010.001.000.001 is read as 10.1.0.1 for compatibility
     return re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", value) if ":" not in value else value
 
 
 def for_prefix(grammar: Grammar, prefix: str) -> Complaints:
-    """`generateName` may end with a dash, because something follows it."""
+    """Check `generateName`; it may end with a dash, because a suffix follows."""
     if grammar is path_segment:
         return path_segment(prefix)
     if len(prefix) > 1 and prefix.endswith("-"):

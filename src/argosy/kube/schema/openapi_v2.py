@@ -1,7 +1,7 @@
-"""The OpenAPI v2 document of a server, in protobuf, with the names of its kinds and nothing of their fields.
+"""Builds the server's OpenAPI v2 document in protobuf: the names of its kinds without their fields.
 
-In: the resources that are served. Out: bytes. Never: describes a field; that is what OpenAPI v3 is for.
-# k8s: kubectl checks a file of `kind: List` against this document alone, and refuses the file where there is none.
+In: the served resources. Out: bytes. Never: describes a field; OpenAPI v3 does.
+# k8s: kubectl validates a file of `kind: List` only against this document, and rejects the file if it is missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCHEMA_TYPE, _SCHEMA_EXTENSION = 22, 31
 
 
 def document(resources: Iterable[Resource]) -> bytes:
-    """Every kind as an object that may hold anything: kubectl finds the kind, and the server checks its fields."""
+    """Describe every kind as an object with any fields: kubectl finds the kind, and the server validates the fields."""
     definitions = b"".join(bytes_field(1, _definition(resource)) for resource in resources)
     return (
         bytes_field(_DOCUMENT_SWAGGER, b"2.0")

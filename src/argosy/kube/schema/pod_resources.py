@@ -1,6 +1,6 @@
-"""What a Pod asks of a cluster: CPU, memory and whatever else is counted.
+"""Sums the resource requests and limits of a Pod: CPU, memory and extended resources.
 
-In: the spec of a Pod. Out: amounts by name. Never: a guess: what cannot be read as a quantity counts as nothing.
+In: the spec of a Pod. Out: amounts by resource name. Never: guesses: an invalid quantity is ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTHING: Final = Decimal(0)
 
 
 def requests_of(spec: Mapping[str, Any]) -> Amounts:
-    """k8s: where a container has a limit and no request, it requests its limit."""
+    """k8s: a container with a limit and no request requests its limit."""
     return _whole(spec, lambda container: {**_amounts(container, "limits"), **_amounts(container, "requests")})
 
 
@@ -44,7 +44,7 @@ def taken_from(whole: Mapping[str, Decimal], part: Mapping[str, Decimal]) -> Amo
 
 
 def _whole(spec: Mapping[str, Any], read: Any) -> Amounts:
-    """k8s: init containers run one after another, before the others and beside the sidecars that began before them."""
+    """k8s: init containers run one at a time, before the main containers and next to sidecars that started earlier."""
     sidecars: Amounts = {}
     most: Amounts = {}
     for each in spec.get("initContainers") or ():

@@ -1,7 +1,7 @@
-"""Kubernetes' protobuf form of manifests: an envelope with the object's kind around the object's message.
+"""Encodes and decodes manifests in Kubernetes' protobuf format: an envelope with the kind around the object's message.
 
-In: the bytes of a request, or a manifest. Out: a manifest as Go would write it in JSON, or bytes for an answer.
-Never: reads or writes kinds that are not built in; broken bytes are a ManifestError.
+In: the bytes of a request, or a manifest. Out: a manifest as Go would write it in JSON, or the bytes of a response.
+Never: handles custom kinds; invalid bytes raise ManifestError.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ProtoObject(NamedTuple):
 
 
 def decode(data: bytes) -> ProtoObject:
-    """The manifest in an envelope, with kind and apiVersion. Unknown fields are passed over, as in Go."""
+    """Decode an envelope into a manifest with kind and apiVersion. Unknown fields are ignored, as in Go."""
     if data[:4] != PREFIX:
         raise ManifestError(f"provided data does not appear to be a protobuf message, expected prefix {list(PREFIX)}")
     parts = _parts(data[4:], ENVELOPE_FIELDS, merged=(HEAD,))
@@ -47,37 +47,37 @@ def decode(data: bytes) -> ProtoObject:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """The envelope of a manifest of a built-in kind."""
+    """Encode a manifest of a built-in kind with its envelope."""
     type_ = _type(manifest["apiVersion"], manifest["kind"])
     return _envelope(manifest["apiVersion"], manifest["kind"], protobuf_writer.message(type_, manifest))
 
 
 def encode_list(manifest: Manifest) -> bytes:
-    """The envelope of a list (`PodList`) whose items need no kind and apiVersion."""
+    """Encode a list (`PodList`) with its envelope; its items need no kind and apiVersion."""
     items = encode_items(manifest["apiVersion"], manifest["kind"], manifest.get("items") or ())
     return join_list(manifest, [items])
 
 
 def encode_items(api_version: str, list_kind: str, items: Sequence[Manifest]) -> bytes:
-    """Some items of a list, as its message has them; `join_list` makes the list."""
+    """Encode some items of a list; `join_list` builds the list from them."""
     element = _type(api_version, list_kind.removesuffix("List"))
     return b"".join([bytes_field(2, protobuf_writer.message(element, item)) for item in items])
 
 
 def join_list(head: Manifest, groups: Sequence[bytes]) -> bytes:
-    """The envelope of a list whose items are encoded already."""
+    """Build the envelope of a list from encoded items."""
     metadata = bytes_field(1, protobuf_writer.message(named(f"{META}.ListMeta"), head.get("metadata") or {}))
     return _envelope(head["apiVersion"], head["kind"], b"".join([metadata, *groups]))
 
 
 def encode_event(event: str, encoded: bytes) -> bytes:
-    """One frame of a watch: a length in four bytes, then the event around a manifest's bytes, without an envelope."""
+    """Encode one watch frame: a four-byte length, then the event around a manifest's bytes, without an envelope."""
     frame = bytes_field(1, event.encode()) + bytes_field(2, bytes_field(1, encoded))
     return struct.pack(">I", len(frame)) + frame
 
 
 def _parts(data: bytes, known: int, merged: tuple[int, ...] = ()) -> dict[int, bytes]:
-    """The known fields of an envelope or of its head; all are bytes or texts. Messages merge with earlier ones."""
+    """Return the known fields of an envelope or of its typeMeta; all are bytes. Fields in `merged` are concatenated."""
     parts: dict[int, list[bytes]] = {}
     for number, wire, value in split(data):
         if number <= known:

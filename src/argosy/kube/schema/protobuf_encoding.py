@@ -1,6 +1,6 @@
-"""Protobuf's own encoding: varints, tags, lengths.
+"""Protobuf wire encoding: varints, tags, length-delimited fields.
 
-In: the bytes of one message. Out: its fields as numbers and bytes, and back. Never: knows a type of Kubernetes.
+In: the bytes of one message. Out: its fields as numbers and bytes, and back. Never: knows a Kubernetes type.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 def split(data: bytes) -> list[tuple[int, int, int | bytes]]:
-    """(field number, wire type, value) in the order in which they stand; a value is bytes or an unsigned number."""
+    """Return (field number, wire type, value) in message order; a value is bytes or an unsigned number."""
     found: list[tuple[int, int, int | bytes]] = []
     at, end = 0, len(data)
     try:
@@ -49,7 +49,7 @@ def split(data: bytes) -> list[tuple[int, int, int | bytes]]:
 def _fixed(data: bytes, tag: int, at: int, found: list[tuple[int, int, int | bytes]]) -> int:
     size = {FIXED64: 8, FIXED32: 4}.get(tag & 7)
     if size is None:
-        # k8s: groups are never written.
+        # k8s: protobuf groups are never used.
         raise ManifestError(f"proto: illegal wireType {tag & 7}")
     if at + size > len(data):
         raise ManifestError("unexpected EOF")
@@ -71,7 +71,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def packed(data: bytes) -> list[int]:
-    """The numbers of a packed list."""
+    """Return the numbers of a packed list."""
     values = []
     at = 0
     try:
@@ -84,7 +84,7 @@ def packed(data: bytes) -> list[int]:
 
 
 def signed(value: int, bits: int) -> int:
-    """An unsigned number as Go reads it into an int32 or int64."""
+    """Convert an unsigned number as Go reads it into an int32 or int64."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 

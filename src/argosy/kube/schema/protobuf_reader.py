@@ -1,7 +1,7 @@
-"""Protobuf messages of built-in kinds into manifests.
+"""Decodes protobuf messages of built-in kinds into manifests.
 
 In: a struct's Type and the bytes of its message. Out: the manifest as Go would write it in JSON.
-Never: trusts a length, a depth or a count; what is broken or too much is a ManifestError.
+Never: trusts a length, a depth or a count; broken or oversized messages raise ManifestError.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAX_DEPTH = 100
 MAX_MESSAGES = 250_000
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ZERO_SECONDS = -62135596800  # k8s: Go's zero time, which JSON shows as null
+_ZERO_SECONDS = -62135596800  # k8s: Go's zero time, null in JSON
 
 Shape = Literal["one", "many", "map", "inline"]
 Convert = Callable[["Reading", Any, int], Any]
-"""What a field's bytes or number mean; the last argument is the depth."""
+"""(reader, a field's bytes or number, nesting depth) -> the JSON value."""
 
 
 class _Entry(NamedTuple):
@@ -43,7 +43,7 @@ class _Entry(NamedTuple):
 
 
 class Reading:
-    """One object being read: it counts what it has made."""
+    """Decodes one object, and counts its nested messages to enforce MAX_MESSAGES."""
 
     def __init__(self) -> None:
         self.messages = 0
@@ -59,7 +59,7 @@ class Reading:
     def fill(self, made: dict[str, Any], type_: Type, data: bytes, depth: int) -> None:
         self.messages += 1
         if depth > MAX_DEPTH or self.messages > MAX_MESSAGES:
-            raise ManifestError("proto: the message is nested too deeply or has too many parts")
+            raise ManifestError("proto: the message is nested too deeply or has too many nested messages")
         entries = _entries(type_)
         messages: dict[int, list[bytes]] = {}
         for number, wire, value in split(data):
@@ -71,7 +71,7 @@ class Reading:
                 self.unusual(made, entry, wire, value)
             elif shape == "one":
                 if field_type.kind == "struct":
-                    made.setdefault(name, None)  # fields keep their order
+                    made.setdefault(name, None)  # reserves the field's position
                     messages.setdefault(number, []).append(value)  # type: ignore[arg-type]
                     continue
                 new = convert(self, value, depth + 1)
@@ -90,7 +90,7 @@ class Reading:
             self.merge(made, entries[number], b"".join(values), depth + 1)
 
     def merge(self, made: dict[str, Any], entry: _Entry, data: bytes, depth: int) -> None:
-        """k8s: a message that comes twice is merged, as if its bytes followed each other."""
+        """k8s: a repeated message is merged, as if its bytes were concatenated."""
         new = entry.convert(self, data, depth)
         if new or not entry.drops:
             made[entry.name] = new
@@ -98,7 +98,7 @@ class Reading:
             made.pop(entry.name, None)
 
     def unusual(self, made: dict[str, Any], entry: _Entry, wire: int, value: Any) -> None:
-        """A list of numbers may be packed; every other surprise is an error."""
+        """Read a packed list of numbers; any other unexpected wire type is an error."""
         if entry.shape != "many" or entry.wire != VARINT or wire != BYTES:
             raise ManifestError(f"proto: wrong wireType = {wire} for field {entry.name}")
         made.setdefault(entry.name, []).extend(entry.convert(self, item, 0) for item in packed(value))
@@ -150,7 +150,7 @@ def _convert(type_: Type) -> Convert:
 
 
 def text(reading: Reading, value: Any, depth: int) -> str:
-    # k8s: Go does not check UTF-8 here, and its JSON encoder writes the replacement character.
+    # k8s: Go does not validate UTF-8 here, and its JSON encoder writes the replacement character.
     return str(value, "utf-8", "replace")
 
 
@@ -235,7 +235,7 @@ def _duration(reading: Reading, value: Any, depth: int) -> str:
 
 
 def _schema_or(other: int, schema: int) -> Convert:
-    """`other` is the number of the boolean or of the list, `schema` that of the schema."""
+    """`other_number` is the field number of the boolean or the list, `schema_number` that of the schema."""
 
     def convert(reading: Reading, value: Any, depth: int) -> Any:
         found = split(value)

@@ -1,7 +1,7 @@
-"""Resource quantities: `500m`, `1.5Gi`, `1e3`.
+"""Resource quantities: parses, formats, compares and adds `500m`, `1.5Gi`, `1e3`.
 
-In: a quantity as a manifest has it. Out: its exact value, or the text as Kubernetes prints it.
-Never: floats; a guess. Bad text is a ManifestError in the words of the API server.
+In: a quantity from a manifest. Out: its exact value, or its canonical text as Kubernetes prints it.
+Never: uses floats; guesses. Invalid text raises ManifestError with the API server's message.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _INT32 = 2**31
 
 
 class Quantity(NamedTuple):
-    """An exact value and how it likes to be printed. `kept` is the text when it is canonical as it stands."""
+    """An exact value and its notation. `canonical_text` is the original text if it is printed unchanged."""
 
     value: Decimal
     style: str  # "decimal", "binary" or "exponent"
@@ -53,7 +53,7 @@ def read(text: str) -> Quantity:
     if style == "binary":
         value = wide.multiply(number, Decimal(2**exponent))
     else:
-        # the exponent may be huge; scaling a Decimal keeps it a few digits long
+        # the exponent may be huge; scaling a Decimal does not expand its digits
         value = number.scaleb(exponent, wide)
     value = _bounded(value, style, wide)
     if style == "binary" and 0 < value < 1:
@@ -76,7 +76,7 @@ def _scale(suffix: str) -> tuple[str, int]:
 def _bounded(value: Decimal, style: str, wide: Context) -> Decimal:
     exponent = value.as_tuple().exponent
     if isinstance(exponent, int) and exponent < -9 and value:
-        # k8s: whoever asks for a little gets the least that can be said, never nothing
+        # k8s: values below one nano unit are rounded up to it, never down to zero
         value = value.quantize(_NANO, ROUND_UP, wide) if value.adjusted() >= -9 else _NANO.copy_sign(value)
     if style == "binary" and abs(value) > _MOST:
         value = _MOST.copy_sign(value)
@@ -84,7 +84,7 @@ def _bounded(value: Decimal, style: str, wide: Context) -> Decimal:
 
 
 def _is_kept(digits: str, fraction: str, style: str, exponent: int) -> bool:
-    """k8s: text that looks canonical is printed as it was written, even `1.500` or `+5`."""
+    """k8s: text that looks canonical is printed unchanged, even `1.500` or `+5`."""
     shifted = digits + fraction
     if style == "binary":
         small = not fraction and 14 - len(digits) - exponent * 3 // 10 >= 0
@@ -110,30 +110,30 @@ def _print(value: Decimal, style: str) -> str:
     exponent += len(text) - len(short)
     shift = exponent % 3
     if style != "exponent":
-        shift = max(shift, exponent - 18)  # there is no name beyond E
+        shift = max(shift, exponent - 18)  # there is no suffix beyond E
     exponent -= shift
     name = (f"e{exponent}" if exponent else "") if style == "exponent" else _DECIMAL_NAMES[exponent]
     return f"{'-' if sign else ''}{short}{'0' * shift}{name}"
 
 
 def parse(text: str | int | float) -> Decimal:
-    """The exact value."""
+    """Return the exact value."""
     return read(str(text)).value
 
 
 def canonical(text: str | int | float) -> str:
-    """As the API server prints it back: `1024Mi` is `1Gi`, `0.5` is `500m`."""
+    """Format as the API server returns it: `1024Mi` becomes `1Gi`, `0.5` becomes `500m`."""
     return str(read(str(text)))
 
 
 def compare(left: str | int | float, right: str | int | float) -> int:
-    """-1, 0 or 1."""
+    """Return -1, 0 or 1."""
     one, other = parse(left), parse(right)
     return (one > other) - (one < other)
 
 
 def add(left: str | int | float, right: str | int | float) -> str:
-    """The sum, printed in the left one's style (the right one's, if the left is zero)."""
+    """Return the sum in the notation of `left` (of `right` if `left` is zero)."""
     one, other = read(str(left)), read(str(right))
     style = one.style if one.value else other.style
     wide = Context(prec=_digits(one.value, other.value), Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -143,5 +143,5 @@ def add(left: str | int | float, right: str | int | float) -> str:
 
 def _digits(*values: Decimal) -> int:
     spread = max((value.adjusted() for value in values if value), default=0)
-    # beyond this no two quantities that mean anything are added, and exactness would cost gigabytes
+    # no realistic sum needs more digits, and exact sums of extreme exponents would take gigabytes
     return min(max(spread, 0) + 40, 4096)

@@ -34,7 +34,7 @@ def test_any_tokens_survive_a_round_trip(tokens: list[str]) -> None:
 
 
 def test_a_pointer_without_a_leading_slash_is_refused() -> None:
-    with pytest.raises(PatchError, match='begins with "/"'):
+    with pytest.raises(PatchError, match='must start with "/"'):
         json_pointer.parse("a/b")
 
 

@@ -1,8 +1,8 @@
-"""CEL rules of custom kinds, evaluated.
+"""Evaluates CEL rules of custom kinds.
 
 In: a list of calls {rule, self, oldSelf?, optionalOldSelf?, message, messageExpression?}, plain JSON.
-Out: as many results: {outcome: ok}, or {outcome: failed | error | skipped, message}.
-Never: raises, so that it can run in another process, with limits.
+Out: one result per call: {outcome: ok}, or {outcome: failed | error | skipped, message}.
+Never: raises, so that it can run in another process with limits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ JSON = Any
 
 
 def evaluate(payload: JSON) -> JSON:
-    """The results of all calls, in their order."""
+    """Return the results of all calls, in order."""
     return [_evaluate(call) for call in payload]
 
 
 def problem(rule: str, *, message: bool = False) -> str:
-    """Why a rule does not compile, in a server's words; empty if it does, or if only this library cannot read it."""
+    """Return the server's message if a rule does not compile; "" if it does, or if this library does not support it."""
     what = "messageExpression compilation failed" if message else "compilation failed"
     try:
         _program(rule)
@@ -35,7 +35,7 @@ def problem(rule: str, *, message: bool = False) -> str:
 
 
 class _Unsupported(Exception):
-    """The rule may be right, but this library cannot read it."""
+    """The rule may be valid, but this library does not support its syntax."""
 
 
 def _evaluate(call: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _unevaluated(rule: str, error: Exception) -> dict[str, Any]:
     text = str(error)
     if text.startswith("Undefined variable or function"):
         name = text.partition("'")[2].partition("'")[0]
-        return {"outcome": "skipped", "message": f"the function {name} is not known here"}
+        return {"outcome": "skipped", "message": f"unsupported CEL function {name}"}
     return {
         "outcome": "error",
         "message": text.splitlines()[0].partition(". Check ")[0] if text else type(error).__name__,
@@ -66,7 +66,7 @@ def _unevaluated(rule: str, error: Exception) -> dict[str, Any]:
 
 
 def _message(call: dict[str, Any]) -> str:
-    """What the rule's author says; a messageExpression that fails gives way to the message."""
+    """Return the messageExpression's result, or the message if the expression is missing or fails."""
     expression = call.get("messageExpression")
     if expression:
         try:
@@ -95,11 +95,11 @@ def _run(rule: str, call: dict[str, Any]) -> Any:
 
 @lru_cache(maxsize=2048)
 def _program(rule: str) -> Any:
-    """Compiled. Raises ValueError if it is no CEL, _Unsupported if it is CEL that this library lacks."""
+    """Compile a rule. Raises ValueError if it is not valid CEL, _UnsupportedCel if this library lacks its syntax."""
     if len(rule) > LONGEST_RULE:
-        raise ValueError(f"rule longer than {LONGEST_RULE} characters")
+        raise ValueError(f"the rule is longer than {LONGEST_RULE} characters")
     if _depth(rule) > DEEPEST_RULE:
-        raise ValueError(f"rule nested deeper than {DEEPEST_RULE}")
+        raise ValueError(f"the rule is nested deeper than {DEEPEST_RULE} levels")
     import cel
 
     try:
@@ -108,14 +108,14 @@ def _program(rule: str) -> Any:
         text = str(error)
         if "unsupported syntax" in text:
             raise _Unsupported(
-                f"the syntax {text.partition('unsupported syntax ')[2].split()[0]} is not known here"
+                f"unsupported CEL syntax {text.partition('unsupported syntax ')[2].split()[0]}"
             ) from error
         reason = text.partition("ERROR: ")[2] or text
         raise ValueError("ERROR: " + reason if "ERROR: " in text else reason) from error
 
 
 def _depth(rule: str) -> int:
-    """How deep brackets and unary operators nest: the parser's stack is not endless."""
+    """Return the nesting depth of brackets and unary operators, because the parser's stack is limited."""
     deepest = depth = run = 0
     for character in rule:
         if character in "([{":

@@ -1,7 +1,7 @@
-"""Functions that Kubernetes adds to CEL: quantities, URLs, addresses, lists, text.
+"""CEL functions of Kubernetes: quantities, URLs, IP addresses, lists, strings.
 
-In: plain values; what CEL has no type for (a quantity, a URL) travels as a map with a mark. Out: plain values.
-Never: I/O. A function that this file lacks makes its rule be skipped, by name.
+In: plain values; types that CEL lacks (a quantity, a URL) are maps with a marker key. Out: plain values.
+Never: does I/O. A rule that calls a function missing here is skipped, and the result names the function.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _url(text: str) -> dict[str, Any]:
 def _is_url(text: Any) -> bool:
     try:
         parts = urlsplit(text)
-        parts.port  # noqa: B018  a bad port is only noticed when asked for
+        parts.port  # noqa: B018  urlsplit checks the port on access
     except (ValueError, AttributeError, TypeError):
         return False
     return bool(parts.scheme and (parts.netloc or parts.path)) or str(text).startswith("/")
@@ -114,7 +114,7 @@ def _contains_cidr(network: dict[str, Any], other: Any) -> bool:
 
 
 def _format(template: str, values: list[Any]) -> str:
-    """`'%s is %d'.format([…])`."""
+    """Implement `'%s is %d'.format([…])`."""
     rest = iter(values)
     pieces = iter(template.split("%"))
     out = next(pieces)

@@ -1,7 +1,7 @@
-"""What a confined worker runs. Imported before the worker is locked in, when files can still be read.
+"""Entry points of the confined CEL worker. Imported before confinement, while files can still be read.
 
-In, out: JSON. The rule and the pattern that are run on import make the libraries load
-everything that they load late.
+In, out: JSON. The rule and the pattern that run on import make the libraries load
+all their lazily imported modules.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["check_definition", "evaluate"]
 
 
 def check_definition(payload: Any) -> Any:
-    """The faults of a definition, whose rules are compiled for it."""
+    """Return the errors of a CRD; compiles its CEL rules."""
     faults = crd.check_definition(payload["definition"], payload["old"])
     return [[fault.field, str(fault.kind), fault.message] for fault in faults]
 
