@@ -100,4 +100,4 @@ def test_the_second_apply_changes_nothing(furnished: Sandbox) -> None:
 
 def test_explain_tells_what_a_field_is(furnished: Sandbox) -> None:
     told = run(furnished, "explain", "applications.argoproj.io.spec.syncPolicy.automated.selfHeal")
-    assert "undo what was changed in the cluster" in told
+    assert "revert changes made in the cluster" in told

@@ -136,7 +136,7 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     [
         ({"fields": {"spec": "strng"}}, "gears.example.org.yaml: KeyError: 'strng'"),
         ({"fields": {"spec": "$nothing"}}, "gears.example.org.yaml: KeyError: 'nothing'"),
-        ({"fields": {"spec": "open"}, "columns": ["Phase .status.phase"]}, "column 'Phase .status.phase' is not"),
+        ({"fields": {"spec": "open"}, "columns": ["Phase .status.phase"]}, "invalid column 'Phase .status.phase'"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(written: dict[str, Any], said: str) -> None:
@@ -217,9 +217,7 @@ def test_only_the_kinds_of_the_originals_are_cluster_wide() -> None:
 
 
 def test_kinds_whose_originals_have_no_status_subresource_have_none() -> None:
-    without = {
-        spec_of(name)["names"]["kind"] for name in names() if "subresources" not in spec_of(name)["versions"][0]
-    }
+    without = {spec_of(name)["names"]["kind"] for name in names() if "subresources" not in spec_of(name)["versions"][0]}
     assert without == {"Application", "AppProject", "ServingRuntime", "ClusterServingRuntime", "ImageStreamTag"}
 
 

@@ -226,7 +226,7 @@ def test_nesting_without_end_is_refused_fast() -> None:
 @pytest.mark.parametrize("most", [2_500, pytest.param(protobuf_reader.MAX_MESSAGES, marks=pytest.mark.tier("all"))])
 def test_a_flood_of_empty_messages_is_refused(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protobuf_reader, "MAX_MESSAGES", most)
-    with pytest.raises(ManifestError, match="too many parts"):
+    with pytest.raises(ManifestError, match="too many nested messages"):
         protobuf.decode(envelope("v1", "Pod", bytes_field(2, b"\x12\x00" * (most + 1))))
 
 

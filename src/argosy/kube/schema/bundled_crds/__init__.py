@@ -1,7 +1,7 @@
-"""The definitions of the custom kinds that GitOps and model serving need, with the names and columns of the originals.
+"""Bundled CRDs of the custom kinds that GitOps and model serving need, with the names and columns of the originals.
 
-In: the name of a definition, such as `applications.argoproj.io`. Out: a CustomResourceDefinition that a server takes.
-Never: reads a file before somebody asks for it, or needs a cluster. Each file is written in the notation of `notation`.
+In: the name of a CRD, such as `applications.argoproj.io`. Out: a CustomResourceDefinition that a server accepts.
+Never: reads a file before it is needed; needs a cluster. The files use the short notation of `notation`.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ SHAPES: Final = FOLDER / "_shapes.yaml"
 
 @cache
 def names() -> tuple[str, ...]:
-    """Of all definitions, in order."""
+    """Return the names of all bundled CRDs, sorted."""
     return tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.yaml")))
 
 
 @cache
 def definition(name: str) -> Manifest:
-    """Read once. Raises UserError where there is none of this name."""
+    """Load a bundled CRD (cached); raise UserError if there is none of this name."""
     if name not in names():
         near = difflib.get_close_matches(name, names(), n=1)
-        advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(names())}"
-        raise UserError(f"there is no definition {name!r}: {advice}")
+        advice = f"did you mean {near[0]}?" if near else f"the bundled definitions are {', '.join(names())}"
+        raise UserError(f"no bundled definition is named {name!r}: {advice}")
     return expand(name, _read(FOLDER / f"{name}.yaml"), _shapes())
 
 
 def definitions(*wanted: str) -> list[Manifest]:
-    """These, in this order; all, where none is named."""
+    """Load the given CRDs in this order, or all if none is given."""
     return [definition(name) for name in wanted or names()]
 
 

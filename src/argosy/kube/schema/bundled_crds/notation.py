@@ -1,15 +1,15 @@
-"""The short notation in which the definitions are written, and what it means.
+"""Expands the short notation of the bundled CRDs into CustomResourceDefinitions.
 
-In: a file's data. Out: a CustomResourceDefinition. Never: I/O, or a guess: what it cannot read is a ManifestError.
+In: a file's data. Out: a CustomResourceDefinition. Never: does I/O; guesses: unreadable data raises ManifestError.
 
-    kind, versions (the stored one first), short, categories, cluster, subresource, deprecated, about, columns, names
-    names:    `segments` where objects may be called `model:latest`, which only the embedded server allows
+    kind, versions (storage version first), short, categories, cluster, subresource, deprecated, about, columns, names
+    names:    `segments` if objects may be named `model:latest`, which only the embedded server allows
     columns:  "Prev (integer) = .status.prev", "Message (string, 1) = .status.message" (1 is the priority), "Age"
-    fields:   below apiVersion, kind and metadata; a field whose name ends in `!` is required
-    a field:  a word of WORDS | "$name", one of the shapes | "a | b", one of these words | [field], a list of them
-              | a mapping of fields. After a word, " = x" is the default and " -- text" the description.
-    in a mapping, $with adds the fields of a shape, $open keeps those that are not named, $map types all values,
-    $list and $is start a list or a word, and every other $keyword goes into the schema as it stands.
+    fields:   in addition to apiVersion, kind and metadata; a field whose name ends in `!` is required
+    a field:  a type of TYPE_SCHEMAS | "$name", a shared shape | "a | b", an enum | [field], a list
+              | a mapping of fields. After a type, " = x" is the default and " -- text" the description.
+    in a mapping, $with adds the fields of a shape, $open preserves unknown fields, $map sets the type of all values,
+    $list and $is start a list or a type, and every other $keyword is copied into the schema.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTim
 
 
 def expand(name: str, written: Mapping[str, Any], shared: Mapping[str, Any]) -> Manifest:
-    """The definition that is written so; `shared` are the shapes that all files may use."""
+    """Build a CRD from its source; `shared_shapes` are available to all files."""
     plural, _, group = name.partition(".")
     try:
         versions = list(_versions(written, {**shared, **written.get("shapes", {})}))
@@ -71,13 +71,13 @@ def expand(name: str, written: Mapping[str, Any], shared: Mapping[str, Any]) -> 
 
 
 def _marks(written: Mapping[str, Any]) -> dict[str, str]:
-    """What a definition cannot say in its own words."""
+    """Build the annotations for settings that a CustomResourceDefinition has no fields for."""
     actions = ",".join(f"{part}={sent}" for part, sent in written.get("actions", {}).items())
     return {name: text for name, text in ((NAMES, written.get("names")), (ACTIONS, actions)) if text}
 
 
 def _versions(written: Mapping[str, Any], shapes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """All versions have one schema, since nothing converts between them."""
+    """Build all versions with the same schema, since there is no conversion."""
     root = _field(written["fields"], shapes)
     identity = {"apiVersion": WORDS["string"], "kind": WORDS["string"], "metadata": {"type": "object"}}
     root = {"description": written["about"], **root, "properties": {**identity, **root["properties"]}}
@@ -98,7 +98,7 @@ def _column(text: str) -> dict[str, Any]:
         return _AGE
     found = _COLUMN.fullmatch(text)
     if not found:
-        raise ValueError(f"column {text!r} is not `name (type, priority) = .path`")
+        raise ValueError(f"invalid column {text!r}: expected `name (type, priority) = .path`")
     column = {"name": found["name"], "type": found["type"] or "string", "jsonPath": found["path"]}
     return {**column, "priority": int(found["priority"])} if found["priority"] else column
 
@@ -117,7 +117,7 @@ def _field(written: Any, shapes: Mapping[str, Any]) -> Schema:
 
 
 def _opened(keywords: Mapping[str, Any], fields: Mapping[str, Any], shapes: Mapping[str, Any]) -> Schema:
-    """What the keywords make of it, before those that go into the schema as they stand."""
+    """Build the schema from the structural keywords; the caller adds the copied keywords."""
     if "is" in keywords:
         return _field(keywords["is"], shapes)
     if "list" in keywords:

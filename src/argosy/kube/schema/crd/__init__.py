@@ -1,7 +1,7 @@
-"""Custom kinds, from their CustomResourceDefinition.
+"""Custom kinds, built from CustomResourceDefinitions.
 
-In: a definition. Out: faults if it may not be stored, else one CustomKind a version, which decodes, defaults, validates
-and prints its objects. Never: I/O; CEL rules are handed out as calls for `cel.evaluate`.
+In: a CRD. Out: errors if it is invalid, else one CustomKind per version, which decodes, defaults, validates and prints
+its objects. Never: does I/O; evaluates CEL: rules are returned as calls for `cel.evaluate`.
 """
 
 from argosy.kube.schema.crd.definition import check_definition, with_definition_defaults

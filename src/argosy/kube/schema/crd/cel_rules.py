@@ -1,6 +1,6 @@
-"""CEL rules of a custom kind: which of them a write must satisfy, and what their results mean.
+"""CEL rules of a custom kind: selects the rules that apply to a write, and converts their results to field errors.
 
-In: a manifest, the old one, the compiled schema. Out: calls for `cel.evaluate` and, from its results, faults.
+In: a manifest, the old manifest, the compiled schema. Out: calls for `cel.evaluate` and, from its results, errors.
 Never: evaluates a rule itself.
 """
 
@@ -15,7 +15,7 @@ from argosy.kube.schema.field_error import Fault, FaultKind, duplicate, forbidde
 
 
 def calls(manifest: Mapping[str, Any], old: Mapping[str, Any] | None, node: Node) -> list[dict[str, Any]]:
-    """One call for each rule that applies, as plain JSON."""
+    """Build one call for each rule that applies, as plain JSON."""
     before = MISSING if old is None else dict(old)
     return list(_calls(dict(manifest), before, node, "", root=True))
 
@@ -31,7 +31,7 @@ def _calls(value: Any, old: Any, node: Node, path: str, *, root: bool = False) -
             if rule.transition and old is MISSING and not rule.optional_old_self:
                 continue
             if unchanged and not rule.transition:
-                # k8s: ratcheting, as in the schema's own checks.
+                # k8s: ratcheting, as in schema validation.
                 continue
             yield _call(rule, shown, before, node, path)
     yield from _inner_calls(value, old, node, path)
@@ -73,13 +73,13 @@ def _inner_calls(value: Any, old: Any, node: Node, path: str) -> Iterator[dict[s
 
 
 def _named_only(value: dict[str, Any]) -> dict[str, Any]:
-    """k8s: rules at the root see of the metadata only the name."""
+    """k8s: rules at the root see only name and generateName of the metadata."""
     metadata = value.get("metadata") or {}
     return {**value, "metadata": {name: metadata[name] for name in ("name", "generateName") if name in metadata}}
 
 
 def _for_cel(value: Any, node: Node) -> Any:
-    """The value as rules see it: escaped names, and whole numbers as doubles where the schema says number."""
+    """Convert a value to what rules see: escaped names, and integers as doubles where the schema type is number."""
     if node.cel_plain:
         return value
     if isinstance(value, dict):
@@ -95,7 +95,7 @@ def _for_cel(value: Any, node: Node) -> Any:
 
 
 def faults(made: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]]) -> tuple[list[Fault], list[str]]:
-    """What the results of the calls mean: faults, and warnings for rules that could not be judged here."""
+    """Convert the results of calls to errors, and to warnings for rules that could not be evaluated."""
     found: list[Fault] = []
     warnings: list[str] = []
     for call, result in zip(made, results, strict=True):
@@ -119,6 +119,6 @@ def _fault(field: str, call: Mapping[str, Any], message: str) -> Fault:
         case FaultKind.REQUIRED:
             return required(field, message)
         case FaultKind.DUPLICATE:
-            # k8s: the message is lost.
+            # k8s: the message is dropped.
             return duplicate(field, shown)
     return invalid(field, shown, message)

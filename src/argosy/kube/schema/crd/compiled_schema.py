@@ -1,6 +1,6 @@
-"""One part of a custom kind's schema, compiled once: what may stand there, what is missing by default, who shares it.
+"""Compiles a custom kind's schema into a tree of nodes for pruning, defaulting, validation and patching.
 
-In: an openAPIV3Schema as plain data. Out: a tree of Nodes, each also a `Shape` for patches. Never: sees a manifest.
+In: an openAPIV3Schema as plain data. Out: a tree of SchemaNodes, each a `Shape` for patches. Never: sees a manifest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MISSING: Any = object()
 ShapeKind = Literal["scalar", "struct", "map", "list", "untyped"]
 ListType = Literal["atomic", "set", "map"]
 
-# k8s: words that CEL keeps for itself are reached as `__word__`.
+# k8s: a field named like a reserved word of CEL is escaped as `__word__`.
 _CEL_WORDS = frozenset(
     (
         "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
@@ -38,7 +38,7 @@ class Rule:
 
 
 class Node:
-    """Everything that decoding, defaulting, validating and patching ask of one schema."""
+    """One compiled schema, with the facts that decoding, defaulting, validation and patching need."""
 
     __slots__ = (
         "additional", "atomic", "cel_names", "cel_plain", "combined", "deep", "default", "defaulted", "embedded",
@@ -102,7 +102,7 @@ _LIMITS = (
 
 
 def compile_node(schema: Mapping[str, Any], *, resource: bool = False) -> Node:
-    """The tree for one schema; `resource` is its root, whose metadata is implied."""
+    """Compile a schema and its subschemas; the root of a kind (`is_root`) has implied metadata."""
     node = Node()
     node.type = schema.get("type") or ""
     node.int_or_string = schema.get("x-kubernetes-int-or-string") is True
@@ -132,7 +132,7 @@ def _compile_inner(node: Node, schema: Mapping[str, Any]) -> None:
     if isinstance(additional, Mapping):
         node.additional = compile_node(additional)
     elif additional is True:
-        # k8s: any value, but what is inside an object there is pruned, for no field of it is known.
+        # k8s: any value is allowed, but fields inside an object are pruned, because none is declared.
         node.additional = compile_node({"nullable": True})
     items = schema.get("items")
     if isinstance(items, Mapping):
@@ -158,7 +158,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
 
 
 def uses_old_self(rule: str) -> bool:
-    """Whether a rule speaks of the old value; inside a text literal it does not."""
+    """True if a rule uses `oldSelf` outside of string literals."""
     spoken = ""
     quote = ""
     for index, character in enumerate(rule):
@@ -191,7 +191,7 @@ def _shape(node: Node, schema: Mapping[str, Any]) -> None:
 
 
 def _summarise(node: Node) -> None:
-    """What the passes over a manifest may skip."""
+    """Set the flags that let passes over a manifest skip subtrees."""
     below = node.children()
     node.has_rules = bool(node.rules) or any(each.has_rules for each in below)
     node.has_lists = node.list_type != "atomic" or any(each.has_lists for each in below)
@@ -207,7 +207,7 @@ def _summarise(node: Node) -> None:
 
 
 def cel_name(name: str) -> str:
-    """A property's name as CEL rules write it."""
+    """Return a property's name as CEL rules write it."""
     if name in _CEL_WORDS:
         return f"__{name}__"
     escaped = name.replace("__", "__underscores__").replace(".", "__dot__").replace("-", "__dash__")
@@ -250,7 +250,7 @@ def _map_of_text() -> Node:
 
 
 def _metadata() -> Node:
-    """ObjectMeta, as every custom object has it."""
+    """Build the node of ObjectMeta."""
     truth, number = _leaf("boolean"), _leaf("integer")
     owner = _struct(apiVersion=_TEXT, kind=_TEXT, name=_TEXT, uid=_TEXT, controller=truth, blockOwnerDeletion=truth)
     owner.atomic = True
@@ -271,7 +271,7 @@ METADATA = _metadata()
 
 
 def _metadata_for(declared: Node | None) -> Node:
-    """ObjectMeta, with what a schema asks of the name in addition."""
+    """Return ObjectMeta with the restrictions that a schema declares for metadata."""
     if declared is None or not declared.properties:
         return METADATA
     node = _struct(**{**METADATA.properties, **declared.properties})

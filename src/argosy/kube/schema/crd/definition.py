@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions: their defaults, and whether they may be stored.
+"""Defaults and validates CustomResourceDefinitions.
 
-In: a definition (apiextensions.k8s.io/v1), and the old one on an update. Out: a manifest, or faults.
-Never: looks at other definitions (names that clash are the server's affair).
+In: a CRD (apiextensions.k8s.io/v1), and the old one on an update. Out: a manifest, or errors.
+Never: looks at other CRDs; the server detects name conflicts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("binary", "byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MOST_SELECTABLE = 8
 _MOST_SOUND = 200
-_SOUND: dict[bytes, None] = {}  # schemas in which no fault was found: definitions come again, with every sync
+_SOUND: dict[bytes, None] = {}  # digests of valid schemas: every sync applies the same CRDs again
 _DEEPEST = 100
 _ROOT_SCHEMA = frozenset(
     (
@@ -59,7 +59,7 @@ _ROOT_SCHEMA = frozenset(
 
 
 def with_definition_defaults(definition: Manifest) -> Manifest:
-    """With the names, conversion and stored version that its author left out."""
+    """Fill in missing names, conversion and stored versions."""
     spec = definition.get("spec") or {}
     names = dict(spec.get("names") or {})
     kind = names.get("kind") or ""
@@ -74,7 +74,7 @@ def with_definition_defaults(definition: Manifest) -> Manifest:
 
 
 def check_definition(definition: Manifest, old: Manifest | None = None) -> list[Fault]:
-    """All that keeps a (defaulted) definition from being served. Of its metadata only the name is looked at."""
+    """Return the errors of a defaulted CRD. Of its metadata only the name is checked."""
     spec = definition.get("spec") or {}
     faults = [] if old is not None else list(_name_faults(definition, spec))
     faults += [*_spec_faults(spec), *_version_faults(spec), *_names_faults(spec.get("names") or {})]
@@ -113,7 +113,7 @@ def _spec_faults(spec: Mapping[str, Any]) -> Iterable[Fault]:
 
 def _version_faults(spec: Mapping[str, Any]) -> Iterable[Fault]:
     versions = spec.get("versions") or []
-    # k8s: what all versions say alike is judged once, as if it stood above them.
+    # k8s: a part that is equal in all versions is checked once, as if it were a field of spec.
     shared = {name for name in ("schema", "subresources", "additionalPrinterColumns") if _all_alike(versions, name)}
     for index, version in enumerate(versions):
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
@@ -188,7 +188,7 @@ def _deep_faults(schema: Mapping[str, Any], path: str) -> list[Fault]:
 
 
 def _digest(schema: Mapping[str, Any]) -> bytes:
-    """Empty where its writer cannot write it, such as a number that is too large."""
+    """Return a digest of the schema; empty if orjson cannot encode it (for example a number that is too large)."""
     try:
         return hashlib.blake2b(orjson.dumps(schema), digest_size=16).digest()
     except TypeError:
@@ -196,13 +196,13 @@ def _digest(schema: Mapping[str, Any]) -> bytes:
 
 
 def _depth(schema: Any) -> int:
-    """How deep schemas nest, without recursion: who nests them may mean harm."""
+    """Return the nesting depth of a schema, without recursion, because the input is untrusted."""
     level, depth = [schema], 0
     while level and depth <= 4 * _DEEPEST:
         depth += 1
         inner = [each for one in level for each in (one.values() if isinstance(one, Mapping) else one)]
         level = [each for each in inner if isinstance(each, Mapping | list)]
-    # A schema below `properties` stands two levels of data deeper.
+    # A schema below `properties` is two levels of data deeper.
     return depth // 2
 
 

@@ -1,6 +1,6 @@
-"""What a server checks of custom objects beyond their schema: list keys, embedded objects, replicas' paths.
+"""Validates custom objects beyond their schema: duplicate list keys, embedded objects, replica counts.
 
-In: a manifest and its node. Out: faults. Never: repeats what `validate` says.
+In: a manifest and its node. Out: errors. Never: repeats a check of `validation`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _child(path: str, name: str) -> str:
 
 
 def list_faults(value: Any, node: Node, path: str, out: list[Fault]) -> None:
-    """Elements that a `set` or `map` list holds twice."""
+    """Report duplicate items of `set` and `map` lists."""
     if isinstance(value, list):
         if node.list_type != "atomic":
             _repeated(value, node, path, out)
@@ -61,7 +61,7 @@ def _repeated(value: list[Any], node: Node, path: str, out: list[Fault]) -> None
 
 
 def embedded_faults(value: Any, node: Node, path: str, out: list[Fault]) -> None:
-    """Objects inside the object must say what they are."""
+    """Report embedded objects without a valid apiVersion and kind."""
     if isinstance(value, list) and node.item is not None:
         for index, each in enumerate(value):
             embedded_faults(each, node.item, f"{path}[{index}]", out)
@@ -96,7 +96,7 @@ def _embedded(value: dict[str, Any], path: str, out: list[Fault]) -> None:
 
 
 def scale_faults(manifest: dict[str, Any], paths: tuple[str, str, str]) -> list[Fault]:
-    """Replica counts must be counts. `paths` are those of the scale subresource: spec, status, selector."""
+    """Check replica counts and the selector. `paths` are those of the scale subresource: spec, status, selector."""
     faults: list[Fault] = []
     for path in paths[:2]:
         value, problem = nested(manifest, path, int)
@@ -115,7 +115,7 @@ def scale_faults(manifest: dict[str, Any], paths: tuple[str, str, str]) -> list[
 
 
 def nested(manifest: dict[str, Any], path: str, wanted: type) -> tuple[Any, str]:
-    """The value at a dotted path, None if absent; and what is wrong with it, in Go's words."""
+    """Return the value at a dotted path (None if absent), and Go's error message if it has the wrong type."""
     names = path.removeprefix(".").split(".")
     value: Any = manifest
     for place, name in enumerate(names):
@@ -139,7 +139,7 @@ def nested(manifest: dict[str, Any], path: str, wanted: type) -> tuple[Any, str]
 
 
 def _go(value: Any) -> str:
-    """`%v`."""
+    """Format like Go's `%v`."""
     match value:
         case None:
             return "<nil>"

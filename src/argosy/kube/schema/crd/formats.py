@@ -1,6 +1,7 @@
-"""The string formats that a custom kind's schema may ask for.
+"""Checks of the string formats in custom schemas.
 
-In: a format's name and a text. Out: whether it fits. Never: refuses a format it does not know (`CHECKS.get` is None).
+In: the name of a format and a string. Out: whether the string matches. Never: rejects an unknown format
+(`find_format_check` returns None).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _HOSTNAME = _shape(
 
 
 def _uri(text: str) -> bool:
-    """As Go's url.ParseRequestURI: absolute, or a path from the root."""
+    """Check like Go's url.ParseRequestURI: an absolute URI, or a path from the root."""
     if not text or any(character <= " " or character == "\x7f" for character in text):
         return False
     try:
@@ -88,7 +89,7 @@ _DURATION = re.compile(
 
 
 def _duration(text: str) -> bool:
-    """Go's `1h30m`, or a number and a unit in words."""
+    """Accept Go's `1h30m`, or a number with a spelled-out unit."""
     rest = text.strip()
     if rest in ("0", "+0", "-0"):
         return True
@@ -131,5 +132,5 @@ CHECKS: dict[str, Check] = {
 
 
 def check_of(name: str) -> Check | None:
-    """The check for a format as a schema names it (`date-time`, `ipv4`), None if nobody knows it."""
+    """Return the check of a format as a schema names it (`date-time`, `ipv4`), None if it is unknown."""
     return CHECKS.get(name.replace("-", ""))

@@ -1,6 +1,6 @@
-"""Values as Go prints them in field errors.
+"""Formats values as Go prints them in field errors of custom kinds.
 
-In: JSON values. Out: the text of `%v` and `%#v`. Never: anything else.
+In: JSON values. Out: the text of `%v` and `%#v`. Never: parses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from argosy.kube.schema.field_error import go_value
 
 
 def number(value: int | float) -> str:
-    """A number as `%v` prints it: 10, 1.5, 1e+21."""
+    """Format a number like `%v`: 10, 1.5, 1e+21."""
     if isinstance(value, int):
         return str(value)
     if value.is_integer() and abs(value) < 1e21:
@@ -24,7 +24,7 @@ def number(value: int | float) -> str:
 
 
 def shown(value: Any) -> str:
-    """A bad value as a field error shows it: scalars plainly, the rest as Go source."""
+    """Format an invalid value for a field error: scalars as they are, maps and lists in Go syntax."""
     if value is None:
         return '"null"'
     if isinstance(value, dict | list):
@@ -35,7 +35,7 @@ def shown(value: Any) -> str:
 
 
 def source(value: Any) -> str:
-    """`%#v` of decoded JSON."""
+    """Format decoded JSON like `%#v`."""
     match value:
         case dict():
             inner = ", ".join(f"{go_value(key)}:{source(value[key])}" for key in sorted(value))

@@ -1,7 +1,7 @@
-"""A custom kind in one version: everything a server must know to serve it.
+"""CustomKind: a custom kind in one version, with what a server needs to serve it.
 
-In: a CustomResourceDefinition that `check_definition` found no fault with. Out: one CustomKind for each version.
-Never: talks to a store; evaluates CEL (see `rule_calls`).
+In: a CustomResourceDefinition that passed `check_definition`. Out: one CustomKind for each version.
+Never: accesses a store; evaluates CEL (see `build_rule_calls`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class CustomKind:
     def __init__(self, definition: Manifest, version: Mapping[str, Any]) -> None:
         annotations = (definition.get("metadata") or {}).get("annotations") or {}
         self.resource = _resource(definition["spec"], version, _actions(annotations.get(ACTIONS) or ""))
-        # k8s: custom objects have no colon in their names; those of servers beside the first one may
+        # k8s: names of custom objects have no colon; objects of aggregated API servers may have one
         self.grammar = name_syntax.path_segment if annotations.get(NAMES) == "segments" else name_syntax.dns_subdomain
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"x-kubernetes-preserve-unknown-fields": True}
         self.shape: Node = _shape_of(schema)
@@ -80,17 +80,17 @@ class CustomKind:
         self.table = Columns(version.get("additionalPrinterColumns") or ())
 
     def decode(self, value: Manifest) -> tuple[Manifest, list[str]]:
-        """Without what the schema does not know; and the paths of that, sorted."""
+        """Prune unknown fields; return the manifest and the sorted paths of these fields."""
         unknown: list[str] = []
         manifest = prune(value, self.shape, "", unknown)
         return manifest, sorted(unknown)
 
     def default(self, manifest: Manifest) -> Manifest:
-        """The same manifest if no default is missing."""
+        """Apply the schema's defaults; return the same object if nothing changes."""
         return fill(manifest, self.shape) if self.has_defaults else manifest
 
     def validate(self, manifest: Manifest, old: Manifest | None = None) -> list[Fault]:
-        """What is wrong, CEL rules aside. On an update, what it leaves untouched is not judged anew."""
+        """Return the errors, without CEL rules. On an update, unchanged values are not validated again (ratcheting)."""
         faults: list[Fault] = []
         with limited_matching():
             check(manifest, self.shape, "", faults, MISSING if old is None else old)
@@ -118,18 +118,18 @@ class CustomKind:
 
     @property
     def rules(self) -> list[tuple[str, Rule]]:
-        """Every CEL rule with the path of the schema that it stands in."""
+        """Every CEL rule, with the path of its schema."""
         found: list[tuple[str, Rule]] = []
         _collect(self.shape, "", found)
         return found
 
     def rule_calls(self, manifest: Manifest, old: Manifest | None = None) -> list[dict[str, Any]]:
-        """What to hand to `cel.evaluate` once `validate` found nothing that blocks; empty if nothing applies."""
+        """Build the calls for `cel.evaluate`, to run if `validate` found no blocking error; may be empty."""
         return cel_rules.calls(manifest, old, self.shape) if self.has_rules else []
 
     @staticmethod
     def rule_faults(calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> tuple[list[Fault], list[str]]:
-        """Faults and warnings that the results of `rule_calls` stand for."""
+        """Convert the results of `build_rule_calls` to errors and warnings."""
         return cel_rules.faults(calls, results)
 
     @property
@@ -141,25 +141,25 @@ class CustomKind:
 
 
 def custom_kinds(definition: Manifest) -> list[CustomKind]:
-    """All versions of a definition. Between them only the apiVersion differs: conversion is None."""
+    """Build a CustomKind for each version of a CRD. Conversion is None: versions differ only in apiVersion."""
     return [CustomKind(definition, version) for version in definition["spec"]["versions"]]
 
 
 def _shape_of(schema: Mapping[str, Any]) -> Node:
-    """Compiled once: a definition changes its status several times before it is served, and its schema hardly ever."""
+    """Compile a schema, or return it from a cache: a CRD's status changes often, its schema hardly ever."""
     try:
         digest = hashlib.blake2b(orjson.dumps(schema), digest_size=16).digest()
-    except TypeError:  # a number that is too large for its writer
+    except TypeError:  # a number that is too large for orjson
         return compile_node(schema, resource=True)
     shape = _SHAPES.pop(digest, None) or compile_node(schema, resource=True)
-    _SHAPES[digest] = shape  # last in the row
+    _SHAPES[digest] = shape  # most recently used
     if len(_SHAPES) > _MOST_SHAPES:
         del _SHAPES[next(iter(_SHAPES))]
     return shape
 
 
 def converted(manifest: Manifest, api_version: str) -> Manifest:
-    """The same object in another version of its kind."""
+    """Return the object in another version of its kind."""
     return manifest if manifest.get("apiVersion") == api_version else {**manifest, "apiVersion": api_version}
 
 
@@ -190,7 +190,7 @@ def _subresources(version: Mapping[str, Any]) -> tuple[Subresource, ...]:
 
 
 def _actions(text: str) -> tuple[Subresource, ...]:
-    """k8s: a definition knows no parts but these two; servers beside the first one have others."""
+    """k8s: a CRD can only declare status and scale; aggregated API servers have other subresources."""
     pairs = (each.strip().partition("=") for each in text.split(","))
     return tuple(Subresource(name, ("create",), kind=sent) for name, _, sent in pairs if name and sent)
 

@@ -1,7 +1,7 @@
-"""Patterns that users write, matched so that none of them can hang the process.
+"""Matches regular expressions of users in bounded time.
 
-In: a pattern and a text. Out: whether it matches anywhere, as Go's regexp says. Never: backtracks: Python's engine gets
-only patterns that it matches in linear time, all others go to RE2, whose syntax and verdicts are those of Go.
+In: a pattern and a text. Out: whether it matches anywhere, as in Go's regexp. Never: backtracks: Python's engine runs
+only patterns that it matches in linear time; RE2, whose syntax and results are those of Go, runs all others.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from functools import lru_cache
 from typing import Any, Final
 
 LONGEST_PATTERN: Final = 4096
-MATCHING_SECONDS: Final = 2.0  # CPU time that the patterns of one object may take
-# Instructions times bytes: RE2 needs up to 30 ns for each where its automaton does not fit into the memory it may use.
+MATCHING_SECONDS: Final = 2.0  # CPU time for all patterns of one object
+# Instructions times bytes: RE2 needs up to 30 ns for each if its automaton does not fit into its memory budget.
 MAX_MATCH_WORK: Final = 50_000_000
 _LONGEST_FAST_TEXT = 4096
 _LONGEST_COMMON = 256
-_REMEMBERED_TEXT = 512  # thousands of longer ones would fill the memory
+_REMEMBERED_TEXT = 512  # caching thousands of longer texts would use too much memory
 _SMALL_MEMORY: Final = 1 << 20
-_LARGE_MEMORY: Final = 64 << 20  # for patterns such as \pL{100}, which Go takes
+_LARGE_MEMORY: Final = 64 << 20  # for patterns such as \pL{100}, which Go accepts
 
-# A chain of single characters or classes, no groups, of which one at most may be repeated more or less often.
+# A sequence of characters and classes without groups, of which at most one has a variable repeat.
 _PLAIN_PIECE = r"(?:\[\^?\]?(?:\\[\w.\-/\\]|[^\\\]\[])*\]|\\[.dwDW/\-\\]|[^\\^$.|?*+()\[\]{}])"
 _FIXED = rf"(?:{_PLAIN_PIECE}(?:\{{\d{{1,3}}\}})?)*"
 _PLAIN = re.compile(rf"\^{_FIXED}(?:{_PLAIN_PIECE}(?:[*+?]|\{{\d{{1,3}},(?:\d{{1,3}})?\}}){_FIXED})?\$?")
 
-# k8s: quantities, in nearly every definition. No two ways lead through it: no text makes the engine turn back.
+# k8s: the pattern of quantities, in nearly every CRD. It is unambiguous, so the engine never backtracks.
 _QUANTITY = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
 
-# What each engine reads alike, and without which a pattern needs no engine to be known as one: characters, classes of
-# ASCII, dots, anchors, groups, alternatives, simple repeats.
+# Syntax that all engines read alike, so that Python can check it without loading RE2: characters, ASCII classes, dots,
+# anchors, groups, alternatives, simple repeats.
 _PIECE = r"(?:[\w/@:,;=~!#%&\"'<> -]|\\[.+*?()\[\]{}|^$/\\-]|\.|\[\^?-?(?:[\w./:@+](?:-[\w])?)+-?\])"
 _COMMON = re.compile(rf"(?:{_PIECE}(?:[*+?]|\{{\d(?:,\d?)?\}})?|\((?:\?:)?|\)[*+?]?|[\^$|])*", re.ASCII)
 
-_MAX_NESTING: Final = 1000  # k8s: Go refuses deeper groups
+_MAX_NESTING: Final = 1000  # k8s: Go rejects deeper groups
 _LITERAL_PART: Final = re.compile(r"\\Q.*?(?:\\E|\Z)", re.DOTALL)
 _LARGE_COUNT: Final = re.compile(r"\{\d*,?\d{10,}\}|\{\d{10,},?\}")
-# RE2's reasons in the words of Go.
+# RE2's error messages -> Go's.
 _GO_REASONS: Final = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
@@ -57,7 +57,7 @@ _GO_REASONS: Final = {
 
 
 class MatchTooExpensiveError(ValueError):
-    """A text is too long for its pattern, or the patterns of one object took too much time."""
+    """A text is too long for its pattern, or the patterns of one object took too much CPU time."""
 
 
 _seconds_left: ContextVar[list[float] | None] = ContextVar("seconds_left", default=None)
@@ -65,7 +65,7 @@ _seconds_left: ContextVar[list[float] | None] = ContextVar("seconds_left", defau
 
 @contextmanager
 def limited_matching() -> Iterator[None]:
-    """Limits the CPU time of all matches inside; those that begin later raise MatchTooExpensiveError."""
+    """Limit the CPU time of all matches in the block; matches after the limit raise MatchTooExpensiveError."""
     token = _seconds_left.set([MATCHING_SECONDS])
     try:
         yield
@@ -74,7 +74,7 @@ def limited_matching() -> Iterator[None]:
 
 
 def problem(pattern: str) -> str:
-    """Why a pattern cannot be used, empty if it can."""
+    """Return why a pattern is invalid, or ""."""
     if len(pattern) > LONGEST_PATTERN:
         return f"longer than {LONGEST_PATTERN} characters"
     if _fast(pattern) is not None or _is_common(pattern):
@@ -87,7 +87,7 @@ def problem(pattern: str) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Somewhere in the text. A pattern that is no pattern matches nothing. May raise MatchTooExpensiveError."""
+    """True if the pattern matches anywhere. An invalid pattern matches nothing. May raise MatchTooExpensiveError."""
     return _matches_short(pattern, text) if len(text) <= _REMEMBERED_TEXT else _matches(pattern, text)
 
 
@@ -98,7 +98,7 @@ def _matches_short(pattern: str, text: str) -> bool:
 
 def _matches(pattern: str, text: str) -> bool:
     fast = _fast(pattern)
-    # Python's `$` also stands before a last line break, Go's does not.
+    # Python's `$` also matches before a trailing line break, Go's does not.
     if fast is not None and "\n" not in text and len(text) <= _LONGEST_FAST_TEXT:
         return fast.search(text) is not None
     try:
@@ -110,7 +110,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _fast(pattern: str) -> re.Pattern[str] | None:
-    """Python's own engine, for what it walks through in linear time: anchored, flat, one open repeat."""
+    """Compile with Python's engine if it matches in linear time: anchored, no groups, one variable repeat."""
     if len(pattern) > LONGEST_PATTERN or not (pattern == _QUANTITY or _PLAIN.fullmatch(pattern)):
         return None
     try:
@@ -120,7 +120,7 @@ def _fast(pattern: str) -> re.Pattern[str] | None:
 
 
 def _is_common(pattern: str) -> bool:
-    """Surely a pattern: Python's engine reads it, and nothing is in it that another reads otherwise."""
+    """True if Python accepts the pattern and it only has syntax that all engines read alike."""
     if not pattern.isascii() or len(pattern) > _LONGEST_COMMON or not _COMMON.fullmatch(pattern):
         return False
     try:
@@ -131,14 +131,14 @@ def _is_common(pattern: str) -> bool:
 
 
 def _compile(pattern: str) -> Any:
-    """RE2's program. Raises ValueError, in Go's words, if the pattern is none."""
+    """Compile with RE2; raise ValueError with Go's message if the pattern is invalid."""
     small = _compile_small(pattern)
     return _compile_large(pattern) if small is None else small
 
 
 @lru_cache(maxsize=256)
 def _compile_small(pattern: str) -> Any:
-    """None if the program does not fit into the memory that is enough for most patterns."""
+    """Compile with little memory, enough for most patterns; return None if the program does not fit."""
     if reason := _refused_by_go(pattern):
         raise ValueError(reason)
     return _compile_within(pattern, _SMALL_MEMORY)
@@ -153,7 +153,7 @@ def _compile_large(pattern: str) -> Any:
 
 
 def _compile_within(pattern: str, memory: int) -> Any:
-    import re2  # late: most commands match no pattern of a user
+    import re2  # imported lazily: most commands match no user patterns
 
     options = re2.Options()
     options.max_mem, options.log_errors, options.never_capture = memory, False, True
@@ -165,11 +165,11 @@ def _compile_within(pattern: str, memory: int) -> Any:
             return None
         raise ValueError(_in_words_of_go(reason, pattern)) from error
     finally:
-        re2.purge()  # its own cache would keep 128 more programs of any size
+        re2.purge()  # re2's own cache would keep 128 more programs of any size
 
 
 def _refused_by_go(pattern: str) -> str:
-    """What RE2 takes and Go does not."""
+    """Return Go's error for a pattern that RE2 accepts and Go rejects, or ""."""
     bare = _LITERAL_PART.sub("", pattern)
     if at := re.search(r"(?<!\\)(?:\\\\)*\\C", bare):
         return f"error parsing regexp: invalid escape sequence: `{at[0][-2:]}`"

@@ -1,4 +1,4 @@
-"""Printer columns of a custom kind.
+"""Printer columns of a custom kind (`kubectl get`).
 
 In: additionalPrinterColumns. Out: column definitions, and the cells of a manifest. Never: fails on data.
 """
@@ -34,7 +34,7 @@ _AGE = {
 
 
 class Columns:
-    """The table of one version. The first column is the name; without declared columns the second is the age."""
+    """The columns of one version. The first is the name; if none are declared, the second is the age."""
 
     __slots__ = ("_paths", "definitions")
 
@@ -83,7 +83,7 @@ def _cell(kind: str, value: Any, now: datetime) -> Any:
 
 
 def _text(value: Any) -> str:
-    """As Go's JSONPath printer: scalars plainly, the rest as JSON."""
+    """Format like Go's JSONPath printer: scalars as they are, maps and lists as JSON."""
     if isinstance(value, dict | list):
         import json
 
@@ -107,6 +107,6 @@ def _age(text: str, now: datetime) -> str:
 
 
 def _human_duration() -> Callable[[float], str]:
-    """Looked up late: most custom objects are never printed."""
+    """Imported lazily: most custom objects are never printed."""
     found: Callable[[float], str] = import_module("argosy.kube.schema.columns").human_duration
     return found

@@ -1,7 +1,7 @@
-"""Pruning and defaulting of custom objects.
+"""Prunes and defaults custom objects.
 
-In: a manifest and its compiled schema. Out: the same object where nothing changed, else a copy of the touched spine.
-Never: mutates its input; judges a value.
+In: a manifest and its compiled schema. Out: the same object if nothing changed, else a copy of the changed parts.
+Never: mutates its input; validates a value.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from argosy.kube.schema.crd.compiled_schema import META_FIELDS, Node
 
 
 def prune(value: Any, node: Node, path: str, unknown: list[str]) -> Any:
-    """Without the fields that the schema does not know, whose paths go to `unknown`, and without useless nulls."""
+    """Remove fields that the schema does not declare, adding their paths to `unknown_paths`, and nulls not allowed."""
     if isinstance(value, dict):
         return _prune_map(value, node, path, unknown)
     if isinstance(value, list) and value:
@@ -50,7 +50,7 @@ def _prune_map(value: dict[str, Any], node: Node, path: str, unknown: list[str])
             if path or name not in META_FIELDS:
                 unknown.append(f"{path}.{name}" if path else name)
         elif each is None:
-            # k8s: a null that the schema does not allow is dropped, unless a default takes its place.
+            # k8s: a null that the schema does not allow is dropped, unless a default replaces it.
             if not child.nullable and child.default is None:
                 changed = dict(value) if changed is None else changed
                 del changed[name]
@@ -63,7 +63,7 @@ def _prune_map(value: dict[str, Any], node: Node, path: str, unknown: list[str])
 
 
 def fill(value: Any, node: Node) -> Any:
-    """With the schema's defaults where a field is absent, or null where null may not be."""
+    """Apply the schema's defaults to fields that are absent, or null although not nullable."""
     if isinstance(value, dict):
         return _fill_map(value, node)
     if isinstance(value, list) and (item := node.item) is not None:

@@ -1,6 +1,6 @@
-"""What a definition's schema may not say, structure aside: forbidden words, list keys, defaults, CEL rules.
+"""Validates a CRD's schema except its structure: forbidden keywords, list keys, defaults, CEL rules.
 
-In: an openAPIV3Schema. Out: faults in a server's words. Never: sees an object.
+In: an openAPIV3Schema. Out: errors worded as the server words them. Never: sees an object.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAP_TYPE = "x-kubernetes-map-type"
 
 
 def _not_supported(path: str, value: str, known: Iterable[str]) -> Fault:
-    """k8s: in the order given, unlike most."""
+    """k8s: keeps the given order, unlike most errors of CRDs."""
     words = ", ".join(go_value(each) for each in known)
     return Fault(path, FaultKind.NOT_SUPPORTED, f"Unsupported value: {go_value(value)}: supported values: {words}")
 
@@ -41,7 +41,7 @@ def _not_supported(path: str, value: str, known: Iterable[str]) -> Fault:
 def schema_faults(
     schema: Schema, path: str, *, root: bool = False, meta: bool = False, no_default: str = ""
 ) -> list[Fault]:
-    """Every schema in the schema; `no_default` says why none may stand here."""
+    """Check a schema and its subschemas; `default_refusal` says why no default is allowed here."""
     found = [
         *_words(schema, path, meta=meta, no_default=no_default),
         *_map_type(schema, path),
@@ -177,7 +177,7 @@ def _rule_words(schema: Schema, path: str) -> Iterable[Fault]:
 
 
 def rule_faults(schema: Schema, path: str, uncorrelated: str = "") -> list[Fault]:
-    """CEL rules that do not compile, or speak of an old value that cannot be found again."""
+    """Report CEL rules that do not compile, or use oldSelf where old values cannot be correlated."""
     found: list[Fault] = []
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         where = f"{path}.x-kubernetes-validations[{index}]"
@@ -200,7 +200,7 @@ def rule_faults(schema: Schema, path: str, uncorrelated: str = "") -> list[Fault
 
 
 def _shown_rule(rule: Mapping[str, Any]) -> str:
-    """The rule as Go shows the struct that holds it."""
+    """Format the rule as Go prints its struct."""
     reason, optional = rule.get("reason"), rule.get("optionalOldSelf")
     return (
         f"apiextensions.ValidationRule{{Rule:{go_value(rule.get('rule') or '')}, "
@@ -213,7 +213,7 @@ def _shown_rule(rule: Mapping[str, Any]) -> str:
 
 
 def default_faults(schema: Schema, path: str) -> list[Fault]:
-    """Defaults that the schema itself would refuse or prune."""
+    """Report defaults that the schema itself would reject or prune."""
     found: list[Fault] = []
     default = schema.get("default")
     if default is not None:

@@ -1,6 +1,6 @@
-"""Whether a schema is structural: types everywhere, and under `anyOf` and its kin only restrictions.
+"""Checks that a schema is structural: types everywhere, and only value validations under anyOf, oneOf, allOf and not.
 
-In: an openAPIV3Schema. Out: faults, sorted as a server sorts them. Never: sees an object.
+In: an openAPIV3Schema. Out: errors in the server's order. Never: sees an object.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _metadata(schema: Schema, level: str, path: str) -> Iterable[Fault]:
 
 
 def _values(schema: Schema, path: str, *, any_of: bool = True) -> Iterable[Fault]:
-    """The restrictions of a schema, and those that stand under logic."""
+    """Check the value validations of a schema, also under anyOf, oneOf, allOf and not."""
     if any_of:
         for index, each in enumerate(schema.get("anyOf") or ()):
             yield from _nested(each, f"{path}.anyOf[{index}]")
@@ -147,7 +147,7 @@ def _nested(schema: Schema, path: str, *, any_of: bool = True) -> Iterable[Fault
 
 
 def _completeness(schema: Schema, path: str) -> Iterable[Fault]:
-    """What is restricted under logic must be declared outside of it."""
+    """Check that fields under anyOf, oneOf, allOf and not are also declared outside of them."""
     for words in ("anyOf", "oneOf", "allOf"):
         for index, each in enumerate(schema.get(words) or ()):
             yield from _declared(each, schema, path, f"{path}.{words}[{index}]")

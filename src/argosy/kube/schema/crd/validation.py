@@ -1,6 +1,6 @@
-"""Custom objects against their schema, in the words of a real server.
+"""Validates custom objects against their schema.
 
-In: a value, its node, the old value if it is an update. Out: faults, in the order of the fields' names.
+In: a value, its node, and the old value on an update. Out: errors with the server's messages, in field order.
 Never: changes a value; runs CEL rules.
 """
 
@@ -18,9 +18,9 @@ _GO_FORMATS = {int: "int64", float: "float64"}
 
 
 def check(value: Any, node: Node, path: str, out: list[Fault], old: Any = MISSING) -> None:
-    """Adds to `out` what is wrong with a value. What an update leaves as it was is not judged anew."""
+    """Append the errors of a value to `errors`. On an update, unchanged values are not validated again."""
     if old is not MISSING and old == value and type(old) is type(value):
-        # k8s: ratcheting. What was stored once may stay while nobody touches it.
+        # k8s: ratcheting. A stored value may stay invalid until it is changed.
         return
     if value is None:
         if node.types and not node.nullable:
@@ -52,7 +52,7 @@ def _type_fault(path: str, wanted: str, found: str) -> Fault:
 
 
 def field_of(path: str) -> str:
-    """The field of a fault; the root has no path and is shown as Go shows that."""
+    """Return the field of an error; the root has no path, which Go prints as <nil>."""
     return path.removeprefix(".") or "<nil>"
 
 
@@ -64,7 +64,7 @@ def _check_type(value: Any, node: Node, path: str, out: list[Fault]) -> None:
         return
     known = node.format and formats.check_of(node.format)
     if known and kind is list and not {"number", "integer"} & set(node.types):
-        # k8s: a list passes where a format is asked for.
+        # k8s: a list passes where the schema has a format.
         return
     if known and kind is not str:
         out.append(_type_fault(path, node.format, _GO_FORMATS.get(kind, "")))
@@ -105,7 +105,7 @@ def _check_pattern(value: str, pattern: str, path: str, out: list[Fault]) -> Non
     try:
         fits = patterns.matches(pattern, value)
     except patterns.MatchTooExpensiveError:
-        words = f"takes too much time to match with '{pattern}'; shorten the value, or simplify the pattern"
+        words = f"takes too much time to match '{pattern}'; shorten the value or simplify the pattern"
         out.append(_wrong(path, value, words))
         return
     if not fits:
@@ -117,7 +117,7 @@ def _wrong(path: str, value: Any, what: str) -> Fault:
 
 
 def _check_number(value: int | float, node: Node, path: str, out: list[Fault]) -> None:
-    # k8s: an integer is compared with the bound's whole part.
+    # k8s: an integer is compared with the integer part of the bound.
     as_bound = int if isinstance(value, int) else float
     limits = node.limits
     if (factor := limits.get("multipleOf")) is not None and not _is_multiple(value, as_bound(factor)):
@@ -167,14 +167,14 @@ def _key(value: Any, node: Node) -> Any:
 
 
 def _old_items(old: Any, node: Node) -> dict[Any, Any] | None:
-    """Only the elements of a `map` list can be found again in the old one."""
+    """Index the old items by key; None unless it is a `map` list, because other items cannot be correlated."""
     if node.list_type != "map" or not isinstance(old, list):
         return None
     return {_key(each, node): each for each in old}
 
 
 def old_item(old: Any, node: Node, value: Any) -> Any:
-    """The old element that a new one of a list stands for, MISSING if none can be told."""
+    """Return the old item with the same key as a new one, MISSING if there is none."""
     before = _old_items(old, node)
     return MISSING if before is None else before.get(_key(value, node), MISSING)
 
@@ -232,5 +232,5 @@ def _faults(value: Any, node: Node, path: str) -> list[Fault]:
 
 
 def _composite(path: str, what: str) -> Fault:
-    # k8s: these faults name no field, only the text does.
+    # k8s: these errors have no field; only the message names it.
     return invalid("<nil>", '""', f"{go_value(path)} {what}")

@@ -1,4 +1,4 @@
-"""Versions of custom kinds: which of them comes first, and what is said of one that is going away."""
+"""Versions of custom kinds: their order of preference, and the deprecation warning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
 def preference(version: str) -> tuple[int, int, int, str]:
-    """k8s: stable versions first, then beta, then alpha; within each the newest; then the rest by name."""
+    """k8s: stable versions first, then beta, then alpha, each from newest to oldest; then other names in text order."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (3, 0, 0, version)
@@ -19,7 +19,7 @@ def preference(version: str) -> tuple[int, int, int, str]:
 
 
 def deprecation(spec: Mapping[str, Any], version: Mapping[str, Any]) -> str:
-    """The warning that every answer in a deprecated version carries, empty if it is not one."""
+    """Return the Warning header for responses in a deprecated version, "" if the version is not deprecated."""
     if version.get("deprecated") is not True:
         return ""
     if version.get("deprecationWarning"):
