@@ -1,8 +1,8 @@
-"""The OpenAPI v3 documents of a server: an index, and for each group version a stub or the full text.
+"""Builds the server's OpenAPI v3 documents: an index, and for each group version a stub or the full document.
 
-In: the resources that are served, and the schemas of custom kinds. Out: JSON. Never: describes more than is served.
-A stub has only what `kubectl apply` asks for, because kubectl reads the whole document again for every object;
-`kubectl explain` needs the full one.
+In: the served resources, and the schemas of custom kinds. Out: JSON. Never: describes kinds that are not served.
+A stub has only the parts that `kubectl apply` needs, because kubectl reads the whole document again for every object;
+`kubectl explain` needs the full document.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.kube.schema.openapi_schemas import components, schema_name
 from argosy.kube.schema.resources import Resource
 
 Schemas = Mapping[str, Mapping[str, Any]]
-"""Custom kinds' `openAPIV3Schema`, by kind, of one group version."""
+"""The `openAPIV3Schema` of the custom kinds of one group version, by kind."""
 
 _INFO = {"title": "Kubernetes", "version": "v1.32.13"}
 _FIELD_VALIDATION = {"name": "fieldValidation", "in": "query"}
@@ -28,7 +28,7 @@ _JSON = "application/json"
 
 
 def group_path(resource: Resource) -> str:
-    """`api/v1`, `apis/apps/v1`: the key in the index and the rest of the document's URL."""
+    """Return `api/v1` or `apis/apps/v1`: the key in the index and the end of the document's URL."""
     return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
 
 
@@ -40,7 +40,7 @@ def by_group_path(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ..
 
 
 def index(resources: Iterable[Resource], schemas: Mapping[str, Schemas] | None = None) -> dict[str, Any]:
-    """What `/openapi/v3` answers. `schemas` are those of custom kinds, by group path and kind."""
+    """Build the response of `/openapi/v3`. `schemas` are those of custom kinds, by group path and kind."""
     paths = {
         path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={digest(each, (schemas or {}).get(path))}"}
         for path, each in by_group_path(resources).items()
@@ -49,18 +49,18 @@ def index(resources: Iterable[Resource], schemas: Mapping[str, Schemas] | None =
 
 
 def digest(resources: Sequence[Resource], schemas: Schemas | None = None) -> str:
-    """Changes when the full document would; costs no more than the stub."""
+    """Return a hash that changes whenever the full document would; costs no more than the stub."""
     packed = orjson.dumps(schemas or {}, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(stub_document(resources) + packed).hexdigest().upper()
 
 
 def stub_document(resources: Sequence[Resource]) -> bytes:
-    """Only how each kind is patched, without schemas: enough for apply, create, replace, edit and diff."""
+    """Build a document with only patch operations and no schemas: enough for apply, create, replace, edit and diff."""
     return _stub(tuple(resources))
 
 
 def full_document(resources: Sequence[Resource], schemas: Schemas | None = None) -> bytes:
-    """Paths, and the schemas of all that they name, with descriptions."""
+    """Build a document with all paths, and the schemas they refer to, with descriptions."""
     return _full(tuple(resources), orjson.dumps(schemas or {}, option=orjson.OPT_SORT_KEYS))
 
 
@@ -68,7 +68,7 @@ def full_document(resources: Sequence[Resource], schemas: Schemas | None = None)
 def _stub(resources: tuple[Resource, ...]) -> bytes:
     paths = {}
     for resource in _with_namespaces(resources):
-        # k8s: without strategic-merge-patch here kubectl uses its own types, and looks for no schema.
+        # k8s: without strategic-merge-patch here kubectl uses its compiled-in types and needs no schema.
         content: dict[str, Any] = {"application/apply-patch+yaml": {}, "application/merge-patch+json": {}}
         paths[_item_path(resource)] = {
             "patch": {
@@ -81,7 +81,7 @@ def _stub(resources: tuple[Resource, ...]) -> bytes:
 
 
 def _with_namespaces(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
-    """k8s: for kinds that it finds nowhere, kubectl takes what Namespace can as proof of what the server can."""
+    """k8s: for kinds that it does not find, kubectl checks Namespace for the features of the server."""
     if not resources or resources[0].group or any(each.kind == "Namespace" for each in resources):
         return resources
     return (*resources, next(each for each in BUILT_IN if each.kind == "Namespace"))

@@ -1,7 +1,7 @@
-"""Types as OpenAPI v3 schemas.
+"""Builds OpenAPI v3 schemas from built-in types and CRDs.
 
 In: the resources of one group version, and the schemas of its custom kinds. Out: the components that they need.
-Never: keeps the descriptions loaded longer than `types.table` does.
+Never: caches descriptions itself; `builtin_types.load_table` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SCALARS: dict[str, dict[str, Any]] = {
     "float64": {"type": "number", "format": "double"},
     "bytes": {"type": "string", "format": "byte"},
 }
-# What reads and writes itself has a schema of its own.
+# Types with their own JSON encoding have their own schema.
 _SPECIAL: dict[str, dict[str, Any]] = {
     "Time": {"type": "string", "format": "date-time"},
     "MicroTime": {"type": "string", "format": "date-time"},
@@ -47,7 +47,7 @@ _TYPE_META = f"{META}.TypeMeta"
 
 
 def schema_name(group: str, version: str, kind: str) -> str:
-    """`io.k8s.api.core.v1.Pod`; of a custom kind the group is turned round: `dev.argosy.v1.Widget`."""
+    """Return `io.k8s.api.core.v1.Pod`; the group of a custom kind is reversed: `dev.argosy.v1.Widget`."""
     type_ = type_of(group, version, kind)
     if type_ is not None:
         return type_.name
@@ -55,7 +55,7 @@ def schema_name(group: str, version: str, kind: str) -> str:
 
 
 def components(resources: Iterable[Resource], custom: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The schemas of all kinds, their lists, and what these are made of."""
+    """Build the schemas of all kinds, their lists, and the types that these refer to."""
     made: dict[str, Any] = {}
     _add(made, named(f"{META}.Status"))
     _add(made, named(f"{META}.DeleteOptions"))
@@ -86,7 +86,7 @@ def _kinds() -> Mapping[str, Resource]:
 
 
 def _texts(name: str) -> tuple[str, Mapping[str, str]]:
-    """The description of a type and those of its fields."""
+    """Return the description of a type and the descriptions of its fields."""
     text, fields = table("descriptions").get(name) or ("", {})
     return text, fields
 
@@ -96,7 +96,7 @@ def _name_kind(schema: dict[str, Any], group: str, version: str, kind: str) -> N
 
 
 def _add(made: dict[str, Any], type_: Type) -> None:
-    """Adds a named type and all that it is made of."""
+    """Add a named type and the types that it refers to."""
     if type_.name in made:
         return
     text, fields = _texts(type_.name)
@@ -140,7 +140,7 @@ def _sharing(type_: Type) -> dict[str, Any]:
 
 
 def _beside(schema: dict[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """k8s: a reference has no neighbours, so with other facts it moves into `allOf`."""
+    """k8s: `$ref` has no sibling keywords, so with other keywords it moves into `allOf`."""
     said = {key: value for key, value in facts.items() if value is not None}
     if said and "$ref" in schema:
         schema = {"allOf": [schema]}
@@ -169,7 +169,7 @@ def _type_meta() -> dict[str, Any]:
 
 
 def _custom(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A custom kind's schema with what every object has."""
+    """Add apiVersion, kind and metadata to a custom kind's schema."""
     standard = {"$ref": f"#/components/schemas/{_OBJECT_META}"}
     _, texts = _texts("io.k8s.api.core.v1.Pod")
     metadata = {"allOf": [standard], "description": texts["metadata"]}

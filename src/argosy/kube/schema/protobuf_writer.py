@@ -1,6 +1,6 @@
-"""Manifests of built-in kinds into protobuf messages, byte for byte as Go writes them.
+"""Encodes manifests of built-in kinds as protobuf messages, byte for byte as Go does.
 
-In: a struct's Type and its value. Out: the bytes of its message. Never: checks the value; it comes from `wire.decode`.
+In: a struct's Type and its value. Out: the bytes of its message. Never: checks the value; `typed_json.decode` did.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def message(type_: Type, value: dict[str, Any]) -> bytes:
 
 @cache
 def _writers(type_: Type) -> tuple[Writer, ...]:
-    """One for each field, in the order of the numbers; each is given the whole struct's value."""
+    """Build one writer per field, in the order of field numbers; each receives the value of the whole struct."""
     fields = sorted((field for field in type_.declared if field.number), key=lambda field: field.number)
     return tuple(_embedded(field) if field.inline else _field(field) for field in fields)
 
@@ -66,7 +66,7 @@ def _field(field: Field) -> Writer:
 
 @cache
 def _tagged(type_: Type) -> Callable[[int, Any], bytes]:
-    """Writes a value with its field's number; an absent value is Go's zero."""
+    """Build a writer of (field number, value); an absent value is written as Go's zero value."""
     if type_.kind == "struct":
         return lambda number, item: bytes_field(number, message(type_, item or {}))
     if type_.kind == "list":
@@ -86,7 +86,7 @@ def _tagged(type_: Type) -> Callable[[int, Any], bytes]:
 
 
 def _time(value: Any) -> bytes:
-    """k8s: seconds only, with the zero nanoseconds written."""
+    """k8s: seconds only; the zero nanoseconds are written too."""
     return b"" if value is None else number_field(1, _seconds(value)) + number_field(2, 0)
 
 

@@ -1,7 +1,7 @@
-"""The tables that `kubectl get` prints of built-in kinds.
+"""Printer columns of built-in kinds, for `kubectl get`.
 
 In: a kind, then a manifest and the time. Out: column definitions, and the cells of one row.
-Never: custom kinds, whose columns their definitions say.
+Never: handles custom kinds; their CRDs declare the columns.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _ABOUT = {
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """`definitions` as a Table carries them; a priority above 0 shows only with `-o wide`."""
+    """Columns of one kind. `definitions` are those of a Table; columns with priority > 0 need `-o wide`."""
 
     definitions: tuple[dict[str, Any], ...]
     cells: Cells
 
 
 def _table(cells: Cells, words: str) -> Columns:
-    """`Name, Ready, Desired:int, +IP`: a type other than string follows a colon, a plus marks wide output."""
+    """Read `Name, Ready, Desired:int, +IP`: a type other than string follows a colon, a plus marks wide output."""
     definitions = []
     for word in words.split(", "):
         name, _, kind = word.removeprefix("+").partition(":")
@@ -71,9 +71,7 @@ _VOLUME = (
     "Name, Capacity, Access Modes, Reclaim Policy, Status, Claim, StorageClass, VolumeAttributesClass, Reason, Age, "
     "+VolumeMode"
 )
-_NODE = (
-    "Name, Status, Roles, Age, Version, +Internal-IP, +External-IP, +OS-Image, +Kernel-Version, +Container-Runtime"
-)
+_NODE = "Name, Status, Roles, Age, Version, +Internal-IP, +External-IP, +OS-Image, +Kernel-Version, +Container-Runtime"
 _CLAIM = "Name, Status, Volume, Capacity, Access Modes, StorageClass, VolumeAttributesClass, Age, +VolumeMode"
 _CSI_DRIVER = (
     "Name, AttachRequired:bool, PodInfoOnMount:bool, StorageCapacity:bool, TokenRequests, RequiresRepublish:bool, "
@@ -156,7 +154,7 @@ _MADE: dict[tuple[str, str], Columns] = {}
 
 
 def of(kind: GroupKind, version: str) -> Columns:
-    """The columns of a built-in kind in any of its versions; name and time of creation where it has none of its own."""
+    """Return the columns of a built-in kind in any version; name and creation time if it has none of its own."""
     made = _MADE.get(kind)
     if made is None:
         found = _WORDS.get(kind)

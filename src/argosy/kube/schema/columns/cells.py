@@ -1,4 +1,4 @@
-"""How single cells are written: ages, lists that are cut short, selectors, access modes."""
+"""Formats single cells: ages, shortened lists, selectors, access modes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NONE, UNSET, UNKNOWN = "<none>", "<unset>", "<unknown>"
 
 
 def human_duration(seconds: float) -> str:
-    """`22s`, `5m30s`, `3d4h`: two units where the second still says something."""
+    """Format seconds like kubectl: `22s`, `5m30s`, `3d4h`; short durations have two units."""
     whole = int(seconds)
     if whole < 0:
         return "<invalid>" if whole < -1 else "0s"
@@ -43,7 +43,7 @@ def _two(first: int, unit: str, second: int, smaller: str) -> str:
 
 
 def moment(text: object) -> datetime | None:
-    """A time as manifests write it; None for none or one that cannot be read."""
+    """Parse a timestamp of a manifest; None if it is missing or invalid."""
     if not isinstance(text, str) or not text:
         return None
     try:
@@ -75,7 +75,7 @@ def status(manifest: Part) -> Part:
 
 
 def pairs(labels: Part | None) -> str:
-    """`a=b,c=d`."""
+    """Format as `a=b,c=d`."""
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) if labels else NONE
 
 
@@ -87,13 +87,13 @@ def selector(given: Part | None) -> str:
 
 
 def containers(template: Part | None) -> tuple[str, str]:
-    """The names and the images of a template's containers."""
+    """Return the names and the images of a template's containers."""
     found = ((template or {}).get("spec") or {}).get("containers") or ()
     return ",".join(each.get("name") or "" for each in found), ",".join(each.get("image") or "" for each in found)
 
 
 def some(values: Sequence[str], total: int | None = None, *, most: int = 3) -> str:
-    """The first few, and how many more there are."""
+    """Format the first `limit` values and the number of remaining ones."""
     shown = ",".join(values[:most])
     count = len(values) if total is None else total
     return f"{shown} + {count - most} more..." if len(values) > most else shown

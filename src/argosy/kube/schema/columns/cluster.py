@@ -1,4 +1,4 @@
-"""Rows of network, storage classes, RBAC, webhooks and API services."""
+"""Table rows of network, storage, RBAC, webhook and API service kinds."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ def endpoint_slice(manifest: Part, now: datetime) -> list[Any]:
 
 def disruption_budget(manifest: Part, now: datetime) -> list[Any]:
     what = spec(manifest)
-    low, high = (
-        "N/A" if what.get(each) is None else str(what[each]) for each in ("minAvailable", "maxUnavailable")
-    )
+    low, high = ("N/A" if what.get(each) is None else str(what[each]) for each in ("minAvailable", "maxUnavailable"))
     return [name(manifest), low, high, status(manifest).get("disruptionsAllowed") or 0, age(manifest, now)]
 
 

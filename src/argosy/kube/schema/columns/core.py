@@ -1,4 +1,4 @@
-"""Rows of the core kinds: services, nodes, namespaces, storage, events, data."""
+"""Table rows of core kinds: services, nodes, namespaces, volumes, events, ConfigMaps and Secrets."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _address(how: Part, kind: str) -> str:
 
 
 def event(manifest: Part, now: datetime) -> list[Any]:
-    """Of either group: the names of the fields differ, the row does not."""
+    """Build the row of an Event of either API group; only the field names differ."""
     about = manifest.get("involvedObject") or manifest.get("regarding") or {}
     source = manifest.get("source") or manifest.get("deprecatedSource") or {}
     first = manifest.get("firstTimestamp") or manifest.get("deprecatedFirstTimestamp") or manifest.get("eventTime")

@@ -1,4 +1,4 @@
-"""The row of a pod: how many containers are ready, and the one word that says how it is."""
+"""Table row of a Pod: ready containers, status, restarts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROW_CONDITIONS = {
 
 
 class _Count:
-    """What is summed up over the containers of one pod."""
+    """Totals over the containers of one Pod."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -83,7 +83,7 @@ def _ended(state: Part) -> str:
 
 
 def _init(manifest: Part, count: _Count, beside: _Count, sidecars: set[Any]) -> bool:
-    """Whether the pod is still at its init containers; then the first that is not done says how it is."""
+    """Return True if the Pod is still initializing; the first unfinished init container sets the status."""
     total = len(spec(manifest).get("initContainers") or ())
     for index, container in enumerate(status(manifest).get("initContainerStatuses") or ()):
         count.restarted(container)
@@ -133,7 +133,7 @@ def _gates(manifest: Part) -> str:
 
 
 def row_conditions(manifest: Part) -> list[Part]:
-    """What a table says of the whole row: a pod that is over."""
+    """Return the conditions of a table row: Completed for a finished Pod."""
     found = _ROW_CONDITIONS.get(status(manifest).get("phase") or "")
     if found is None:
         return []

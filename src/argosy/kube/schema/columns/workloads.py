@@ -1,4 +1,4 @@
-"""Rows of what makes pods."""
+"""Table rows of workloads: apps, batch and autoscaling."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def scale(manifest: Part, now: datetime) -> list[Any]:
 
 
 def _as_metrics(what: Part, how: Part) -> tuple[list[Part], list[Part]]:
-    """autoscaling/v1 has one metric, spelt as a field."""
+    """Convert the single CPU metric of autoscaling/v1 to the metrics of v2."""
     wanted, seen = what.get("targetCPUUtilizationPercentage"), how.get("currentCPUUtilizationPercentage")
     target = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": wanted}}}
     if seen is None:

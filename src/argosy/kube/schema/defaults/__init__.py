@@ -1,7 +1,7 @@
-"""The defaults of built-in kinds.
+"""Applies the defaults of built-in kinds.
 
-In: a manifest as a user wrote it. Out: the manifest as an API server of Kubernetes 1.32 stores it.
-Never: addresses, uids, times, or anything else that is not known from the manifest alone.
+In: a manifest as a user wrote it. Out: the manifest as a Kubernetes 1.32 API server stores it.
+Never: sets addresses, uids, times, or anything else that depends on more than the manifest.
 """
 
 from __future__ import annotations
@@ -70,6 +70,6 @@ _BY_VERSION: dict[tuple[str, str, str], Callable[[Manifest], Manifest]] = {
 
 
 def apply(kind: GroupKind, version: str, manifest: Manifest) -> Manifest:
-    """A copy with every default filled in. Raises ManifestError for a quantity that cannot be read."""
+    """Return a copy with all defaults. Raises ManifestError for an invalid quantity."""
     found = _BY_KIND.get(kind) or _BY_VERSION.get((kind.group, kind.kind, version))
     return found(manifest) if found else manifest

@@ -1,7 +1,7 @@
-"""What a service is given by the cluster: addresses and node ports.
+"""Sets the cluster IPs and node ports of a Service, and keeps them on updates.
 
-In: a service with defaults, and where addresses come from. Out: the service with them.
-Never: keeps track of what is taken; the server does.
+In: a defaulted Service, a free cluster IP and a source of node ports. Out: the Service with them.
+Never: tracks which addresses and ports are in use; the server does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def wants_check_port(spec: Part) -> bool:
 
 
 def allocate_service(manifest: Part, cluster_ip: str, next_node_port: Callable[[], int] | None = None) -> Part:
-    """A service with its address and ports. What it has already, it keeps; an ExternalName gets nothing."""
+    """Set the missing cluster IP and node ports. Existing values are kept; an ExternalName gets none."""
     spec = dict(manifest["spec"])
     if not wants_address(spec):
         return manifest
@@ -46,7 +46,7 @@ def allocate_service(manifest: Part, cluster_ip: str, next_node_port: Callable[[
 
 
 def _families(spec: Part) -> None:
-    # k8s: a headless service without a selector may hold any address, so it is of both families
+    # k8s: a headless Service without a selector may have endpoints of any family, so it is dual-stack
     unbound = spec["clusterIP"] == "None" and not spec.get("selector")
     fill(spec, (("ipFamilyPolicy", "RequireDualStack" if unbound else "SingleStack"),))
     families = list(spec.get("ipFamilies") or ())
@@ -75,10 +75,10 @@ def _node_ports(spec: Part, next_node_port: Callable[[], int]) -> None:
 
 
 def carry_allocated(manifest: Part, old: Part) -> Part:
-    """An update that leaves out what was allocated keeps it; one that changes the type loses what no longer applies."""
+    """Keep allocated fields that an update omits; drop those that no longer apply after a change of type."""
     spec, before = dict(manifest.get("spec") or {}), old.get("spec") or {}
     if spec.get("clusterIP") != before.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs"):
-        # k8s: whoever changes the first address alone means the list too
+        # k8s: a change of clusterIP alone also replaces the list
         spec["clusterIPs"] = [spec["clusterIP"]] if spec.get("clusterIP") else []
     if wants_address(spec) and wants_address(before):
         for name in ("clusterIP", "clusterIPs"):

@@ -1,4 +1,4 @@
-"""Defaults of the kinds that steer the cluster: network, storage classes, RBAC, webhooks, API extension."""
+"""Defaults of network, storage, RBAC, webhook and API extension kinds."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def token_request(manifest: Part) -> Part:
 
 
 def always(*names: str) -> Callable[[Part], Part]:
-    """Structs that are never left out: an empty `spec` is printed as `{}`."""
+    """Build a function that adds structs that are never omitted: an empty `spec` is stored as `{}`."""
 
     def apply(manifest: Part) -> Part:
         return {**manifest, **{name: manifest.get(name) or {} for name in names}}

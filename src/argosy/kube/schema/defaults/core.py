@@ -1,4 +1,4 @@
-"""Defaults of the core kinds that are no workloads: services, storage, namespaces, nodes, limits, events."""
+"""Defaults of core kinds: services, volumes, namespaces, nodes, limits, events."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def secret(manifest: Part) -> Part:
     made = filled(manifest, ("type", "Opaque"))
     plain = made.pop("stringData", None)
     if plain:
-        # k8s: written as text, kept as bytes; text wins over bytes of the same key
+        # k8s: stringData is stored as data, and takes precedence over data with the same key
         encoded = {key: base64.b64encode(str(value or "").encode()).decode() for key, value in plain.items()}
         made["data"] = {**(made.get("data") or {}), **encoded}
     return made

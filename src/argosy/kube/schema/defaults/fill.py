@@ -1,6 +1,6 @@
-"""Filling in what is missing, without touching what was given.
+"""Sets missing fields in copies of structs.
 
-In: a part of a manifest. Out: a copy of it with defaults. Never: changes its input.
+In: a part of a manifest. Out: a copy with defaults. Never: changes a field that is set.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ Pairs = Iterable[tuple[str, Any]]
 
 
 def part(parent: Part, name: str) -> Part:
-    """A copy of a struct, empty if it is missing or null."""
+    """Return a copy of a struct, empty if it is missing or null."""
     found = parent.get(name)
     return dict(found) if isinstance(found, dict) else {}
 
 
 def fill(target: Part, pairs: Pairs) -> Part:
-    """Set what is absent, null or the empty string. The target is the caller's own copy."""
+    """Set fields that are absent, null or the empty string, in place: the target must be a copy."""
     for name, value in pairs:
         if target.get(name) in (None, ""):
             target[name] = value
@@ -33,14 +33,14 @@ def filled(given: Part, *pairs: tuple[str, Any]) -> Part:
 
 
 def each(target: Part, name: str, change: Callable[[Part], Part]) -> None:
-    """Replace every struct of a list by what `change` makes of it."""
+    """Replace every struct of a list by the result of `change`."""
     found = target.get(name)
     if isinstance(found, list) and found:
         target[name] = [change(item) if isinstance(item, dict) else item for item in found]
 
 
 def within(target: Part, name: str, change: Callable[[Part], Part]) -> None:
-    """Replace a struct, if it is there."""
+    """Replace a struct by the result of `change`, if it exists."""
     found = target.get(name)
     if isinstance(found, dict):
         target[name] = change(found)
@@ -51,7 +51,7 @@ def quantities(amounts: Part) -> Part:
 
 
 def resources(given: Part) -> Part:
-    """The limits and requests of a container or claim, in canonical form."""
+    """Canonicalize the limits and requests of a container or claim."""
     made = dict(given)
     for name in ("limits", "requests"):
         within(made, name, quantities)

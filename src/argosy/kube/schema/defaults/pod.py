@@ -1,4 +1,4 @@
-"""Defaults of pods and pod templates."""
+"""Defaults of Pods and Pod templates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HEX_ID = re.compile(r"[a-f0-9]{64}")
 
 @remembered(2048)
 def pull_policy(image: str) -> str:
-    """`Always` for `:latest`, said or implied; `IfNotPresent` for the rest and for names that cannot be read."""
+    """`Always` for an explicit or implied `:latest`; `IfNotPresent` for other tags and for invalid image names."""
     name, _, digest = image.partition("@")
     head, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:
@@ -75,7 +75,7 @@ def _lifecycle(given: Part) -> Part:
 
 
 def field_refs(given: Part) -> Part:
-    """What takes a value of the pod itself: an environment variable's source, or a downward file."""
+    """Default the field references of an environment variable or of a downward API file."""
     made = dict(given)
     within(made, "fieldRef", lambda ref: filled(ref, ("apiVersion", "v1")))
     within(made, "resourceFieldRef", lambda ref: {**ref, "divisor": canonical(ref.get("divisor") or "0")})
@@ -132,7 +132,7 @@ def _empty_dir(given: Part) -> Part:
 def volume(given: Part) -> Part:
     made = {name: value for name, value in given.items() if value is not None}
     if len(made) <= ("name" in made):
-        made["emptyDir"] = {}  # k8s: a volume of no kind is an empty directory
+        made["emptyDir"] = {}  # k8s: a volume without a source is an emptyDir
         return made
     for name, pairs in _VOLUME_FIELDS.items():
         if name in made:
@@ -160,7 +160,7 @@ def pod_spec(given: Part) -> Part:
         made["securityContext"] = {}
     account = made.get("serviceAccountName") or made.get("serviceAccount")
     if account:
-        made["serviceAccountName"] = made["serviceAccount"] = account  # k8s: the old name is an alias
+        made["serviceAccountName"] = made["serviceAccount"] = account  # k8s: serviceAccount is a deprecated alias
     for name in ("initContainers", "containers", "ephemeralContainers"):
         each(made, name, container)
     each(made, "volumes", volume)
@@ -170,7 +170,7 @@ def pod_spec(given: Part) -> Part:
 
 
 def template(given: Part) -> Part:
-    """A pod template: metadata without a time, and a spec."""
+    """Default a Pod template: metadata with a null creationTimestamp, and a spec."""
     made = dict(given)
     made["metadata"] = {"creationTimestamp": None, **(made.get("metadata") or {})}
     made["spec"] = pod_spec(made.get("spec") or {})

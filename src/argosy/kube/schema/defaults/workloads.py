@@ -1,4 +1,4 @@
-"""Defaults of what makes pods: apps, batch and autoscaling."""
+"""Defaults of workloads: apps, batch and autoscaling."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def cron_job(manifest: Part) -> Part:
     job_template = part(spec, "jobTemplate")
     job_template["metadata"] = {"creationTimestamp": None, **(job_template.get("metadata") or {})}
     job_spec = part(job_template, "spec")
-    # k8s: a job of the future gets the defaults of its pods only; its own come when it is made
+    # k8s: only the Pod template of a job template is defaulted; the Job's own defaults apply when it is created
     job_spec["template"] = template(job_spec.get("template") or {})
     job_template["spec"] = job_spec
     spec["jobTemplate"] = job_template

@@ -1,6 +1,6 @@
-"""Label and field selectors, as a list or watch request carries them and as manifests write them.
+"""Label and field selectors of list and watch requests and of manifests.
 
-In: the text (or `matchLabels`/`matchExpressions`). Out: selectors that match, or a ManifestError in the server's words.
+In: text, or `matchLabels`/`matchExpressions`. Out: selectors that match, or a ManifestError with the server's message.
 Never: reads a cluster.
 """
 

@@ -1,7 +1,7 @@
-"""Which fields each kind can be selected by, and how to read them.
+"""Selectable fields of each kind, and how to read them.
 
-In: a kind. Out: FieldLabels, which turns a FieldSelector into a test of manifests or refuses it in the server's words.
-Never: lets an unknown field match nothing in silence.
+In: a kind. Out: FieldLabels, which turns a FieldSelector into a predicate, or rejects it with the server's message.
+Never: silently matches nothing for an unknown field.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Reader = Callable[[Manifest], str]
 
 
 class FieldLabels:
-    """`readers`: label → how to read it; `words`: the refusal, with `{label}` and `{quoted}` to fill in."""
+    """`readers` read the value of a field label; `error_template` has the placeholders `{label}` and `{quoted}`."""
 
     __slots__ = ("readers", "words")
 
@@ -31,7 +31,7 @@ class FieldLabels:
         return self._reader(label)(manifest)
 
     def predicate(self, selector: FieldSelector) -> Callable[[Manifest], bool]:
-        """A test of manifests; raises ManifestError if the kind cannot be selected by a field that is named."""
+        """Build a predicate of manifests; raise ManifestError if the selector uses an unsupported field."""
         terms = tuple((self._reader(path), value, negated) for path, value, negated in selector.terms)
         return lambda manifest: all((read(manifest) == value) is not negated for read, value, negated in terms)
 
@@ -52,7 +52,7 @@ def _walk(manifest: Manifest, steps: tuple[str, ...]) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A scalar as Go prints it."""
+    """Format a scalar as Go prints it."""
     match value:
         case None:
             return ""
@@ -67,7 +67,7 @@ def _path(path: str, absent: str = "") -> Reader:
 
 
 def _first_of(*paths: str) -> Reader:
-    """The first path that has text: an event is stored in the words of one of its two groups."""
+    """Read the first path with a value: an Event is stored with the field names of one of its two groups."""
     every = [tuple(path.split(".")) for path in paths]
     return lambda manifest: next((text for steps in every if (text := shown(_walk(manifest, steps)))), "")
 
@@ -101,7 +101,7 @@ FIELD_LABELS: Mapping[GroupKind, FieldLabels] = {
         | {
             "spec.hostNetwork": _path("spec.hostNetwork", "false"),
             "status.podIP": _pod_ip,
-            # k8s: accepted, and never filled in.
+            # k8s: accepted, but always empty.
             "status.podIPs": lambda _: "",
             "spec.host": _path("spec.nodeName"),
         },
@@ -147,10 +147,10 @@ FIELD_LABELS: Mapping[GroupKind, FieldLabels] = {
 
 
 def field_labels(group_kind: GroupKind) -> FieldLabels:
-    """What a built-in kind can be selected by. For custom kinds: `custom_field_labels`."""
+    """Return the selectable fields of a built-in kind. For custom kinds see `build_custom_field_labels`."""
     return FIELD_LABELS.get(group_kind, _DEFAULT)
 
 
 def custom_field_labels(selectable: Mapping[str, Reader], *, namespaced: bool) -> FieldLabels:
-    """What a custom kind can be selected by: its name, its namespace, and its CRD's selectableFields."""
+    """Return the selectable fields of a custom kind: name, namespace, and its CRD's selectableFields."""
     return FieldLabels({**(_BOTH if namespaced else _NAME), **selectable}, _NOT_SUPPORTED)

@@ -1,4 +1,4 @@
-"""Field selectors: `spec.nodeName=a,status.phase!=Running`.
+"""Parses field selectors: `spec.nodeName=a,status.phase!=Running`.
 
 In: text. Out: terms of (path, value, negated). Never: knows which fields a kind has (see `field_labels`).
 """
@@ -23,7 +23,7 @@ class FieldTerm(NamedTuple):
 
 
 class FieldSelector(NamedTuple):
-    """All terms must hold; their order means nothing."""
+    """All terms must match; their order does not matter."""
 
     terms: tuple[FieldTerm, ...] = ()
 
@@ -32,11 +32,11 @@ class FieldSelector(NamedTuple):
         return not self.terms
 
     def matches(self, read: Callable[[str], str]) -> bool:
-        """`read` gives the field's text, empty if it is absent."""
+        """`read` returns the text of a field, empty if it is absent."""
         return all((read(path) == value) is not negated for path, value, negated in self.terms)
 
     def exact(self, path: str) -> str | None:
-        """The one value that a path must have, None if the selector leaves it open."""
+        """Return the value that a path must have, None if the selector does not require one."""
         return next((term.value for term in self.terms if term.path == path and not term.negated), None)
 
     def __str__(self) -> str:
@@ -48,14 +48,14 @@ _EVERYTHING = FieldSelector()
 
 @remembered(512)
 def fields(text: str) -> FieldSelector:
-    """The selector that a `fieldSelector` query writes; empty text selects everything."""
+    """Parse the `fieldSelector` of a query; empty text selects everything."""
     if not text:
         return _EVERYTHING
     return FieldSelector(tuple(sorted(_term(part, text) for part in sorted(_split(text)) if part)))
 
 
 def _split(text: str) -> list[str]:
-    """Parts between commas; an escaped comma is data."""
+    """Split at commas that are not escaped."""
     if "\\" not in text:
         return text.split(",")
     parts, start, escaped = [], 0, False
@@ -88,7 +88,7 @@ def _unescaped(value: str) -> str:
                 raise ManifestError(f"invalid field selector: invalid escape sequence: \\{following}")
             out.append(following)
         elif character in ",=":
-            # k8s: the message shows the character's number, not the character.
+            # k8s: the message has the character's code point, not the character.
             raise ManifestError(f"invalid field selector: unescaped character in value: {ord(character)}")
         else:
             out.append(character)

@@ -1,6 +1,6 @@
-"""Label selectors: `a=b,c in (d,e),!f,g>3`, and the same as matchLabels and matchExpressions.
+"""Parses label selectors: `a=b,c in (d,e),!f,g>3`, or matchLabels and matchExpressions.
 
-In: text or a manifest's selector. Out: LabelSelector. Never: guesses at what does not parse.
+In: text or a manifest's selector. Out: LabelSelector. Never: guesses: an invalid selector raises ManifestError.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _INT64 = re.compile(r"[+-]?[0-9]+")
 
 
 def label_key_problems(key: str) -> list[str]:
-    """What is wrong with a qualified name, in the server's words; empty if nothing."""
+    """Return the errors of a label key (qualified name), worded as the server words them."""
     prefix, slash, name = key.partition("/")
     if not slash:
         prefix, name = "", key
@@ -83,7 +83,7 @@ def _int64(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-# Operators as they are written, to the one meaning that they have.
+# Written operator -> its meaning.
 _MEANING = {
     "=": "in",
     "==": "in",
@@ -100,7 +100,7 @@ _SYMBOL = {"gt": ">", "lt": "<"}
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term. `operator` is its meaning (in, notin, exists, !, gt, lt); `spelling` is how it was written."""
+    """One term. `operator` is the meaning (in, notin, exists, !, gt, lt) of `written_operator`."""
 
     key: str
     operator: str
@@ -120,7 +120,7 @@ class Requirement:
         return f"{self.key} {self.operator} ({','.join(self.values)})"
 
     def test(self) -> Callable[[Labels], bool]:
-        """A function that says whether labels satisfy this term."""
+        """Return a function that is True if labels satisfy this term."""
         key, values = self.key, frozenset(self.values)
         match self.operator:
             case "in":
@@ -137,7 +137,7 @@ class Requirement:
 
 
 class LabelSelector:
-    """All requirements must hold. `nothing` is the selector that a manifest left out: it matches no labels."""
+    """All requirements must match. `matches_nothing`: the manifest has no selector, which matches no labels."""
 
     __slots__ = ("_tests", "nothing", "requirements")
 
@@ -148,7 +148,7 @@ class LabelSelector:
 
     @property
     def empty(self) -> bool:
-        """Selects everything."""
+        """True if the selector matches everything."""
         return not self.requirements and not self.nothing
 
     def matches(self, labels: Labels | None) -> bool:
@@ -177,7 +177,7 @@ _NOTHING = LabelSelector(nothing=True)
 
 
 def _requirement(key: str, spelling: str, values: Sequence[str]) -> Requirement:
-    """Checked as k8s checks it; all that is wrong with one term is said at once."""
+    """Build a validated term. k8s: all errors of one term are reported together."""
     problems = [
         f"key: Invalid value: {go_value(key)}: {'; '.join(found)}" for found in [label_key_problems(key)] if found
     ]
@@ -205,10 +205,10 @@ _BINARY = {"=": "=", "==": "==", "!=": "!=", "in": "in", "notin": "notin", ">": 
 
 
 class _Parser:
-    """The words of a selector, one by one. A word is (text, is it an identifier where a value may stand)."""
+    """Recursive descent parser. A token is (text, whether it is an identifier rather than a symbol)."""
 
     def __init__(self, text: str) -> None:
-        # k8s: its scanner stops at a NUL byte as at the end of the text.
+        # k8s: the scanner treats a NUL byte as the end of the text.
         words = [(symbol or word, not symbol) for symbol, word in _TOKEN.findall(text.partition("\0")[0])]
         self.words = [*words, ("", False)]
         self.position = 0
@@ -253,7 +253,7 @@ class _Parser:
             raise ManifestError(f"<nil>: Invalid value: {go_value(key)}: {'; '.join(problems)}")
         if self.peek()[0] in ("", ","):
             return _requirement(key, "!" if absent else "exists", ())
-        # k8s: `!a=b` is read as `a=b`; the mark counts only where no operator follows.
+        # k8s: `!a=b` is read as `a=b`; the `!` counts only if no operator follows.
         word, _ = self.take()
         spelling = _BINARY.get(word)
         if spelling is None:
@@ -285,7 +285,7 @@ class _Parser:
         return values
 
     def value_list(self) -> list[str]:
-        """Up to, and not with, the closing parenthesis; an empty place between commas is the empty value."""
+        """Parse up to the closing parenthesis (exclusive); nothing between two commas is the empty value."""
         values: list[str] = []
         while True:
             word, identifier = self.take()
@@ -310,7 +310,7 @@ class _Parser:
 
 @remembered(512)
 def labels(text: str) -> LabelSelector:
-    """The selector that a `labelSelector` query writes; empty text selects everything."""
+    """Parse the `labelSelector` of a query; empty text selects everything."""
     return LabelSelector(_Parser(text).selector()) if text else _EVERYTHING
 
 
@@ -318,7 +318,7 @@ _EXPRESSIONS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist"
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
-    """The selector that a manifest writes as matchLabels and matchExpressions; None matches nothing, {} everything."""
+    """Read matchLabels and matchExpressions of a manifest; None matches nothing, {} matches everything."""
     if selector is None:
         return _NOTHING
     requirements = [_requirement(key, "=", [value]) for key, value in (selector.get("matchLabels") or {}).items()]

@@ -1,7 +1,7 @@
-"""The rules of built-in kinds, as users of a Kubernetes 1.32 API server meet them.
+"""Validates built-in kinds like a Kubernetes 1.32 API server.
 
-In: a resource and a manifest that has its defaults and was prepared. Out: faults in the server's order and words.
-Never: raises for bad input; looks at another manifest.
+In: a resource and a manifest that was defaulted and prepared. Out: field errors in the server's order and wording.
+Never: raises for invalid input; looks at another object.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ Compare = Callable[[Manifest, Manifest], list[Fault]]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What one kind asks.
+    """Validation rules of one kind.
 
-    `steps` is what its strategy does on an update, in order: `m` compares the metadata, `c` checks it like new,
-    `s` checks the rest like new, `u` compares the rest. k8s: so some faults are said several times.
+    `update_steps` are the kind's update strategy, in order: `m` compares the metadata, `c` validates it as
+    on create, `s` validates other fields as on create, `u` compares other fields. k8s: so some errors are repeated.
     """
 
     steps: str = "mc"
@@ -141,7 +141,7 @@ _CONDITIONAL = {
 
 
 def allows_unconditional_update(kind: GroupKind) -> bool:
-    """Whether a write without a resourceVersion is taken for the newest; others must say what they saw."""
+    """True if an update without a resourceVersion is allowed; other kinds require it."""
     return kind not in _CONDITIONAL
 
 
@@ -185,6 +185,6 @@ def _compared(resource: Resource, about: Manifest, old: Manifest, *, builtin: bo
 
 
 def _shared(resource: Resource, about: Manifest, old: Manifest) -> list[Fault]:
-    """What the server asks of every kind before it asks the kind's own rules."""
+    """Run the metadata checks that the server runs for every kind before the kind's own rules."""
     faults = metadata.on_create(about, namespaced=resource.namespaced, grammar=name_syntax.path_segment, custom=True)
     return faults + _compared(resource, about, old, builtin=False)

@@ -1,4 +1,4 @@
-"""Jobs and CronJobs."""
+"""Validates Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def job_updated(manifest: Part, old: Part) -> Faults:
 
 
 def _template(spec: Part, *, loose: bool) -> Part:
-    """The template as far as it may not change; a job that never started may still be placed elsewhere."""
+    """Return the immutable part of the template; scheduling fields of a suspended Job that never started may change."""
     template = spec.get("template") or {}
     if not loose:
         return template
@@ -142,7 +142,7 @@ def _cron_spec(faults: Faults, spec: Part, *, zone_in_schedule: bool, check_zone
 
 
 def _time_zone(faults: Faults, zone: str) -> None:
-    import zoneinfo  # only CronJobs with a zone need it
+    import zoneinfo  # imported lazily: only CronJobs with a time zone need it
 
     if not zone:
         faults.append(invalid("spec.timeZone", '""', "timeZone must be nil or non-empty string"))

@@ -1,4 +1,4 @@
-"""The small checks that every kind's rules are made of. Each appends to the list of faults it is handed."""
+"""Basic checks that the validation of all kinds uses. Each appends its errors to the list passed in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEGATIVE = "must be greater than or equal to 0"
 
 
 def items(parent: Part, name: str, path: str) -> Iterator[tuple[str, Part]]:
-    """Each struct of a list, with its path."""
+    """Yield each struct of a list with its path."""
     for index, item in enumerate(parent.get(name) or ()):
         yield f"{path}.{name}[{index}]", item or {}
 
@@ -31,7 +31,7 @@ def matches(faults: Faults, field: str, value: str, grammar: name_syntax.Grammar
 
 
 def named(faults: Faults, field: str, value: object, grammar: name_syntax.Grammar) -> None:
-    """Required, and of the given grammar."""
+    """Check that the value is set and has the given syntax."""
     if not value:
         faults.append(required(field))
     else:
@@ -58,7 +58,7 @@ def immutable(faults: Faults, field: str, new: object, old: object, shown: str =
 
 
 def port(faults: Faults, field: str, value: object) -> None:
-    """A number or a name."""
+    """Check a port given as number or name."""
     if isinstance(value, str):
         matches(faults, field, value, name_syntax.port_name)
     else:
@@ -72,7 +72,7 @@ def port_number(faults: Faults, field: str, value: object) -> None:
 
 
 def amount(faults: Faults, field: str, value: object, *, whole: bool = False) -> None:
-    """A resource quantity that is not negative."""
+    """Check that the value is a resource quantity and not negative."""
     try:
         number = quantity.parse(str(value))
     except ManifestError as error:
@@ -122,7 +122,7 @@ def label_selector(faults: Faults, field: str, selector: Part | None) -> None:
 
 
 def selector_of(selector: Part | None) -> LabelSelector | None:
-    """None if the selector cannot be read, which is a fault of its own."""
+    """Return the selector, None if it is invalid (`check_label_selector` reports that)."""
     try:
         return from_label_selector(selector)
     except ManifestError:
@@ -130,7 +130,7 @@ def selector_of(selector: Part | None) -> LabelSelector | None:
 
 
 def one_volume(faults: Faults, path: str, kinds: Sequence[str]) -> None:
-    """A volume is of one kind, no more and no less."""
+    """Check that a volume has exactly one type."""
     faults.extend(forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in kinds[1:])
     if not kinds:
         faults.append(required(path, "must specify a volume type"))

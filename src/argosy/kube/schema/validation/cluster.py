@@ -1,4 +1,4 @@
-"""RBAC, autoscaling, disruption budgets, priorities, leases and webhooks."""
+"""Validates RBAC, autoscalers, disruption budgets, priority classes, leases and webhooks."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _metric(faults: Faults, field: str, metric: Part) -> None:
     if not kind:
         faults.append(required(f"{field}.type", "must specify a metric source type"))
     if kind not in _METRICS:
-        # k8s: said once for the type, and once more for having no source of that type
+        # k8s: reported once for the type, and once more for the missing source of that type
         faults.extend([unsupported(f"{field}.type", go_value(kind), sorted(_METRICS))] * 2)
         return
     present = [name for name in _METRICS.values() if metric.get(name) is not None]

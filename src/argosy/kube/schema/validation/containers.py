@@ -1,4 +1,4 @@
-"""Containers: names, images, ports, environment, mounts, resources, probes."""
+"""Validates containers: names, images, ports, environment, mounts, resources, probes."""
 
 from __future__ import annotations
 

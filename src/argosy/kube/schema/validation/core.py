@@ -1,4 +1,4 @@
-"""Core kinds of plain data: Secret, ConfigMap, Namespace, Endpoints, quotas, limits, events, nodes."""
+"""Validates core kinds: Secret, ConfigMap, Namespace, Endpoints, ResourceQuota, LimitRange, Event, Node."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _json_problem(text: str) -> str:
 
 
 def _scan_problem(text: str) -> str:
-    """Where Go's scanner stops, told for the beginning only: that is where plain text goes wrong."""
+    """Return the error of Go's JSON scanner; only errors at the start are modelled, where plain text fails."""
     if not text:
         return "unexpected end of JSON input"
     word = next((each for each in ("null", "true", "false") if each[0] == text[0]), "")
@@ -122,7 +122,7 @@ def config_map(manifest: Part) -> Faults:
         matches(faults, f"binaryData[{key}]", key, name_syntax.config_key)
         total += _decoded_size(value or "")
     if total > _MEGABYTE:
-        faults.append(too_long("[]", _MEGABYTE))  # k8s: the field of the whole object is shown so
+        faults.append(too_long("[]", _MEGABYTE))  # k8s: the path of the whole object
     return faults
 
 
@@ -220,7 +220,7 @@ def limit_range(manifest: Part) -> Faults:
 
 _REQUEST = "defaultRequest"
 _ORDER = (
-    # least, most, where it is shown, the value shown, words
+    # lower field, upper field, field of the error, field of the printed value, message
     ("min", "max", "min", "min", "min value {} is greater than max value {}"),
     ("min", _REQUEST, _REQUEST, _REQUEST, "min value {} is greater than default request value {}"),
     (_REQUEST, "max", _REQUEST, _REQUEST, "default request value {} is greater than max value {}"),
@@ -273,7 +273,7 @@ def _modern_event(faults: Faults, manifest: Part) -> None:
 def node(manifest: Part) -> Faults:
     faults: Faults = []
     seen: set[tuple[str, str]] = set()
-    # k8s: the taints are shown as if they stood in the metadata, where they once did
+    # k8s: errors name taints as part of the metadata, where they used to be
     for field, taint in items(manifest.get("spec") or {}, "taints", "metadata"):
         key, effect = taint.get("key") or "", taint.get("effect") or ""
         matches(faults, f"{field}.key", key, name_syntax.qualified_name)

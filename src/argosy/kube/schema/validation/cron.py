@@ -1,4 +1,4 @@
-"""The grammar of a CronJob's schedule. Only whether it can be read; when it fires is not asked here."""
+"""Validates the syntax of a CronJob's schedule; does not compute when it fires."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Unreadable(Exception):
 
 
 def problem(schedule: str) -> str:
-    """What is wrong with a schedule, "" if it can be read."""
+    """Return the error of a schedule, "" if it is valid."""
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         schedule = schedule.partition(" ")[2].strip()
     if schedule.startswith("@"):

@@ -1,4 +1,4 @@
-"""Values as Go's `%#v` prints them, because the API server shows what is wrong in its own language."""
+"""Formats values like Go's `%#v`, because the API server's field errors print them so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from argosy.kube.schema.field_error import go_value
 from argosy.kube.schema.quantity import read
 
-# The real server shows the address of the value here; what it points to is never shown.
+# The real server prints the address of the value here, never the value itself.
 _TRUE = "(*bool)(0xc000000001)"
 
 
@@ -63,7 +63,7 @@ def owner_references(references: Sequence[Mapping[str, Any]]) -> str:
 
 
 def quantity(text: str) -> str:
-    """A quantity as the struct that it is: how many, in which power of ten, and its text if that is canonical."""
+    """Format a quantity as its Go struct: value, power of ten, and its text if that is canonical."""
     found = read(text)
     sign, digits, exponent = found.value.normalize().as_tuple()
     value, scale = int("".join(map(str, digits)) or "0") * (-1 if sign else 1), exponent
@@ -82,7 +82,7 @@ def role_ref(given: Mapping[str, Any]) -> str:
 
 
 def strategy(given: Mapping[str, Any], kind: str, rolling: str) -> str:
-    """A Deployment's or DaemonSet's strategy of a type that is not known."""
+    """Format the strategy of a Deployment or DaemonSet whose type is unknown."""
     nested = f"(*apps.{rolling})(nil)" if given.get("rollingUpdate") is None else f"(*apps.{rolling})(0xc000000001)"
     return f"apps.{kind}{{Type:{go_value(given.get('type') or '')}, RollingUpdate:{nested}}}"
 
@@ -96,7 +96,7 @@ def service_port(protocol: str, port: int) -> str:
 
 
 def budget(spec: Mapping[str, Any]) -> str:
-    """A PodDisruptionBudget's spec; pointers are shown as addresses, so only whether they are set can be told."""
+    """Format the spec of a PodDisruptionBudget; Go prints pointers as addresses, so only nil or not nil is visible."""
 
     def pointer(name: str, kind: str) -> str:
         return f"(*{kind})({'nil' if spec.get(name) is None else '0xc000000001'})"

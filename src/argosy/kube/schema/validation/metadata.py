@@ -1,7 +1,7 @@
-"""The rules of `metadata`, which all kinds share.
+"""Validates `metadata`, for all kinds.
 
-In: metadata, and the grammar of the kind's names. Out: faults in the server's order.
-Never: what only the server knows, as whether a name is taken.
+In: metadata, and the syntax check of the kind's names. Out: errors in the server's order.
+Never: checks what needs the store, such as whether a name is in use.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from argosy.kube.schema.field_error import forbidden, go_value, invalid, require
 from argosy.kube.schema.validation import go_format
 from argosy.kube.schema.validation.checks import Faults, Part, annotation_map, immutable, labels, matches
 
-# k8s: the last one is the API server's own, on CustomResourceDefinitions
+# k8s: the API server itself sets the last one, on CustomResourceDefinitions
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion", "customresourcecleanup.apiextensions.k8s.io")
 
 
 def on_create(metadata: Part, *, namespaced: bool, grammar: name_syntax.Grammar, custom: bool = False) -> Faults:
-    """`custom`: finalizers of custom kinds need no domain."""
+    """`is_custom`: finalizers of custom kinds need no domain."""
     faults: Faults = []
     prefix = metadata.get("generateName")
     if prefix:
@@ -45,7 +45,7 @@ def on_create(metadata: Part, *, namespaced: bool, grammar: name_syntax.Grammar,
 
 
 def on_update(metadata: Part, old: Part, *, conditional: bool, builtin: bool = False) -> Faults:
-    """`builtin`: what the rules of built-in kinds ask besides."""
+    """`is_builtin`: also run the additional checks of built-in kinds."""
     faults: Faults = []
     if old.get("deletionTimestamp"):
         added = set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ())

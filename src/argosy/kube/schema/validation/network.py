@@ -1,4 +1,4 @@
-"""Ingresses, network policies and endpoint slices."""
+"""Validates Ingresses, NetworkPolicies and EndpointSlices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods and pod templates."""
+"""Validates Pods and Pod templates."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def _only_added(faults: Faults, spec: Part, before: Part) -> None:
 
 
 def _frozen(spec: Part, old: Part) -> Part:
-    """The spec but for what a running pod may change."""
+    """Return the spec without the fields that may change in a running Pod."""
     kept = {
         name: value
         for name, value in spec.items()
@@ -212,7 +212,7 @@ def _frozen(spec: Part, old: Part) -> Part:
 
 
 def _difference(old: Any, new: Any, path: str = "spec") -> str:
-    """What changed, a line for each field. k8s: the real server prints a diff of its own structs."""
+    """Format the changes, two lines per field. k8s: the real server prints a diff of its Go structs."""
     if isinstance(old, dict) and isinstance(new, dict):
         names = sorted(old.keys() | new.keys())
         parts = (_difference(old.get(name), new.get(name), f"{path}.{name}") for name in names)

@@ -1,7 +1,7 @@
-"""What the server does to a manifest between defaults and validation.
+"""Prepares manifests for create and update, between defaulting and validation (the server's strategies).
 
-In: a manifest with defaults and with its system metadata (name, uid, creationTimestamp). Out: what is checked and kept.
-Never: allocates anything; asks whether something exists.
+In: a defaulted manifest with its system metadata (name, uid, creationTimestamp). Out: the manifest to validate.
+Never: allocates IPs or ports; checks whether another object exists.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.kube.schema.resources import Resource
 _DAEMON_GENERATION = "deprecated.daemonset.template.generation"
 _BUDGET = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
 _DAEMONS = {"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0}
-# The status that a new manifest has, whatever its author wrote.
+# The initial status of a new object; a status in the request is discarded.
 _FRESH: dict[tuple[str, str], Manifest] = {
     ("", "Namespace"): {"phase": "Active"},
     ("", "PersistentVolume"): {"phase": "Pending"},
@@ -40,7 +40,7 @@ _FRESH: dict[tuple[str, str], Manifest] = {
     ("policy", "PodDisruptionBudget"): _BUDGET,
     ("storage.k8s.io", "VolumeAttachment"): {"attached": False},
 }
-# A node reports itself, so its status may come with it; a definition's status is the business of its controller.
+# A Node is created with the status that its kubelet reports; the status of a CRD belongs to its controller.
 _KEEPS_STATUS = {*_FRESH, ("", "Node"), ("apiextensions.k8s.io", "CustomResourceDefinition")}
 _COUNTS_GENERATIONS = {
     ("", "PodTemplate"), ("", "ReplicationController"),
@@ -62,7 +62,7 @@ _KEEPS_LABELS_ON_STATUS = {("apps", "Deployment"), ("apps", "ReplicaSet"), ("bat
 
 
 def has_generation(kind: GroupKind) -> bool:
-    """Whether a new manifest starts at generation 1 and counts on."""
+    """True if objects of this kind have a generation that starts at 1 and counts spec changes."""
     return kind in _COUNTS_GENERATIONS
 
 
@@ -79,7 +79,7 @@ def prepare_create(resource: Resource, manifest: Manifest) -> Manifest:
 
 
 def prepare_update(resource: Resource, manifest: Manifest, old: Manifest) -> Manifest:
-    """A write to the main path: the status stays as it was."""
+    """Prepare a write to the main resource: the status is kept."""
     kind = resource.group_kind
     manifest = _placed(resource, manifest)
     if kind in _KEEPS_STATUS:
@@ -91,7 +91,7 @@ def prepare_update(resource: Resource, manifest: Manifest, old: Manifest) -> Man
 
 
 def prepare_status_update(resource: Resource, manifest: Manifest, old: Manifest) -> Manifest:
-    """A write to the status path: all but metadata and status stays as it was."""
+    """Prepare a write to the status subresource: everything except metadata and status is kept."""
     made = {name: value for name, value in old.items() if name not in ("metadata", "status")}
     made["metadata"] = dict(manifest.get("metadata") or {})
     if "status" in manifest:
@@ -104,7 +104,7 @@ def prepare_status_update(resource: Resource, manifest: Manifest, old: Manifest)
 
 
 def _placed(resource: Resource, manifest: Manifest) -> Manifest:
-    """k8s: what has no namespace loses the one its author wrote."""
+    """k8s: a namespace in a cluster-scoped object is dropped."""
     metadata = manifest.get("metadata") or {}
     if resource.namespaced or not metadata.get("namespace"):
         return manifest
@@ -128,7 +128,7 @@ def _pod(manifest: Manifest) -> Manifest:
 
 
 def _admitted(spec: Manifest) -> Manifest:
-    """What the admission plug-ins of a plain cluster add: a priority, and patience with nodes that fail."""
+    """Apply the default admission plug-ins: priority, and tolerations of failing nodes."""
     made = dict(spec)
     rank = _SYSTEM_PRIORITIES.get(made.get("priorityClassName") or "")
     if rank is not None:
@@ -140,7 +140,7 @@ def _admitted(spec: Manifest) -> Manifest:
 
 
 def patient(spec: Manifest) -> Manifest:
-    """k8s: of a Pod, at each write: who leaves the two tolerations out gets them."""
+    """k8s: every write of a Pod adds the two node tolerations if they are missing."""
     tolerations = list(spec.get("tolerations") or ())
     for trouble in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_tolerates(each, trouble) for each in tolerations):
@@ -158,7 +158,7 @@ def _tolerates(toleration: Manifest, key: str) -> bool:
 
 
 def qos_class(spec: Manifest) -> str:
-    """`Guaranteed` if every container has what it may use at most, `BestEffort` if none says anything."""
+    """`Guaranteed` if every container's limits equal its requests, `BestEffort` if no container has either."""
     guaranteed, anything = True, False
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
         given = container.get("resources") or {}
@@ -209,7 +209,7 @@ def _job(manifest: Manifest) -> Manifest:
     about = template.get("metadata") or {}
     labels = {**marks, **(about.get("labels") or {})}
     if (metadata.get("labels") or {}) == (about.get("labels") or {}):
-        # k8s: a job without labels of its own wears its pods', the marks included
+        # k8s: a Job without labels of its own gets those of its Pods, including the generated ones
         manifest = {**manifest, "metadata": {**metadata, "labels": labels}}
     key = "batch.kubernetes.io/controller-uid"
     selector = spec.get("selector") or {}
@@ -236,7 +236,7 @@ def _daemon_set_updated(manifest: Manifest, old: Manifest) -> Manifest:
 
 
 def _namespace_updated(manifest: Manifest, old: Manifest) -> Manifest:
-    """The finalizers of a namespace go by a path of their own."""
+    """Keep the finalizers of a Namespace; only its finalize subresource changes them."""
     spec = {name: value for name, value in (manifest.get("spec") or {}).items() if name != "finalizers"}
     finalizers = (old.get("spec") or {}).get("finalizers")
     return {**manifest, "spec": {**spec, "finalizers": finalizers} if finalizers else spec}

@@ -1,4 +1,4 @@
-"""Services: ports, addresses, policies."""
+"""Validates Services: ports, addresses, traffic policies."""
 
 from __future__ import annotations
 

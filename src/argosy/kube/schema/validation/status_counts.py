@@ -1,4 +1,4 @@
-"""The counts in a workload's status must fit together."""
+"""Validates that the replica counts in a workload's status are consistent."""
 
 from __future__ import annotations
 

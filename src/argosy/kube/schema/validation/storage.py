@@ -1,4 +1,4 @@
-"""Claims, volumes and storage classes."""
+"""Validates PersistentVolumeClaims, PersistentVolumes and StorageClasses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def claim_updated(manifest: Part, old: Part) -> Faults:
     if size is not None and size_before is not None and quantity.compare(size, size_before) < 0:
         words = "field can not be less than status.capacity"
         capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage") or "0"
-        # k8s: a claim may be made smaller again, though never smaller than what it has
+        # k8s: a request may be reduced again, but not to or below the actual capacity
         if quantity.compare(size, capacity) <= 0:
             faults.append(forbidden("spec.resources.requests.storage", words))
     immutable(faults, "volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
@@ -86,7 +86,7 @@ def _frozen(spec: Part, before: Part, *, bound: bool) -> Part:
     if not before.get("volumeName"):
         kept.pop("volumeName", None)
     if before.get("storageClassName") is None:
-        kept.pop("storageClassName", None)  # k8s: a claim without a class may be given one later
+        kept.pop("storageClassName", None)  # k8s: a claim without a storage class may get one later
     if bound:
         kept.pop("resources", None)
         kept.pop("volumeAttributesClassName", None)

@@ -1,4 +1,4 @@
-"""Volumes of pods."""
+"""Validates the volumes of Pods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from argosy.kube.schema.field_error import duplicate, forbidden, go_value, inval
 from argosy.kube.schema.validation.checks import Faults, Part, items, matches, one_volume
 
 FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
-# k8s: the order in which the server counts the kinds of one volume
+# k8s: the order in which the server checks the types of a volume
 _KINDS = (
     "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
     "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc",
@@ -28,7 +28,7 @@ _HOST_PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCr
 
 
 def volumes(faults: Faults, spec: Part, path: str) -> set[str]:
-    """The names of the volumes that may be mounted."""
+    """Validate the volumes, and return the names of those that may be mounted."""
     known: set[str] = set()
     for field, volume in items(spec, "volumes", path):
         found: Faults = []

@@ -1,4 +1,4 @@
-"""What keeps pods running: Deployment, ReplicaSet, DaemonSet, StatefulSet, ReplicationController."""
+"""Validates workloads: Deployment, ReplicaSet, DaemonSet, StatefulSet, ReplicationController."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _selector(faults: Faults, spec: Part, what: str) -> None:
 
 
 def mismatch(faults: Faults, spec: Part, *, empty_matches: bool = True) -> bool:
-    """Say so if the selector does not match; False if the selector cannot be read."""
+    """Report if the selector does not match the template's labels; return False if the selector is invalid."""
     selector = selector_of(spec.get("selector"))
     if selector is None:
         return False
@@ -224,7 +224,7 @@ def stateful_set(manifest: Part) -> Faults:
     _selector(faults, spec, "statefulset")
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
-    # k8s: the server checks no more of a StatefulSet's template; its pods fail when they are made
+    # k8s: the server validates no more of a StatefulSet's template; invalid Pods fail when they are created
     if mismatch(faults, spec):
         labels(faults, "spec.template.labels", metadata.get("labels"))
         annotation_map(faults, "spec.template.annotations", metadata.get("annotations"))
