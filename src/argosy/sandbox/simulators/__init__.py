@@ -1,9 +1,10 @@
-"""Controllers that make the embedded cluster behave like one: Pods become ready, workloads roll out, claims are bound.
+"""Builds the `simulators` add-on: controllers that simulate the kubelet, the scheduler and the usual cluster
+controllers.
 
-In: a variant: none for the usual, `ai` for OpenShift AI as well, `plain` for what is no OpenShift, `kubelet` for what
-no control plane does, or kinds such as `Pod+Job`. Out: an AddOn.
-Never: runs a program, but for one that answers for models, confined; every status says that it is simulated. What
-another add-on has marked as its own is left alone.
+In: a variant: "" for the default kinds, `ai` to add OpenShift AI, `plain` without OpenShift, `kubelet` for the kinds
+that no control plane handles, or a list of kinds such as `Pod+Job`. Out: an AddOn.
+Never: runs a program, except Pods that request it and the model server, both confined; hides that a status is
+simulated; touches objects that another add-on has marked as its own.
 """
 
 from __future__ import annotations
@@ -60,14 +61,12 @@ PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     kserve.INFERENCE_SERVICE: InferenceServices,
 }
 NEEDS: Final = {**openshift.NEEDS, **openshift_ai.NEEDS, kserve.INFERENCE_SERVICE: kserve.NEEDS}
-WITH_AI: Final = tuple(kind for kind in PLAYED if kind != constants.NODE)  # nobody listens to heartbeats in the sandbox
+# Without Nodes: no control plane in the sandbox reads their heartbeats.
+WITH_AI: Final = tuple(kind for kind in PLAYED if kind != constants.NODE)
 WHOLE: Final = tuple(kind for kind in WITH_AI if kind not in openshift_ai.PLAYED)
 WITHOUT_OPENSHIFT: Final = tuple(kind for kind in WHOLE if kind not in openshift.PLAYED)
-WITHOUT_CONTROL_PLANE: Final = (
-    constants.NODE,
-    constants.POD,
-    constants.CLAIM,
-)  # what a controller-manager leaves to others
+# The kinds that kube-controller-manager leaves to others.
+WITHOUT_CONTROL_PLANE: Final = (constants.NODE, constants.POD, constants.CLAIM)
 
 
 def make(variant: str) -> AddOn:
@@ -96,9 +95,10 @@ def playing(
     processes: Processes | None = None,
     domain: str = openshift.DOMAIN,
 ) -> AddOn:
-    """An AddOn for these kinds only, for clusters where others play the rest.
+    """Build an AddOn that simulates only the given kinds, for clusters where other components handle the rest.
 
-    `probe` asks a model, where one runs; `processes` runs Pods that ask for it; `domain` is what hosts end in.
+    `probe` queries a model server, if one runs. `processes` runs the Pods that request it. `domain` is the suffix of
+    generated hostnames.
     """
     chosen = [kind for kind in PLAYED if kind in set(kinds)]
     needed = dict.fromkeys(name for kind in chosen for name in NEEDS.get(kind, ()))
@@ -113,7 +113,7 @@ def playing(
     asked = (pvc_protection.ADMITTER, *openshift.admitters(domain), *kserve.ADMITTERS)
     return AddOn(
         name,
-        about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs but what asks for it ({constants.BY})",
+        about=f"simulates {', '.join(kind.kind for kind in chosen)}; only Pods that request it run ({constants.BY})",
         controllers=[made[kind]() for kind in chosen],
         definitions=definitions(*needed) if needed else (),
         admitters=[each for each in asked if each.kind in chosen],
@@ -133,5 +133,5 @@ def _kinds(variant: str) -> list[GroupKind]:
     if unknown := next((each for each in wanted if each not in known), None):
         where = f"--addons {NAME}={variant}"
         choice = f"{NAME}, {NAME}={AI}, {NAME}={PLAIN}, {NAME}={KUBELET}, or some of {'+'.join(known)}"
-        raise UserError(f"there is nothing that plays {unknown}; choose among: {choice}", where=where)
+        raise UserError(f"no simulator for kind {unknown}; choose among: {choice}", where=where)
     return [known[each] for each in wanted]

@@ -1,6 +1,6 @@
-"""Objects that have no controller and fit a selector: their new owner takes them in.
+"""Finds orphans: objects without a controller that match an owner's selector.
 
-In: an owner, a cache. Out: orphans. Never: takes what has a controller.
+In: an owner and a cache. Out: the orphans it may adopt. Never: returns an object that has a controller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INDEX: Final = "simulators-orphan"
 
 
 class Orphans:
-    """Knows whether the cache in use has the index already; making one twice costs a look at everything."""
+    """Remembers which cache has the index, because building the index twice reads every object again."""
 
     def __init__(self, kind: GroupKind) -> None:
         self._kind = kind
@@ -26,6 +26,7 @@ class Orphans:
         self._indexed: Cache | None = None
 
     def fitting(self, owner: Manifest, cache: Cache) -> list[Manifest]:
+        """List the orphans in the owner's namespace that its selector matches."""
         if self._indexed is not cache:
             cache.index(self._index, self._places)
             self._indexed = cache

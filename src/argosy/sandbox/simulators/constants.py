@@ -1,4 +1,4 @@
-"""The words that all simulators share: kinds, marks, and names that are the same whenever they are made.
+"""Kinds, the "simulated" marker, owner references, stable names and Pods that all simulators share.
 
 In, out: names and small manifests. Never: I/O.
 """
@@ -34,24 +34,30 @@ BUDGET: Final = GroupKind("policy", "PodDisruptionBudget")
 QUOTA: Final = GroupKind("", "ResourceQuota")
 
 BY: Final = "simulated by argosy"
-LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s: those of generated names, which spell no words
+# k8s: the alphabet of generated names; it has no vowels, so that no words appear
+LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def told(message: str) -> str:
-    """What people read says that it is no real thing."""
+    """Append a note to a message for people that the object is simulated."""
     return f"{message} ({BY})"
 
 
 def letters(text: str, count: int) -> str:
+    """Derive a stable name suffix of `count` characters from a text."""
     return "".join(LETTERS[byte % len(LETTERS)] for byte in hashlib.sha256(text.encode()).digest()[:count])
 
 
 def is_played_by_others(manifest: Manifest) -> bool:
-    """Another add-on plays what carries the mark. Nodes are marked by us: no other add-on has any."""
+    """True if another add-on simulates this object: it carries that add-on's mark.
+
+    Nodes are marked by this add-on; no other add-on has Nodes.
+    """
     return bool(annotation(manifest, SIMULATED))
 
 
 def unmarked(manifest: Manifest) -> Iterable[ResourceKey]:
+    """Watch handler: enqueue the object itself unless another add-on simulates it."""
     if not is_played_by_others(manifest):
         yield key_of(manifest)
 
@@ -61,7 +67,7 @@ def is_dying(manifest: Manifest) -> bool:
 
 
 def owner_of(manifest: Manifest) -> Manifest | None:
-    """The reference to the one controller that an object has, or None."""
+    """Return the owner reference of the object's controller, or None."""
     references = manifest["metadata"].get("ownerReferences") or ()
     return next((each for each in references if each.get("controller")), None)
 
@@ -79,7 +85,7 @@ def own_key(kind: GroupKind, namespace: str, name: str) -> ResourceKey:
 
 
 def pod_from(template: Manifest, owner: Manifest, name: str, labels: dict[str, str] | None = None) -> Manifest:
-    """A Pod as a controller makes it of its template."""
+    """Build a Pod from a controller's Pod template."""
     about = template.get("metadata") or {}
     metadata: dict[str, Any] = {
         "name": name,

@@ -1,6 +1,7 @@
-"""What a simulated container would have printed.
+"""Serves the logs of simulated containers.
 
-In: a Pod, a container's name. Out: a few lines that say what they are. Never: pretends to be a program's output.
+In: a Pod and a container name. Out: the output of its process or model server, or a few lines that describe its state.
+Never: invents program output.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from argosy.sandbox.simulators.pod_processes import Processes
 
 class Answering(Protocol):
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str] | None:
-        """None: nothing answers for it."""
+        """Return the log lines of the Pod, or None if no model server serves it."""
 
     def where_of(self, manifest: Manifest) -> str:
-        """Where the model answers that a Pod or a Service is of; empty: nowhere."""
+        """Return the URL of the model server for a Pod or Service, or an empty string."""
 
 
 class SimulatedLogs:
-    """Of a Pod that is a process, or that one answers for, what that prints; of another nothing more is ever printed,
-    so following it ends."""
+    """Streams the output of a Pod's process or model server.
+
+    A Pod without either prints nothing more, so following its log ends at once.
+    """
 
     def __init__(self, processes: Processes | None = None, models: Answering | None = None) -> None:
         self._processes, self._models = processes, models
         self._printing = [each for each in (processes, models) if each is not None]
 
-    async def lines(
-        self, pod: Manifest, *, container: str, follow: bool, tail: int | None
-    ) -> AsyncIterator[str]:
+    async def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
         for each in self._printing:
             real = each.lines(pod, container=container, follow=follow, tail=tail)
             if real is not None:
@@ -61,9 +62,9 @@ def _told(pod: Manifest, name: str) -> list[str]:
     for each in (status.get("lastState") or {}, state):
         began = each.get("running") or each.get("terminated")
         if began:
-            lines.append(f"{began.get('startedAt', '')} {image} would start here, if anything ran ({BY})")
+            lines.append(f"{began.get('startedAt', '')} container started from {image}; no program runs ({BY})")
         if ended := each.get("terminated"):
-            what = f"ended with exit code {ended.get('exitCode', 0)}: {ended.get('reason', '')}"
+            what = f"container exited with code {ended.get('exitCode', 0)}: {ended.get('reason', '')}"
             lines.append(f"{ended.get('finishedAt', '')} {what} ({BY})")
     return lines
 

@@ -1,7 +1,8 @@
-"""The life of a Pod's containers: start, run, become ready, end, start again.
+"""Simulates the life of a Pod's containers: start, run, become ready, exit, restart.
 
-In: what the containers did last, what is wished, and the time. Out: what they do now, and when that changes.
-Never: runs anything; reads a clock.
+In: the previous container status, the simulation settings and the time. Out: the current state and the time until the
+next change.
+Never: runs a program; reads a clock.
 """
 
 from __future__ import annotations
@@ -27,25 +28,26 @@ CREATING: Final = {"waiting": {"reason": "ContainerCreating"}}
 
 @dataclass(frozen=True)
 class Acting:
-    """What all containers of a Pod do at one moment."""
+    """State shared by all containers of a Pod at one moment."""
 
     phase: str
-    state: Manifest  # as in a container's status; `{image}` and `{name}` in messages are filled in for each
+    # as in a container status; `{image}` and `{name}` in messages are filled in per container
+    state: Manifest
     last: Manifest = field(default_factory=dict)
     restarts: int = 0
     ready: bool = False
-    wait: float | None = None  # seconds until it is another
+    wait: float | None = None  # seconds until the state changes
 
 
 @dataclass(frozen=True)
 class Actor:
-    """Everything that decides what the containers of one Pod do."""
+    """Inputs that decide the state of one Pod's containers."""
 
     pod: Manifest
     wishes: Wishes
     now: datetime
     moments: Moments
-    failed_before: int = 0  # Pods of the same owner that failed already
+    failed_before: int = 0  # earlier Pods of the same owner that failed
 
     @property
     def uid(self) -> str:
@@ -62,11 +64,13 @@ class Actor:
         return missing_of(self.pod) or missing_of(self.pod, "initContainers")
 
     def is_failing(self, restarts: int) -> bool:
+        """True if the injected fault still applies after this many restarts."""
         times = self.wishes.fail_times
         return self.wishes.fail is not None and (times is None or self.failed_before + restarts < times)
 
 
 def act(actor: Actor) -> Acting:
+    """Compute the current state of the Pod's containers from their last status."""
     status = actor.pod.get("status") or {}
     prior: Manifest = next(iter(status.get("containerStatuses") or ()), {})
     state = prior.get("state") or {}
@@ -80,7 +84,7 @@ def act(actor: Actor) -> Acting:
     restarts, last = int(prior.get("restartCount") or 0), prior.get("lastState") or {}
     if "running" in state:
         return _running(actor, actor.moments.read(actor.uid, state["running"]["startedAt"]), restarts, last)
-    if waiting:  # it crashed; who takes the fault away need not wait
+    if waiting:  # CrashLoopBackOff; removing the fault ends the wait at once
         resume = _resume(actor, last["terminated"], restarts + 1)
         if actor.is_failing(restarts + 1) and resume > 0:
             return Acting("Running", state, last, restarts, wait=resume)
@@ -89,7 +93,7 @@ def act(actor: Actor) -> Acting:
 
 
 def _not_pulled(actor: Actor, waiting: str) -> Acting:
-    """k8s: first the error, then the wait before the next try; here it stays at the second."""
+    """k8s: ErrImagePull first, then ImagePullBackOff; the simulation stays in ImagePullBackOff."""
     began = (actor.pod.get("status") or {}).get("startTime")
     since = actor.moments.read(actor.uid, began) if began else actor.now
     wait = remaining_delay(since, PULL_SECONDS, actor.now)
@@ -102,7 +106,8 @@ def _not_pulled(actor: Actor, waiting: str) -> Acting:
 
 
 def _running(actor: Actor, began: datetime, restarts: int, last: Manifest) -> Acting:
-    if began > actor.now + CLOCK_SKEW:  # the clock was set back: they run from now on
+    """Replay exits and restarts since `began` and return the state at the current time."""
+    if began > actor.now + CLOCK_SKEW:  # the clock was set back: count from now
         began = actor.now
     while True:
         ending = _ending(actor, restarts)
@@ -117,9 +122,9 @@ def _running(actor: Actor, began: datetime, restarts: int, last: Manifest) -> Ac
         if not (actor.policy == "Always" or (actor.policy == "OnFailure" and code)):
             return Acting("Failed" if code else "Succeeded", {"terminated": end}, last, restarts)
         restarts, last = restarts + 1, {"terminated": end}
-        if restarts > 1:  # k8s: the first time it starts again at once
+        if restarts > 1:  # k8s: the first restart is immediate
             resume = _resume(actor, end, restarts)
-            if resume > 0:  # k8s: a restart counts when it is made
+            if resume > 0:  # k8s: the restart count rises when the container restarts
                 waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": _back_off(actor, restarts)}}
                 return Acting("Running", waiting, last, restarts - 1, wait=resume)
         began = max(finished, actor.now) if restarts > 1 else finished
@@ -133,7 +138,7 @@ def _back_off(actor: Actor, restarts: int) -> str:
 
 
 def _ending(actor: Actor, restarts: int) -> tuple[int, float] | None:
-    """The exit code, and after how many seconds; None: they run on."""
+    """Return the exit code and the run time in seconds, or None if the containers do not exit."""
     wishes = actor.wishes
     if wishes.fail in ENDING and actor.is_failing(restarts):
         return (137 if wishes.fail is Fault.OOM_KILLED else 1), wishes.run_for

@@ -1,7 +1,7 @@
-"""Revisions of a Pod template, kept so that `kubectl rollout undo` can go back to one.
+"""Keeps ControllerRevisions of a Pod template, so that `kubectl rollout undo` can return to one.
 
-In: a StatefulSet or DaemonSet, and the revisions that it has. Out: the one for its template, made where it is missing.
-Never: forgets one that a Pod still has.
+In: a StatefulSet or DaemonSet and its revisions. Out: the revision of its template, created if it is missing.
+Never: deletes a revision that a Pod still uses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def hash_of(revision: str) -> str:
 
 
 def new_revision(live: Manifest, number: int) -> Manifest:
-    """k8s: what is kept is a patch that replaces the template; `kubectl rollout undo` sends it back."""
+    """k8s: the stored data is a patch that replaces the template; `kubectl rollout undo` sends it back."""
     template = {**live["spec"]["template"], "$patch": "replace"}
     labels = {**((live["spec"]["template"].get("metadata") or {}).get("labels") or {})}
     labels[REVISION] = hash_of(revision_name(live))
@@ -51,6 +51,7 @@ def template_of(revision: Manifest) -> Manifest:
 
 
 def superfluous(revisions: Sequence[Manifest], used: Iterable[str], limit: int) -> Sequence[Manifest]:
+    """List the oldest unused revisions above the history limit."""
     kept = set(used)
     free = [each for each in revisions if each["metadata"]["name"] not in kept]
     free.sort(key=lambda each: int(each["revision"]))
@@ -64,18 +65,23 @@ def owned_revisions(live: Manifest, cache: Cache) -> list[Manifest]:
 
 
 async def newest_revision(live: Manifest, known: Sequence[Manifest], context: Context) -> Manifest | None:
-    """The one for its template. None: it was just made, and seeing it wakes its owner again."""
+    """Return the revision of the current template, or None if it was just created.
+
+    The watch event of a new revision triggers the next reconcile of its owner.
+    """
     name = revision_name(live)
     newest = max((int(each["revision"]) for each in known), default=0)
     found = next((each for each in known if each["metadata"]["name"] == name), None)
     if found is None:
         await create_once(new_revision(live, newest + 1), context.cluster)
         return None
-    if int(found["revision"]) < newest:  # k8s: a template that comes back is the newest again
+    # k8s: a template that returns becomes the newest revision again
+    if int(found["revision"]) < newest:
         await change(found, {"revision": newest + 1}, context.cluster)
     return found
 
 
 async def forget(live: Manifest, known: Sequence[Manifest], used: Iterable[str], context: Context) -> None:
+    """Delete unused revisions above `revisionHistoryLimit`."""
     for each in superfluous(known, used, int(live["spec"].get("revisionHistoryLimit", 10))):
         await remove(each, context.cluster)

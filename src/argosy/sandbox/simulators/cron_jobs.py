@@ -1,6 +1,6 @@
-"""Plays the CronJob controller: a Job whenever the schedule says so.
+"""Simulates the CronJob controller: creates a Job whenever the schedule is due.
 
-In: the key of a CronJob. Out: Jobs, their history, its status. Never: starts the same time twice.
+In: the key of a CronJob. Out: Jobs, their history, its status. Never: starts a Job twice for one scheduled time.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ class CronJobs:
             return None
         return Requeue(min(max(left(when.next, 0.0, now), 0.0) + 0.01, LONGEST_WAIT))
 
-    async def _start(
-        self, live: Manifest, when: Due, active: Sequence[Manifest], context: Context
-    ) -> datetime | None:
+    async def _start(self, live: Manifest, when: Due, active: Sequence[Manifest], context: Context) -> datetime | None:
         assert when.last is not None
         if when.missed > MANY:
             message = f"too many missed start times: {when.missed}. Set or decrease .spec.startingDeadlineSeconds"
@@ -94,7 +92,8 @@ class CronJobs:
         started: datetime | None,
         context: Context,
     ) -> None:
-        """Jobs that were active when it was told last, and are at their end now, are told of."""
+        """Write the status, and record an event for each Job that the old status lists as active and that has
+        finished."""
         status = live.get("status") or {}
         was_active = {each.get("uid") for each in status.get("active") or ()}
         ends = [str((each.get("status") or {}).get("completionTime") or "") for each in jobs]
@@ -123,7 +122,10 @@ class CronJobs:
 
 
 def job_for(live: Manifest, when: datetime) -> Manifest:
-    """Named after the minute, so that none is made twice."""
+    """Build the Job for one scheduled time.
+
+    The name contains the scheduled minute, so that a Job is never created twice.
+    """
     template, metadata = live["spec"]["jobTemplate"], live["metadata"]
     about = template.get("metadata") or {}
     annotations = {**(about.get("annotations") or {}), SCHEDULED: when.isoformat().replace("+00:00", "Z")}

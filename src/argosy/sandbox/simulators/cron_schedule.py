@@ -1,6 +1,6 @@
-"""When a CronJob is due: pure.
+"""Computes when a CronJob is due.
 
-In: a CronJob and the time. Out: the last time that it missed, how many, and the next one. Never: reads a clock.
+In: a CronJob and the time. Out: the last missed time, the number of missed times, the next time. Never: reads a clock.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from argosy.kube.objects import Manifest
 from argosy.languages import cron
 from argosy.sandbox.simulators.timestamps import moment_of
 
-MANY: Final = 100  # k8s: so many that were missed are worth a warning
+MANY: Final = 100  # k8s: more missed start times than this cause a warning
 MOST: Final = 10_000
 
 
 class Due(NamedTuple):
-    last: datetime | None  # the latest that has come and was not started; None: none has
+    last: datetime | None  # the latest scheduled time that was not started; None: none is due
     missed: int
     next: datetime | None
 
 
 def due(cron_job: Manifest, now: datetime) -> Due:
-    """Raises UserError where its schedule or zone cannot be read."""
+    """Compute the missed times and the next time. Raises UserError if the schedule or the time zone is invalid."""
     spec, status = cron_job["spec"], cron_job.get("status") or {}
     schedule, zone = _schedule(str(spec["schedule"])), _zone(str(spec.get("timeZone") or "UTC"))
     since = moment_of(status.get("lastScheduleTime") or cron_job["metadata"]["creationTimestamp"])
@@ -35,7 +35,7 @@ def due(cron_job: Manifest, now: datetime) -> Due:
     moment = schedule.next(since.astimezone(zone))
     while moment is not None and moment <= now:
         last, missed = moment, missed + 1
-        if missed > MOST:  # nobody looked for a long time; what counts is the last day
+        if missed > MOST:  # too many to count one by one: skip ahead to the last day
             since = max(since, now - timedelta(days=1))
             moment = schedule.next(max(moment, since.astimezone(zone)))
             continue

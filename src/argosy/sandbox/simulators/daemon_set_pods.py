@@ -1,4 +1,4 @@
-"""The parts of a DaemonSet as values: on which Nodes it belongs, its Pod for each, its bounds while it rolls.
+"""Computes the Pods of a DaemonSet: which Nodes need one, the Pod for each Node, the limits of a rolling update.
 
 In: a DaemonSet, Nodes, Pods. Out: manifests and numbers. Never: writes.
 """
@@ -17,7 +17,7 @@ from argosy.sandbox.simulators.pod_counts import is_available
 from argosy.sandbox.simulators.rollout import share
 
 GENERATION: Final = "pod-template-generation"
-# k8s: a daemon stays on a Node that is in trouble, or that takes nobody else
+# k8s: daemon Pods tolerate Nodes that have problems or are cordoned
 BORNE: Final = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -31,7 +31,7 @@ REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True)
 class Spread:
-    """The Pods of a DaemonSet, by Node; `stray` are where they do not belong."""
+    """The Pods of a DaemonSet by Node; `stray` Pods are on Nodes where they do not belong."""
 
     wanted: Sequence[str]
     pods: Mapping[str, Sequence[Manifest]]
@@ -50,7 +50,7 @@ def spread(live: Manifest, found: Iterable[Manifest], pods: Iterable[Manifest]) 
 
 
 def node_of(pod: Manifest) -> str:
-    """Where it runs, or where it was made for."""
+    """Return the Node that the Pod runs on, or the one it was created for."""
     if name := pod["spec"].get("nodeName"):
         return str(name)
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
@@ -61,12 +61,16 @@ def node_of(pod: Manifest) -> str:
 
 
 def bearing(spec: Manifest) -> Manifest:
+    """Return the Pod spec with the tolerations of daemon Pods added."""
     tolerations = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in BORNE]
     return {**spec, "tolerations": [*(spec.get("tolerations") or ()), *tolerations]}
 
 
 def pod_for(live: Manifest, node: str, mark: str, taken: Iterable[str]) -> Manifest:
-    """Its name is the same each time it is made for this Node and revision, so that none is made twice."""
+    """Build the Pod for a Node.
+
+    The name depends only on the Node and the revision, so that a Pod is never created twice.
+    """
     metadata = live["metadata"]
     others = set(taken)
     marks = (letters(f"{metadata['uid']}/{node}/{mark}/{number}", 5) for number in range(len(others) + 1))
@@ -82,7 +86,7 @@ def pod_for(live: Manifest, node: str, mark: str, taken: Iterable[str]) -> Manif
 
 
 def bounds(live: Manifest, count: int) -> tuple[int, int]:
-    """How many may be missing while it rolls, and how many may be beside an old one."""
+    """Return maxUnavailable and maxSurge as numbers of Pods."""
     rolling = (live["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     surge = share(rolling.get("maxSurge", 0), count, up=True)
     missing = share(rolling.get("maxUnavailable", 1), count, up=True)

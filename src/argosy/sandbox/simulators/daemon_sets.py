@@ -1,6 +1,6 @@
-"""Plays the DaemonSet controller: one Pod on each Node that may have it.
+"""Simulates the DaemonSet controller: one Pod on each eligible Node.
 
-In: the key of a DaemonSet. Out: revisions, Pods, its status. Never: makes a Pod for a Node that is real.
+In: the key of a DaemonSet. Out: revisions, Pods, its status. Never: creates a Pod for a real Node.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DaemonSets:
         return Requeue(min(waits)) if waits else None
 
     async def _step(self, live: Manifest, found: Spread, mark: str, context: Context) -> str:
-        """Why Pods cannot be made, if they cannot."""
+        """Create and delete Pods; return why Pods could not be created, or an empty string."""
         await remove_pods(live, found.stray, self._events, context)
         for node in found.wanted:
             for pod in found.pods.get(node, ()):
@@ -82,6 +82,7 @@ class DaemonSets:
         return problem
 
     async def _roll(self, live: Manifest, found: Spread, mark: str, context: Context) -> str:
+        """Replace Pods of old revisions within the limits of the rolling update."""
         may_miss, surge = bounds(live, len(found.wanted))
         is_surging = surge > 0
         now, waiting = context.clock.now(), []
@@ -91,11 +92,12 @@ class DaemonSets:
             well = [each for each in here if is_well(each, live, now)]
             if any(is_of(each, mark) for each in well):
                 await remove_pods(live, old, self._events, context)
-            elif len(old) < len(here) or not here:  # the new one is on its way
+            elif len(old) < len(here) or not here:  # the new Pod is starting
                 surge, may_miss = surge - 1, may_miss - 1
             elif not well and not is_surging:
                 may_miss -= 1
-                await remove_pods(live, old, self._events, context)  # k8s: what is no use may go at once
+                # k8s: an unavailable Pod may be replaced at once
+                await remove_pods(live, old, self._events, context)
             else:
                 waiting.append((node, old))
         if is_surging:
@@ -110,7 +112,7 @@ class DaemonSets:
 
 
 async def _report(live: Manifest, found: Spread, mark: str, context: Context) -> float | None:
-    """k8s: a Node counts once, whatever is on it."""
+    """k8s: every Node counts once, however many Pods it has."""
     first = [_shown(found.pods.get(node, ()), mark) for node in found.wanted]
     there = [each for each in first if each is not None]
     counts = counted(there, float(live["spec"].get("minReadySeconds") or 0), context.clock.now())

@@ -1,6 +1,6 @@
-"""The status of a Deployment: counts, and how its rollout goes.
+"""Computes the status of a Deployment: replica counts and conditions.
 
-In: a Deployment, its ReplicaSets, the time. Out: its status, and when to look again. Never: reads a clock.
+In: a Deployment, its ReplicaSets, the time. Out: its status and the time until the next check. Never: reads a clock.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ DONE, LATE, PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExceeded", "Depl
 def status_of(
     deployment: Manifest, new: Manifest | None, old: Sequence[Manifest], bounds: Bounds, now: datetime
 ) -> tuple[Status, float | None]:
+    """Return the status and the seconds until the progress deadline, or None."""
     everything = [*old, *([new] if new else [])]
     available = sum(counted(each, "availableReplicas") for each in everything)
     counts = {
@@ -59,19 +60,22 @@ def _available(is_so: bool) -> Status:
 def _progress(
     deployment: Manifest, new: Manifest | None, counts: Status, bounds: Bounds, now: datetime
 ) -> tuple[Status | None, float | None]:
-    """The condition, with the time of its last progress if that is now; and how long until the deadline."""
+    """Return the Progressing condition and the seconds until the progress deadline.
+
+    `lastUpdateTime` is set only if there was progress now.
+    """
     spec, known = deployment["spec"], condition(deployment, "Progressing")
     deadline = spec.get("progressDeadlineSeconds", NO_DEADLINE)
     name = f'ReplicaSet "{new["metadata"]["name"]}"' if new else "Deployment"
     if deadline == NO_DEADLINE:
         return None, None
-    if spec.get("paused"):  # k8s: that it took too long stays told
+    if spec.get("paused"):  # k8s: ProgressDeadlineExceeded stays while paused
         is_late = known.get("reason") == LATE
         return (known if is_late else _said("Progressing", "Unknown", PAUSED, "Deployment is paused")), None
     if is_complete(counts, bounds.wanted):
         return _said("Progressing", "True", DONE, f"{name} has successfully progressed."), None
     if known.get("reason") == DONE and counts["replicas"] == counts["updatedReplicas"]:
-        return known, None  # k8s: a rollout that is done stays done, whatever becomes of its Pods later
+        return known, None  # k8s: a complete rollout stays complete, whatever happens to its Pods later
     if _has_moved(deployment, known, counts):
         moved = _said("Progressing", "True", "ReplicaSetUpdated", f"{name} is progressing.")
         return {**moved, "lastUpdateTime": stamp(now)}, float(deadline)
@@ -94,7 +98,7 @@ def _has_moved(deployment: Manifest, known: Status, counts: Status) -> bool:
 
 
 def _failure(replica_sets: Sequence[Manifest]) -> list[Status]:
-    """k8s: that Pods cannot be made is told one floor up as well."""
+    """k8s: a ReplicaFailure of a ReplicaSet is copied to the Deployment."""
     return next(([failed] for each in replica_sets if (failed := condition(each, "ReplicaFailure"))), [])
 
 
@@ -103,6 +107,7 @@ def _said(type_: str, status: str, reason: str, message: str) -> Status:
 
 
 def _dated(deployment: Manifest, conditions: Sequence[Status], now: datetime) -> list[Status]:
+    """Set lastUpdateTime and lastTransitionTime, keeping the stored times of unchanged conditions."""
     dated = []
     for each in conditions:
         known = condition(deployment, each["type"])

@@ -1,6 +1,6 @@
-"""Plays the Deployment controller: a ReplicaSet for each Pod template, and the way from one to the next.
+"""Simulates the Deployment controller: one ReplicaSet per Pod template, and the rollout from one to the next.
 
-In: the key of a Deployment. Out: its ReplicaSets and its status. Never: makes a Pod itself.
+In: the key of a Deployment. Out: its ReplicaSets and its status. Never: creates a Pod itself.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ class Deployments:
             return None
         if not live["spec"].get("paused"):
             if await self._advance(live, new, old, bounds, context):
-                return None  # seeing that wakes us again
+                return None  # the watch event of that write triggers the next reconcile
         elif len(active := [each for each in owned if replicas(each)] or owned[-1:]) == 1:
-            await self._resize(live, active[0], bounds.wanted, bounds, context)  # k8s: one may be scaled while paused
+            # k8s: a single ReplicaSet may be scaled while paused
+            await self._resize(live, active[0], bounds.wanted, bounds, context)
         if new is not None and not old and not counted(new, "observedGeneration"):
-            return None  # it has told nothing yet, and wakes us when it does
+            return None  # no status yet; its first status update triggers the next reconcile
         status, wait = status_of(live, new, old, bounds, context.clock.now())
         if is_complete(status, bounds.wanted):
             await _forget(live, old, context)
@@ -74,7 +75,7 @@ class Deployments:
     async def _advance(
         self, live: Manifest, new: Manifest | None, old: Sequence[Manifest], bounds: Bounds, context: Context
     ) -> bool:
-        """Whether the Deployment itself was written, and what was read of it is not true any more."""
+        """Take one step of the rollout; return True if the Deployment itself was written and must be read again."""
         is_recreated = _is_recreated(live)
         revision = max(map(revision_of, old), default=0) + 1
         if new is None:
@@ -111,7 +112,7 @@ class Deployments:
         return True
 
     async def _rescale(self, live: Manifest, active: Sequence[Manifest], bounds: Bounds, context: Context) -> bool:
-        """Whether it was scaled between two ReplicaSets."""
+        """Scale all active ReplicaSets proportionally if replicas changed during a rollout; return True if it did."""
         if len(active) < 2 or _is_recreated(live) or not rollout.is_rescaled(bounds, active):
             return False
         for each, size in rollout.proportions(bounds, active):
@@ -146,7 +147,10 @@ def _owned(live: Manifest, cache: Cache) -> list[Manifest]:
 
 
 async def _settle_collision(live: Manifest, made: Manifest, context: Context) -> None:
-    """One that the cache does not show yet is what we want. Another's of the same name is not: take another name."""
+    """Raise collisionCount if the name belongs to a ReplicaSet of another owner or template.
+
+    A ReplicaSet of our own that the cache does not show yet is not a collision.
+    """
     there = await context.cluster.get(own_key(REPLICA_SET, live["metadata"]["namespace"], made["metadata"]["name"]))
     if there is None:
         return
@@ -157,7 +161,8 @@ async def _settle_collision(live: Manifest, made: Manifest, context: Context) ->
 
 
 async def _mark(live: Manifest, new: Manifest, revision: int, bounds: Bounds, context: Context) -> bool:
-    """The numbers that `kubectl rollout history` and `undo` go by."""
+    """Update the annotations that `kubectl rollout history` and `undo` use; return True if the Deployment was
+    written."""
     wanted = {**copied_annotations(live), **marks(bounds.wanted, bounds.most, revision)}
     known = new["metadata"].get("annotations") or {}
     if any(known.get(name) != value for name, value in wanted.items()) and replicas(new) == bounds.wanted:
@@ -176,7 +181,7 @@ async def _mark_deployment(live: Manifest, revision: int, context: Context) -> b
 
 
 async def _forget(live: Manifest, old: Sequence[Manifest], context: Context) -> None:
-    """Old ReplicaSets are kept to go back to, but not for ever."""
+    """Delete empty old ReplicaSets above `revisionHistoryLimit`."""
     empty = [each for each in old if not replicas(each) and not counted(each, "replicas")]
     surplus = len(empty) - int(live["spec"].get("revisionHistoryLimit", 10))
     for each in sorted(empty, key=revision_of)[: max(surplus, 0)]:

@@ -1,6 +1,6 @@
-"""Where a Service leads: its Endpoints and EndpointSlices, as values.
+"""Builds the Endpoints and EndpointSlices of a Service.
 
-In: a Service and the Pods that it selects. Out: manifests. Never: writes; promises that somebody listens there.
+In: a Service and the Pods it selects. Out: manifests. Never: writes; promises that a program listens at an address.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 CONTROLLER: Final = "endpointslice-controller.k8s.io"
 HEADLESS: Final = "service.kubernetes.io/headless"
 IN_A_SLICE: Final = 100  # k8s: --max-endpoints-per-slice
-Ports = tuple[tuple[str, int, str, str], ...]  # name, number, protocol, application protocol
+Ports = tuple[tuple[str, int, str, str], ...]  # name, number, protocol, appProtocol
 
 
 def is_served(service: Manifest) -> bool:
-    """k8s: without a selector somebody else says where it leads."""
+    """k8s: without a selector, users manage the endpoints themselves."""
     return bool(service["spec"].get("selector")) and service["spec"].get("type") != "ExternalName"
 
 
@@ -107,7 +107,7 @@ def _endpoint(service: Manifest, pod: Manifest) -> dict[str, Any]:
 
 
 def _ports(service: Manifest, pod: Manifest) -> Ports:
-    """Those that this Pod has: one that is named in a Service and in no container is left out."""
+    """Resolve the Service's ports for this Pod, without named ports that no container has."""
     found = []
     for each in service["spec"].get("ports") or ():
         protocol = str(each.get("protocol") or "TCP")

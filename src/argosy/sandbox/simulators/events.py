@@ -1,7 +1,7 @@
-"""What happened, as Events beside the objects that it happened to: told once, and counted when it happens again.
+"""Records Kubernetes Events; a repeated event raises the count of the existing one.
 
-In: an object and happenings. Out: Events, written if that is possible. Never: keeps a controller from its work: an
-Event that cannot be written is lost, as everywhere.
+In: an object and event drafts. Out: Events, written if possible. Never: fails a reconcile: an Event that cannot be
+written is lost, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.constants import told
 from argosy.sandbox.simulators.timestamps import stamp
 
-# What goes well is not told beyond this, as a kubelet has limits too: a thousand Pods must not cost ten thousand writes
+# Limit for Normal events, as in a kubelet: a thousand Pods must not cause ten thousand writes
 EACH_SECOND, AT_ONCE = 5.0, 100.0
-LONGEST: Final = 1024  # k8s: characters of a message
+LONGEST: Final = 1024  # k8s: maximum length of a message in characters
 LONGEST_NAME: Final = 253
 REMEMBERED: Final = 4096
 
@@ -28,11 +28,14 @@ class Happening(NamedTuple):
     reason: str
     message: str
     is_warning: bool = False
-    part: str = ""  # the field of the object that it is about
+    part: str = ""  # the fieldPath of the involved object
 
 
 class Recorder:
-    """One for each component. What is remembered only saves writes: after a restart a story begins anew."""
+    """Records events for one component.
+
+    The memory only saves writes: after a restart, repeated events start a new Event.
+    """
 
     def __init__(self, component: str) -> None:
         self._component = component
@@ -48,6 +51,7 @@ class Recorder:
                     continue
 
     def _may(self, now: float) -> bool:
+        """True if the rate limit (a token bucket) allows one more Normal event."""
         self._left = min(self._left + max(now - self._since, 0.0) * EACH_SECOND, AT_ONCE)
         self._since = now
         if self._left < 1.0:
@@ -68,7 +72,7 @@ class Recorder:
         await context.cluster.create(made)
 
     async def _again(self, key: ResourceKey, count: int, now: datetime, context: Context) -> bool:
-        """Whether it was there still: Events do not live long."""
+        """Raise the count; return False if the Event has expired."""
         try:
             await context.cluster.patch(key, {"count": count, "lastTimestamp": stamp(now)})
         except ArgosyError:
@@ -81,14 +85,15 @@ class Recorder:
         self._told[which] = (name, 1)
 
     def _source(self, about: Manifest) -> dict[str, str]:
-        """k8s: a kubelet is one of many."""
+        """k8s: only the kubelet sets the host, because there is one on every Node."""
         node = (about.get("spec") or {}).get("nodeName") if self._component == "kubelet" else ""
         return {"component": self._component, **({"host": node} if node else {})}
 
     def _event(self, about: Manifest, happening: Happening, now: datetime, namespace: str) -> dict[str, Any]:
         metadata, message = about["metadata"], told(happening.message)
         self._number += 1
-        mark = f"{int(now.timestamp() * 1_000_000) * 1000 + self._number % 1000:x}"  # k8s: so they sort by time
+        # k8s: a timestamp suffix, so that names sort by time
+        mark = f"{int(now.timestamp() * 1_000_000) * 1000 + self._number % 1000:x}"
         fields = ("name", "namespace", "uid", "resourceVersion")
         involved = {name: metadata[name] for name in fields if metadata.get(name)}
         involved |= {"apiVersion": about["apiVersion"], "kind": about["kind"]}

@@ -1,6 +1,7 @@
-"""What people ask of a simulated Pod, by annotations on it, on its template, or on the workloads above it.
+"""Reads the annotations that control how a Pod is simulated: faults, delays, run time.
 
-In: annotations, nearest first. Out: Wishes. Never: guesses: what cannot be read is told.
+In: annotations of the Pod, its template and its owners, nearest first. Out: SimulationSettings. Never: guesses: an
+invalid value raises UserError.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ ENDING: Final = (Fault.CRASH_LOOP, Fault.OOM_KILLED, Fault.EXIT)
 @dataclass(frozen=True)
 class Wishes:
     fail: Fault | None = None
-    fail_times: int | None = None  # None: every time
+    fail_times: int | None = None  # None: every Pod fails
     ready_after: float = 0.0
     run_for: float = 0.0
     stop_after: float = 0.0
@@ -47,13 +48,13 @@ class Wishes:
 
 
 def asked(manifest: Manifest) -> dict[str, str]:
-    """The annotations of this manifest that are wishes."""
+    """Return the simulation annotations of a manifest."""
     annotations = manifest["metadata"].get("annotations") or {}
     return {name: annotations[name] for name in NAMES if name in annotations}
 
 
 def read_wishes(annotations: Iterable[Mapping[str, str]]) -> Wishes:
-    """Of several that ask for the same, the first wins. Raises UserError."""
+    """Merge annotations and parse them; the first value of an annotation wins. Raises UserError."""
     found: dict[str, str] = {}
     for each in annotations:
         found = {**each, **found}
@@ -79,18 +80,18 @@ def _fault(text: str) -> Fault:
         return Fault(text)
     except ValueError:
         known = ", ".join(Fault)
-        raise UserError(f"there is no fault {text}; choose among: {known}", where=FAIL) from None
+        raise UserError(f"unknown fault {text}; choose among: {known}", where=FAIL) from None
 
 
 def _is_process(text: str) -> bool:
     if text not in ("", PROCESS):
-        raise UserError(f"{text!r} cannot be run; write {PROCESS}, or take it away", where=RUN)
+        raise UserError(f"invalid value {text!r}; write {PROCESS}, or remove the annotation", where=RUN)
     return text == PROCESS
 
 
 def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 6:
-        raise UserError(f"{text!r} is no number; write for example 2", where=FAIL_TIMES)
+        raise UserError(f"invalid number {text!r}; write for example 2", where=FAIL_TIMES)
     return int(text)
 
 

@@ -1,7 +1,7 @@
-"""Keeps simulated Nodes alive for a control plane, which gives up on a Node that says nothing for 40 seconds.
+"""Writes Node heartbeats, because a control plane marks a Node as lost after 40 seconds without one.
 
-In: the key of a Node that is marked as simulated. Out: its Ready condition, said again and again. Never: touches a
-real Node; runs where nobody listens, since it writes for ever.
+In: the key of a simulated Node. Out: its Ready condition, refreshed every 10 seconds. Never: touches a real Node; runs
+without a control plane, because it writes forever.
 """
 
 from __future__ import annotations

@@ -93,9 +93,7 @@ def _said(text: str) -> Iterator[tuple[str, Decimal]]:
             raise UserError(f"{part!r} is no metric; write for example cpu=90 or queue=250m", where=METRICS) from error
 
 
-def ratio_of(
-    metric: Metric, values: Mapping[str, Decimal], template: Mapping[str, Any], replicas: int
-) -> Decimal:
+def ratio_of(metric: Metric, values: Mapping[str, Decimal], template: Mapping[str, Any], replicas: int) -> Decimal:
     """What is used of what is aimed at. What nobody says is just as much as aimed at.
 
     What people say is what all Pods use together: more Pods then use less each, and the number settles.
@@ -129,9 +127,7 @@ def current_metric(metric: Metric, ratio: Decimal) -> dict[str, Any]:
     amount = str(quantity.Quantity(value.quantize(Decimal("0.001")).normalize(), "decimal"))
     current: dict[str, Any] = {"averageUtilization": round(value)} if metric.how == "Utilization" else {}
     current["value" if metric.how == "Value" else "averageValue"] = "0" if current else amount
-    about = {
-        name: value for name, value in (metric.written.get(WORDS[metric.kind]) or {}).items() if name != "target"
-    }
+    about = {name: value for name, value in (metric.written.get(WORDS[metric.kind]) or {}).items() if name != "target"}
     if metric.kind in ("Resource", "ContainerResource"):
         about["name"] = metric.name
     return {"type": metric.kind, WORDS[metric.kind]: {**about, "current": current}}

@@ -73,7 +73,8 @@ class Autoscalers:
 
     def __init__(self) -> None:
         self._cache: Cache | None = None
-        self._wanted: dict[ResourceKey, list[tuple[float, int]]] = {}  # when, and how many: k8s forgets them too
+        # when, and how many: k8s forgets them too
+        self._wanted: dict[ResourceKey, list[tuple[float, int]]] = {}
         self._events = Recorder("horizontal-pod-autoscaler")
         self.watches = (Watch(AUTOSCALER, unmarked), *(Watch(kind, self._scaling) for kind in SCALED))
 
@@ -143,7 +144,8 @@ class Autoscalers:
         window = float(WINDOW if down.get("stabilizationWindowSeconds") is None else down["stabilizationWindowSeconds"])
         known = self._wanted.get(key) or [(now, current)]
         before = known[-1][1]
-        known = [*known, (now, before), (now, wanted)] if before != wanted else known  # until now it was the other
+        # until now it was the other
+        known = [*known, (now, before), (now, wanted)] if before != wanted else known
         recent = [each for each in known if now - each[0] < window] or [(now, wanted)]
         self._wanted[key] = recent[-100:]
         if wanted >= current:

@@ -20,7 +20,8 @@ from argosy.sandbox.simulators.timestamps import left, moment_of, stamp
 Status = dict[str, Any]
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FINISHED: Final = ("Complete", "Failed")
-FIRST_RETRY, MOST_RETRY = 1.0, 60.0  # k8s: 10 s and 6 min; whoever rehearses a failure need not wait so long
+# k8s: 10 s and 6 min; whoever rehearses a failure need not wait so long
+FIRST_RETRY, MOST_RETRY = 1.0, 60.0
 
 
 @dataclass(frozen=True)

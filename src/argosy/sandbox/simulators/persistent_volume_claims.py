@@ -96,7 +96,8 @@ class Claims:
         if volume is not None:
             await _bind(claim, volume, context)
         elif (claim.get("status") or {}).get("phase") == "Bound":
-            await keep_status(claim, {"phase": "Lost"}, context.cluster)  # k8s: its volume was taken away
+            # k8s: its volume was taken away
+            await keep_status(claim, {"phase": "Lost"}, context.cluster)
         else:
             self._pending.add(key)
             await self._tell(claim, _pending(claim, context.cache), context)
@@ -194,5 +195,3 @@ async def _release(key: ResourceKey, context: Context) -> None:
 
 def _is_free_for(volume: Manifest, claim: Manifest) -> bool:
     return not volume["spec"].get("claimRef") or belongs_to(volume, claim)
-
-

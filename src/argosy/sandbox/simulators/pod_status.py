@@ -102,7 +102,7 @@ def _conditions(actor: Actor, acting: Acting) -> list[dict[str, Any]]:
     containers = {"status": "True" if acting.ready else "False", **reason}
     ready = containers
     if acting.ready and (missing := _closed_gates(actor.pod)):
-        message = told(f"the status of pod readiness gate {missing!r} is not \"True\"")
+        message = told(f'the status of pod readiness gate {missing!r} is not "True"')
         ready = {"status": "False", "reason": "ReadinessGatesNotReady", "message": message}
     wanted = [
         {"type": "PodReadyToStartContainers", "status": "False" if is_over else "True"},

@@ -93,7 +93,8 @@ class Pods:
         if pod is None or is_played_by_others(pod):
             return None
         if not pod["spec"].get("nodeName"):
-            if not is_dying(pod) and not pod["spec"].get("schedulingGates"):  # k8s: who set a gate opens it
+            # k8s: who set a gate opens it
+            if not is_dying(pod) and not pod["spec"].get("schedulingGates"):
                 await self._scheduler.schedule(pod, _wishes(pod, context.cache)[0], context)
             return None
         node = context.cache.get(own_key(NODE, "", pod["spec"]["nodeName"]))

@@ -83,9 +83,7 @@ def _wanted(live: Manifest) -> int:
     return int(live["spec"].get("replicas", 1))
 
 
-async def _create(
-    live: Manifest, pods: Sequence[Manifest], missing: int, recorder: Recorder, context: Context
-) -> str:
+async def _create(live: Manifest, pods: Sequence[Manifest], missing: int, recorder: Recorder, context: Context) -> str:
     """Why Pods cannot be made, if they cannot. One that the cache does not show yet has the name that it gets again."""
     taken = {str(each["metadata"]["name"]) for each in pods}
     made = []

@@ -81,6 +81,4 @@ async def _listed(live: Manifest, names: Iterable[str], context: Context) -> Amo
 def _replacing(live: Manifest, status: dict[str, Any]) -> dict[str, Any]:
     """A merge keeps what it is not told of: names that the quota has no more are taken out."""
     known = live.get("status") or {}
-    return {
-        field: {**dict.fromkeys(known.get(field) or {}), **wanted} for field, wanted in status.items()
-    }
+    return {field: {**dict.fromkeys(known.get(field) or {}), **wanted} for field, wanted in status.items()}

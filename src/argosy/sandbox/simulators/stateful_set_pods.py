@@ -98,5 +98,3 @@ def _claim_template_name(template: Manifest) -> str:
 
 def _claim_name(live: Manifest, template: str, ordinal: int) -> str:
     return f"{template}-{live['metadata']['name']}-{ordinal}"
-
-

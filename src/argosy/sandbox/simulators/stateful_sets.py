@@ -140,9 +140,7 @@ async def _complete(
     return is_whole
 
 
-async def _make(
-    live: Manifest, ordinal: int, revisions: Revisions, recorder: Recorder, context: Context
-) -> None:
+async def _make(live: Manifest, ordinal: int, revisions: Revisions, recorder: Recorder, context: Context) -> None:
     for claim in claims_for(live, ordinal):
         await create_once(claim, context.cluster)
     is_held = is_rolling(live) and ordinal < partition(live)
@@ -205,9 +203,7 @@ def _is_well(pod: Manifest, live: Manifest, context: Context) -> bool:
 # -- status --------------------------------------------------------------------------------------------------------
 
 
-async def _report(
-    live: Manifest, pods: Sequence[Manifest], revisions: Revisions, context: Context
-) -> Requeue | None:
+async def _report(live: Manifest, pods: Sequence[Manifest], revisions: Revisions, context: Context) -> Requeue | None:
     counts = counted(pods, float(live["spec"].get("minReadySeconds") or 0), context.clock.now())
     alive = [each for each in pods if not is_dying(each)]
     updated = sum(1 for each in alive if revision_of(each) == revisions.update)

@@ -107,7 +107,7 @@ async def test_an_annotation_that_cannot_be_read_is_told_by_the_pod(cluster: Emb
     async with simulated(cluster) as world:
         await cluster.create(pod(fail("Sulks")))
         found = await world.becomes(POD, lambda it: it["status"]["containerStatuses"][0]["state"]["waiting"])
-    assert "there is no fault Sulks; choose among: ImagePull, CrashLoop" in health(found)[1]
+    assert "unknown fault Sulks; choose among: ImagePull, CrashLoop" in health(found)[1]
 
 
 async def test_deletion_is_over_at_once_unless_the_pod_takes_its_time(cluster: EmbeddedCluster) -> None:
@@ -162,7 +162,7 @@ async def test_kinds_can_be_chosen_and_an_unknown_one_is_told() -> None:
     assert [each.name for each in make("kubelet").controllers] == beside
     assert "simulated-nodes" not in [each.name for each in make("").controllers]
     assert [each.name for each in make("ReplicaSet+Pod").controllers] == ["simulated-pods", "simulated-replicasets"]
-    with pytest.raises(UserError, match=r"there is nothing that plays Cat; choose among: simulators, "):
+    with pytest.raises(UserError, match=r"no simulator for kind Cat; choose among: simulators, "):
         make("Cat")
     assert GroupKind("", "Node").kind in {each["kind"] for each in make("").first}
 

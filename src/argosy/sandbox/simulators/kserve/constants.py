@@ -20,7 +20,8 @@ INGRESS: Final = GroupKind("networking.k8s.io", "Ingress")
 DEPLOYMENT_MODE: Final = "serving.kserve.io/deploymentMode"
 STOP: Final = "serving.kserve.io/stop"
 KEEPS_RUNTIME: Final = "serving.kserve.io/disable-auto-update"
-OF_SERVICE: Final = "serving.kserve.io/inferenceservice"  # a label: which InferenceService a Pod belongs to
+# a label: which InferenceService a Pod belongs to
+OF_SERVICE: Final = "serving.kserve.io/inferenceservice"
 COMPONENT: Final = "component"
 APP: Final = "app"
 VISIBILITY: Final = "networking.kserve.io/visibility"

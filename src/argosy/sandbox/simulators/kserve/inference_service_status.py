@@ -52,7 +52,8 @@ def status_of(
     name = runtime["metadata"]["name"] if runtime else None
     inside = f"http://{inner_host(service, outermost(service))}"
     url = found.answer.url if found.answer is not None and found.answer.url else ""
-    url = url or (known.get("url") if not is_ready_now else "") or door.url  # what is down keeps its address
+    # what is down keeps its address
+    url = url or (known.get("url") if not is_ready_now else "") or door.url
     return {
         **_frame(service),
         "conditions": written(conditions, service, now),

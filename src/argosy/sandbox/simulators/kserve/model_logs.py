@@ -55,9 +55,7 @@ class Pages:
 
         return hear
 
-    def lines(
-        self, host: str, *, tail: int | None, follow: bool, is_over: Callable[[], bool]
-    ) -> AsyncIterator[str]:
+    def lines(self, host: str, *, tail: int | None, follow: bool, is_over: Callable[[], bool]) -> AsyncIterator[str]:
         return container_log.lines(self._file(host), tail=tail, follow=follow, is_over=is_over)
 
     def close(self) -> None:

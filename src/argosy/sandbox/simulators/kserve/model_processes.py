@@ -116,7 +116,8 @@ class Answerer:
 
     async def _start(self) -> Resident:
         plain = () if self._folders else ("-S",)  # what is installed is for artefacts only
-        flags = ("-I", "-B", "-u", *plain, "-X", "utf8")  # unbuffered: lines are there when they are printed
+        # unbuffered: lines are there when they are printed
+        flags = ("-I", "-B", "-u", *plain, "-X", "utf8")
         argv = (sys.executable, *flags, "-c", BOOT, HOME, str(self._socket.fileno()))
         readable = (*python_places(), *self._folders)
         around = Surroundings(env=ONE_THREAD if self._folders else {}, hear=self._hear)

@@ -16,7 +16,8 @@ from argosy.sandbox.simulators.constants import letters
 from argosy.sandbox.simulators.kserve.storage import uri_of
 
 FILES: Final = ("model.py", "model.joblib", "model.pkl")
-RUNNABLE: Final = ("sklearn", "python")  # formats that could run here, and so are never played by a stub of a volume
+# formats that could run here, and so are never played by a stub of a volume
+RUNNABLE: Final = ("sklearn", "python")
 LONGEST: Final = 63  # k8s: of a label of a name
 
 

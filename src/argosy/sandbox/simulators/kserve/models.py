@@ -27,7 +27,8 @@ from argosy.sandbox.simulators.pod_counts import is_ready
 
 VOLUMES, LOGS = "volumes", "logs/models"
 PROBE: Final = "argosy-probe"  # who asks so is not written down
-DOMAIN: Final = "localhost"  # its names are of this machine: curl and browsers know that without asking anybody
+# its names are of this machine: curl and browsers know that without asking anybody
+DOMAIN: Final = "localhost"
 PATIENCE: Final = 2.0
 MOST_BYTES: Final = 1 << 20
 

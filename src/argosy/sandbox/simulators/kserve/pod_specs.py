@@ -82,7 +82,8 @@ def _merged(base: Fields, over: Fields) -> Fields:
         if base.get(field) and over.get(field):
             whole[field] = _by_name(base[field], over[field])
     if base.get("args") and over.get("args"):
-        whole["args"] = [*base["args"], *over["args"]]  # kserve: what the model adds comes last, and so it wins
+        # kserve: what the model adds comes last, and so it wins
+        whole["args"] = [*base["args"], *over["args"]]
     if base.get("resources") and over.get("resources"):
         whole["resources"] = {
             field: {**(base["resources"].get(field) or {}), **(over["resources"].get(field) or {})}

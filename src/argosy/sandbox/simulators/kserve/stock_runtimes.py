@@ -21,7 +21,8 @@ MODEL_SERVER_ARGS: Final = ("--model_name={{.Name}}", "--model_dir=/mnt/models",
 
 class StockRuntime(NamedTuple):
     server: str  # the name without "kserve-"
-    formats: str  # FORMAT:VERSION:PRIORITY, separated by spaces; without a priority it is not selected automatically
+    # FORMAT:VERSION:PRIORITY, separated by spaces; without a priority it is not selected automatically
+    formats: str
     protocols: str
     image: str
     args: Sequence[str] = MODEL_SERVER_ARGS

@@ -16,7 +16,8 @@ from argosy.sandbox.simulators.model_server.messages import Refusal
 
 SCRIPT = "model.py"
 PICKLES = ("model.joblib", "model.pkl")
-LFS_POINTER = b"version https://git-lfs.github.com/spec/"  # how a file begins that Git LFS keeps elsewhere
+# how a file begins that Git LFS keeps elsewhere
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 NEEDED = {"sklearn": "scikit-learn", "joblib": "scikit-learn", "numpy": "numpy", "xgboost": "xgboost"}
 
 

@@ -157,4 +157,3 @@ def _prompt(document: Document) -> str:
     if not isinstance(prompt, str):
         raise Refusal(400, 'there is no prompt; send {"prompt": "…"}')
     return prompt
-

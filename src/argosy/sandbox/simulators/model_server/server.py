@@ -65,12 +65,14 @@ class Shelf:
 
     def find(self, host: str, path: str) -> Entry:
         """By the host that was asked for; or by the name, where only one model has it. Raises Refusal."""
-        self._has_heard.wait(SILENCE)  # a process that takes another's place is told of its models a moment later
+        # a process that takes another's place is told of its models a moment later
+        self._has_heard.wait(SILENCE)
         known = self._entries.get(_label(host))
         if known is not None:
             return known
         entries = list(self._entries.values())
-        if host.rpartition(":")[0].lower().endswith(SUFFIX):  # the address of one model is never another's
+        # the address of one model is never another's
+        if host.rpartition(":")[0].lower().endswith(SUFFIX):
             raise Refusal(503, f"no model runs that answers as {host[:200]!r}; see why: argosy model list")
         named = [each for each in entries if f"/models/{each.name}" in path]
         for found in (entries, named):
@@ -144,7 +146,8 @@ class Requests(BaseHTTPRequestHandler):
             request = Request(self.command, path, self._body())
             entry = self.shelf.find(self.headers.get("Host") or "", path)
             host = entry.host
-            if request.method == "POST":  # kserve: a Pod that is not ready is asked nothing; who asks early waits
+            # kserve: a Pod that is not ready is asked nothing; who asks early waits
+            if request.method == "POST":
                 entry.settled.wait(LOADED_SOON)
             reply = _patiently(lambda: answer(request, entry))
         except Refusal as refusal:
@@ -260,4 +263,3 @@ def main(number: int) -> None:
 
 if __name__ == "__main__":
     main(int(sys.argv[1]))
-

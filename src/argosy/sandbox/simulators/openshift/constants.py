@@ -21,5 +21,6 @@ OPERATOR_GROUP: Final = GroupKind("operators.coreos.com", "OperatorGroup")
 
 DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: nobody can ever own it, so a link to it leads nowhere
 REGISTRY: Final = "image-registry.openshift-image-registry.svc:5000"
-EVERYWHERE: Final = "openshift-operators"  # the namespace whose operators serve all others, without a group of yours
+# the namespace whose operators serve all others, without a group of yours
+EVERYWHERE: Final = "openshift-operators"
 SERVER: Final = "openshift-apiserver"  # owns the fields that the server of these kinds sets

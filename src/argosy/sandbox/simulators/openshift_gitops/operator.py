@@ -52,7 +52,8 @@ class Operator:
     )
 
     def __init__(self) -> None:
-        self._written: dict[ResourceKey, Mapping[str, str]] = {}  # by ConfigMap: the data that was written last
+        # by ConfigMap: the data that was written last
+        self._written: dict[ResourceKey, Mapping[str, str]] = {}
 
     async def reconcile(self, key: ResourceKey, context: Context) -> None:
         cluster = context.cluster

@@ -76,7 +76,8 @@ async def _keep_pods(workload: Manifest, cluster: Cluster) -> None:
     for pod in wanted.values():
         try:
             await cluster.create(pod)
-        except Conflict:  # made by the pass before this one, or still on its way out: its change wakes us again
+        # made by the pass before this one, or still on its way out: its change wakes us again
+        except Conflict:
             continue
 
 

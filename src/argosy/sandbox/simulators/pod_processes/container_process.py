@@ -27,7 +27,8 @@ BACK_OFF: Final = "CrashLoopBackOff"
 RETRY: Final = 1.0
 CANNOT_START, KILLED = 128, 137
 BY: Final = "run by argosy as a local process"
-MOST_WORDS, MOST_LOG = 4096, 2048  # k8s: bytes of a message of the container's own, and of one from its log
+# k8s: bytes of a message of the container's own, and of one from its log
+MOST_WORDS, MOST_LOG = 4096, 2048
 Start = Callable[[Manifest, Callable[[bytes], None]], Awaitable[Resident]]
 
 
@@ -156,7 +157,8 @@ class Life:
             "containerID": f"process://{self.name}/{self.restarts}" if "waiting" not in state else None,
             "ready": "running" in state,
             "started": "running" in state,
-            "restartCount": self.restarts - self._waits_for_restart,  # k8s: a restart counts when it is made
+            # k8s: a restart counts when it is made
+            "restartCount": self.restarts - self._waits_for_restart,
             "state": state,
             "lastState": self.last,
         }

@@ -82,4 +82,4 @@ async def _token(key: ResourceKey, cluster: Cluster) -> str:
     try:
         return str((await cluster.create(request, subresource_of=key))["status"]["token"])
     except ClusterError as error:
-        raise NotYet(f'error looking up service account {key.namespace}/{key.name}: {error.message}') from error
+        raise NotYet(f"error looking up service account {key.namespace}/{key.name}: {error.message}") from error

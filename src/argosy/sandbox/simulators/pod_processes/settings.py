@@ -43,8 +43,9 @@ async def env_of(pod: Manifest, container: Manifest, read: Read) -> dict[str, st
         for kind, field in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
             if reference := source.get(field):
                 data = await data_of(kind, reference, read)
-                env |= {f"{source.get('prefix') or ''}{name}": text.decode(errors="replace")
-                        for name, text in data.items()}
+                env |= {
+                    f"{source.get('prefix') or ''}{name}": text.decode(errors="replace") for name, text in data.items()
+                }
     for each in container.get("env") or ():
         value = await _value(pod, each, read) if each.get("valueFrom") else expanded(str(each.get("value") or ""), env)
         if value is not None:
