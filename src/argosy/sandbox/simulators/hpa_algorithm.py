@@ -1,7 +1,8 @@
-"""How many replicas an autoscaler wants: pure.
+"""Computes the replica count of a HorizontalPodAutoscaler.
 
-In: a HorizontalPodAutoscaler, what its metrics are said to be, its target. Out: a number, or why there is none.
-Never: measures anything.
+In: an autoscaler, the metric values from annotations, its target. Out: a replica count, or the reason why there is
+none.
+Never: measures a metric.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from argosy.errors import ManifestError, UserError
 from argosy.kube.objects import Manifest, annotation
 from argosy.kube.schema import quantity
 
-TOLERANCE: Final = Decimal("0.1")  # k8s: so little too much or too little changes nothing
+TOLERANCE: Final = Decimal("0.1")  # k8s: smaller deviations from the target do not scale
 WORDS: Final = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
@@ -34,11 +35,11 @@ class Metric:
     name: str
     how: str  # Utilization, AverageValue or Value
     wanted: Decimal
-    written: Mapping[str, Any]  # as the spec has it
+    written: Mapping[str, Any]  # the entry in spec.metrics
 
     @property
     def shown(self) -> str:
-        """k8s: as it is told of."""
+        """k8s: the wording used in conditions and events."""
         if self.kind in ("Resource", "ContainerResource"):
             share = "resource utilization (percentage of request)" if self.how == "Utilization" else "resource"
             return f"{self.name} {share}"
@@ -46,7 +47,7 @@ class Metric:
 
 
 class Unmeasured(UserError):
-    """Why there is no number, and of which kind of metric."""
+    """A metric cannot be read; `reason` is the condition reason for its type."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -74,7 +75,7 @@ def _read(written: Mapping[str, Any]) -> Metric:
 
 
 def measured(manifests: Sequence[Manifest]) -> dict[str, Decimal]:
-    """What people say that the metrics are: `cpu=90%,queue=250m`; the first manifest that says it wins."""
+    """Read metric values from annotations such as `cpu=90%,queue=250m`; the first manifest that sets a metric wins."""
     found: dict[str, Decimal] = {}
     for manifest in manifests:
         for name, value in _said(annotation(manifest, METRICS)):
@@ -87,16 +88,18 @@ def _said(text: str) -> Iterator[tuple[str, Decimal]]:
         name, equals, much = part.partition("=")
         try:
             if not equals:
-                raise ManifestError("nothing after the name")
+                raise ManifestError("no value after the metric name")
             yield name.strip(), quantity.parse(much.strip().removesuffix("%"))
         except ManifestError as error:
-            raise UserError(f"{part!r} is no metric; write for example cpu=90 or queue=250m", where=METRICS) from error
+            raise UserError(
+                f"invalid metric {part!r}; write for example cpu=90 or queue=250m", where=METRICS
+            ) from error
 
 
 def ratio_of(metric: Metric, values: Mapping[str, Decimal], template: Mapping[str, Any], replicas: int) -> Decimal:
-    """What is used of what is aimed at. What nobody says is just as much as aimed at.
+    """Return usage divided by the target value; a metric without a value counts as exactly on target.
 
-    What people say is what all Pods use together: more Pods then use less each, and the number settles.
+    Annotated values are totals over all Pods: more Pods mean less usage each, so the replica count converges.
     """
     if metric.how == "Utilization":
         for container in template.get("containers") or ():
@@ -114,7 +117,7 @@ def proposed(ratio: Decimal, current: int) -> int:
 
 
 def bounded(wanted: int, autoscaler: Manifest) -> tuple[int, str]:
-    """Within its limits, and which of them it met."""
+    """Clamp to minReplicas and maxReplicas; also return the reason of the limit that applied, if any."""
     least, most = int(autoscaler["spec"].get("minReplicas") or 1), int(autoscaler["spec"]["maxReplicas"])
     if wanted > most:
         return most, "TooManyReplicas"
@@ -122,7 +125,7 @@ def bounded(wanted: int, autoscaler: Manifest) -> tuple[int, str]:
 
 
 def current_metric(metric: Metric, ratio: Decimal) -> dict[str, Any]:
-    """As the status shows it."""
+    """Build the entry of status.currentMetrics."""
     value = ratio * metric.wanted
     amount = str(quantity.Quantity(value.quantize(Decimal("0.001")).normalize(), "decimal"))
     current: dict[str, Any] = {"averageUtilization": round(value)} if metric.how == "Utilization" else {}

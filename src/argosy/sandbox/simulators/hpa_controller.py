@@ -1,6 +1,7 @@
-"""Plays the HorizontalPodAutoscaler controller: what an annotation says of metrics decides about replicas.
+"""Simulates the HorizontalPodAutoscaler controller: metric values from an annotation decide the replica count.
 
-In: the key of an autoscaler. Out: replicas of its target, and its status. Never: measures; touches what it is not for.
+In: the key of an autoscaler. Out: replicas of its target, and its status. Never: measures a metric; scales an object
+that is not its target.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ from argosy.sandbox.simulators.writes import keep_status, patient
 
 SCALED: Final = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 INDEX: Final = "simulators-scaled"
-WINDOW: Final = 15.0  # k8s: 300; whoever rehearses need not wait so long, unless the autoscaler says so
-LOOK_AGAIN: Final = 15.0  # at targets that do not wake us
+# k8s: 300; shorter, so that a rehearsal does not wait; the autoscaler's spec can override it
+WINDOW: Final = 15.0
+LOOK_AGAIN: Final = 15.0  # for targets of kinds that are not watched
 NO_METRICS: Final = "the server could not find the requested resource (get pods.metrics.k8s.io)"
 LIMITED: Final = {
     "": ("False", "DesiredWithinRange", "the desired count is within the acceptable range"),
@@ -59,13 +61,13 @@ ABLE: Final[Condition] = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What is wanted of a target, and what is to be told."""
+    """The replica count for a target, and the conditions and metrics to report."""
 
     wanted: int
     conditions: Sequence[Condition]
     metrics: Sequence[dict[str, Any]] = ()
     wait: float | None = None
-    cause: str = ""  # the metric that asks for the most
+    cause: str = ""  # the metric that requires the most replicas
 
 
 class Autoscalers:
@@ -73,7 +75,7 @@ class Autoscalers:
 
     def __init__(self) -> None:
         self._cache: Cache | None = None
-        # when, and how many: k8s forgets them too
+        # (monotonic time, replicas); lost on restart, as in k8s
         self._wanted: dict[ResourceKey, list[tuple[float, int]]] = {}
         self._events = Recorder("horizontal-pod-autoscaler")
         self.watches = (Watch(AUTOSCALER, unmarked), *(Watch(kind, self._scaling) for kind in SCALED))
@@ -134,7 +136,10 @@ class Autoscalers:
     def _settled(
         self, key: ResourceKey, live: Manifest, wanted: int, current: int, now: float
     ) -> tuple[int, float | None]:
-        """k8s: fewer replicas only when nobody wanted more for a while; and in how many seconds that is."""
+        """Apply the scale-down stabilization window; return the replicas and the seconds until the window ends.
+
+        k8s: scales down only if no recommendation within the window was higher.
+        """
         down = (live["spec"].get("behavior") or {}).get("scaleDown") or {}
         up = (live["spec"].get("behavior") or {}).get("scaleUp") or {}
         if (wanted > current and up.get("selectPolicy") == "Disabled") or (
@@ -144,7 +149,7 @@ class Autoscalers:
         window = float(WINDOW if down.get("stabilizationWindowSeconds") is None else down["stabilizationWindowSeconds"])
         known = self._wanted.get(key) or [(now, current)]
         before = known[-1][1]
-        # until now it was the other
+        # the previous recommendation was valid until now
         known = [*known, (now, before), (now, wanted)] if before != wanted else known
         recent = [each for each in known if now - each[0] < window] or [(now, wanted)]
         self._wanted[key] = recent[-100:]

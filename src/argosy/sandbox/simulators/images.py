@@ -1,6 +1,6 @@
-"""Which images can be pulled: all, but for those whose name says otherwise.
+"""Decides which images can be pulled: all except those named `does-not-exist`.
 
-In: the name of an image. Out: yes or no, and what a registry would say. Never: asks a registry.
+In: an image name or a Pod. Out: True or False. Never: contacts a registry.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MISSING: Final = "does-not-exist"
 
 
 def is_missing(image: str) -> bool:
-    """Its tag, or the last part of its name, is `does-not-exist`."""
+    """True if the tag or the last part of the image name is `does-not-exist`."""
     name, _, tag = image.partition("@")[0].rpartition("/")[2].partition(":")
     return MISSING in (name, tag)
 

@@ -1,4 +1,4 @@
-"""Plays an ingress controller for every class: an Ingress gets an address, and that is all.
+"""Simulates an ingress controller for every ingress class: sets the address in the status.
 
 In: the key of an Ingress. Out: its status. Never: routes a request.
 """
@@ -31,7 +31,7 @@ class Ingresses:
             return None
         if wait > 0:
             return Requeue(wait)
-        # k8s: there is no place for a message here, so the name says what is behind the address
+        # k8s: this status has no message, so the hostname says that the address is simulated
         wanted = {"loadBalancer": {"ingress": [{"ip": address_of(ingress), "hostname": HOSTNAME}]}}
         if await keep_status(ingress, wanted, context.cluster):
             await self._events.tell(ingress, [Happening("Sync", "Scheduled for sync")], context)

@@ -1,6 +1,6 @@
-"""What a Job has come to: which Pods count, whether it is over, and its status.
+"""Computes the progress and the status of a Job.
 
-In: a Job, its Pods, the time. Out: an Outlook and a status. Never: reads a clock; writes.
+In: a Job, its Pods, the time. Out: a JobProgress and a status. Never: reads a clock; writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from argosy.sandbox.simulators.timestamps import left, moment_of, stamp
 Status = dict[str, Any]
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FINISHED: Final = ("Complete", "Failed")
-# k8s: 10 s and 6 min; whoever rehearses a failure need not wait so long
+# k8s: 10 s and 6 min; shorter here, so that a rehearsed failure does not take long
 FIRST_RETRY, MOST_RETRY = 1.0, 60.0
 
 
@@ -30,12 +30,13 @@ class Outlook:
     dying: Sequence[Manifest]
     succeeded: int
     failed: int
-    done: frozenset[int]  # the indexes that have succeeded, of an Indexed Job
-    verdict: tuple[str, str, str] | None  # Complete or Failed, reason, message
-    deadline: float | None  # seconds until the Job has taken too long
+    done: frozenset[int]  # completed indexes of an Indexed Job
+    verdict: tuple[str, str, str] | None  # condition type (Complete or Failed), reason, message
+    deadline: float | None  # seconds until activeDeadlineSeconds is reached
 
 
 def condition(job: Manifest, type_: str) -> Status:
+    """Return the condition of this type if its status is True, else an empty dict."""
     conditions = (job.get("status") or {}).get("conditions") or ()
     return next((dict(each) for each in conditions if each["type"] == type_ and each["status"] == "True"), {})
 
@@ -49,11 +50,13 @@ def is_indexed(job: Manifest) -> bool:
 
 
 def index_of(pod: Manifest) -> int:
+    """Return the completion index of the Pod, or -1."""
     text = annotation(pod, INDEX)
     return int(text) if text.isdigit() else -1
 
 
 def look(job: Manifest, pods: Sequence[Manifest], tally: Tally, now: datetime) -> Outlook:
+    """Compute which Pods are active, how many succeeded or failed, and whether the Job has finished."""
     status = job.get("status") or {}
     active = [each for each in pods if is_active(each)]
     dying = [each for each in pods if is_dying(each) and phase_of(each) not in ("Succeeded", "Failed")]
@@ -74,7 +77,8 @@ def _verdict(
     spec = job["spec"]
     if (target := condition(job, "FailureTarget")) or (target := condition(job, "SuccessCriteriaMet")):
         type_ = "Failed" if target["type"] == "FailureTarget" else "Complete"
-        return type_, str(target["reason"]), str(target.get("message") or "")  # once decided, it stays
+        # an announced outcome is final
+        return type_, str(target["reason"]), str(target.get("message") or "")
     limit = int(spec.get("backoffLimit", 6))
     if failed > limit or (spec["template"]["spec"].get("restartPolicy") == "OnFailure" and _tried(active, limit)):
         return "Failed", "BackoffLimitExceeded", told("Job has reached the specified backoff limit")
@@ -88,14 +92,14 @@ def _verdict(
 
 
 def _tried(active: Sequence[Manifest], limit: int) -> bool:
-    """k8s: restarts of all containers count together, and the limit itself is too many, if there is one."""
+    """k8s: restarts of all containers count together; reaching the limit fails the Job, unless the limit is 0."""
     statuses = [pod.get("status") or {} for pod in active]
     lists = [status.get(which) or () for status in statuses for which in ("initContainerStatuses", "containerStatuses")]
     return sum(int(each.get("restartCount") or 0) for found in lists for each in found) >= max(limit, 1)
 
 
 def next_try(job: Manifest, outlook: Outlook, pods: Sequence[Manifest], now: datetime) -> float:
-    """How long to wait after a failure, longer each time."""
+    """Return the seconds to wait before replacing a failed Pod; the delay doubles with each failure."""
     ends = [when for pod in pods if phase_of(pod) == "Failed" and (when := _ended(pod))]
     if not ends:
         return 0.0
@@ -110,7 +114,7 @@ def _ended(pod: Manifest) -> str:
 
 
 def status_of(job: Manifest, outlook: Outlook, now: datetime) -> Status:
-    """k8s: what will become of it is told before its last Pods are gone, and only then that it has."""
+    """k8s: SuccessCriteriaMet or FailureTarget is set first; Complete or Failed follows when the last Pod has ended."""
     status: Status = {
         "active": len(outlook.active),
         "ready": sum(map(is_ready, outlook.active)),
@@ -153,7 +157,7 @@ def _dated(job: Manifest, wanted: Sequence[tuple[str, str, str, str]], now: date
 
 
 def _numbers(text: str) -> list[int]:
-    """`0-2,5` are 0, 1, 2 and 5."""
+    """Parse completed indexes: `0-2,5` means 0, 1, 2 and 5."""
     found: list[int] = []
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
@@ -162,6 +166,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _text(numbers: frozenset[int]) -> str:
+    """Render completed indexes: 0, 1, 2 and 5 become `0-2,5`."""
     runs: list[list[int]] = []
     for each in sorted(numbers):
         if runs and runs[-1][-1] == each - 1:

@@ -1,7 +1,7 @@
-"""Which Pods of a Job have counted, those that are gone as well.
+"""Counts the succeeded and failed Pods of Jobs, including Pods that no longer exist.
 
-In: a Job and its Pods, whenever they are looked at. Out: how many succeeded, how many failed. Never: writes. Whoever
-starts anew goes on from what the Job's status says.
+In: a Job and its Pods, at every reconcile. Out: the number of succeeded and failed Pods. Never: writes. After a
+restart, counting continues from the Job's status.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Tally(NamedTuple):
 
 @dataclass
 class _Known:
-    """Pods by their uid; and how many had counted before anybody looked."""
+    """Pod uids of one Job by outcome, and the counts from before this process started."""
 
     job: str
     before: Tally
@@ -38,7 +38,7 @@ class Tallies:
         self._known: dict[ResourceKey, _Known] = {}
 
     def count(self, job: Manifest, pods: Sequence[Manifest]) -> Tally:
-        """k8s: a Pod that was taken away before its end has failed, whoever did that."""
+        """k8s: a Pod that is deleted before it finishes has failed, whoever deleted it."""
         succeeded = _uids(each for each in pods if phase_of(each) == "Succeeded")
         failed = _uids(each for each in pods if phase_of(each) == "Failed")
         known = self._of(job, len(succeeded), len(failed))
@@ -50,7 +50,7 @@ class Tallies:
         return Tally(known.before.succeeded + len(known.succeeded), known.before.failed + len(known.failed))
 
     def excuse(self, job: Manifest, pods: Iterable[Manifest]) -> None:
-        """k8s: those that a Job lets go because it wants fewer, or none for a while, have not failed."""
+        """k8s: Pods that the Job controller deletes because of suspension or lower parallelism have not failed."""
         if known := self._known.get(key_of(job)):
             known.excused |= _uids(pods)
 

@@ -1,6 +1,7 @@
-"""Plays the Job controller.
+"""Simulates the Job controller.
 
-In: the key of a Job. Out: its Pods, its status, its end. Never: makes a Pod for a Job that is over or suspended.
+In: the key of a Job. Out: its Pods, its status, its deletion after ttlSecondsAfterFinished. Never: creates a Pod for a
+finished or suspended Job.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Jobs:
             self._tallies.forget(key)
             return None
         if job["spec"].get("managedBy", CONTROLLER) != CONTROLLER:
-            return None  # k8s: somebody else plays it
+            return None  # k8s: another controller manages this Job
         if is_finished(job):
             self._tallies.forget(key)
             return await _clean_up(job, context)
@@ -87,6 +88,7 @@ class Jobs:
 
 
 async def _clean_up(job: Manifest, context: Context) -> Requeue | None:
+    """Delete a finished Job after `ttlSecondsAfterFinished`."""
     seconds = job["spec"].get("ttlSecondsAfterFinished")
     if seconds is None:
         return None
@@ -99,7 +101,7 @@ async def _clean_up(job: Manifest, context: Context) -> Requeue | None:
 
 
 def _news(job: Manifest, wanted: dict[str, Any]) -> Iterator[Happening]:
-    """The conditions that it did not have before."""
+    """Yield an event for each new condition."""
     known = {(each["type"], each["status"]) for each in (job.get("status") or {}).get("conditions") or ()}
     for each in wanted["conditions"] or ():
         if (each["type"], each["status"]) in known:
@@ -114,19 +116,19 @@ def _news(job: Manifest, wanted: dict[str, Any]) -> Iterator[Happening]:
 
 
 def _wanted(job: Manifest, outlook: Outlook) -> int:
-    """As many Pods at a time as it asks for, and never more than are still needed."""
+    """Return how many Pods should run: parallelism, but not more than the remaining completions."""
     completions, wanted = job["spec"].get("completions"), int(job["spec"].get("parallelism", 1))
     if completions is not None:
         return min(wanted, int(completions) - outlook.succeeded)
-    # k8s: with no number, the first that succeeds says that the work is done
+    # k8s: without completions, the first Pod that succeeds ends the work
     return min(wanted, len(outlook.active)) if outlook.succeeded else wanted
 
 
 async def _fill(
     job: Manifest, outlook: Outlook, wanted: int, pods: Sequence[Manifest], recorder: Recorder, context: Context
 ) -> str:
-    """Why the Pods that are missing cannot be made, if they cannot."""
-    # k8s: one that is being stopped is replaced at once, unless the Job says that it waits for its end
+    """Create the missing Pods; return why they cannot be created, or an empty string."""
+    # k8s: a terminating Pod is replaced at once, unless podReplacementPolicy is Failed
     ending = len(outlook.dying) if job["spec"].get("podReplacementPolicy") == "Failed" else 0
     missing = min(wanted - len(outlook.active) - ending, MOST_AT_ONCE)
     if missing <= 0:
@@ -136,7 +138,7 @@ async def _fill(
 
 
 def _plain(job: Manifest, outlook: Outlook, pods: Sequence[Manifest]) -> Iterator[Manifest]:
-    """One that the cache does not show yet has the name that it gets again, so none is made twice."""
+    """Yield Pods with deterministic names, so that a Pod the cache does not show yet is not created twice."""
     metadata = job["metadata"]
     taken = {str(each["metadata"]["name"]) for each in pods}
     for number in range(len(pods) + MOST_AT_ONCE):

@@ -1,6 +1,6 @@
-"""Addresses from outside, as a cloud or an ingress controller would give them.
+"""Assigns external addresses to Services and Ingresses, as a cloud provider would.
 
-In: a Service or an Ingress. Out: its address, and when it gets it. Never: an address that belongs to anybody.
+In: a Service or an Ingress. Out: its address and the delay until it has one. Never: an address that anyone owns.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ HOSTNAME: Final = "simulated.sandbox.argosy.dev"
 
 
 def address_of(manifest: Manifest) -> str:
-    """The same for its whole life. RFC 5737: for documentation, so nothing answers there."""
+    """Return a stable address per uid from 203.0.113.0/24 (RFC 5737: for documentation, so nothing answers there)."""
     digest = hashlib.sha256(str(manifest["metadata"]["uid"]).encode()).digest()
     return f"203.0.113.{1 + digest[0] % 254}"
 
 
 def when_given(manifest: Manifest, now: datetime) -> float | None:
-    """In how many seconds it gets an address; None: a fault keeps it from getting one."""
+    """Return the seconds until the object is provisioned, or None if an injected fault prevents it."""
     try:
         wishes = read_wishes([asked(manifest)])
     except UserError:

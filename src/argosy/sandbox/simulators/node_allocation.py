@@ -1,6 +1,6 @@
-"""What is taken of each Node.
+"""Tracks the resources that Pods have requested on each Node.
 
-In: Pods, as they are seen, and as they are about to be bound. Out: sums. Never: asks a cluster.
+In: Pods from the cache and Pods about to be bound. Out: sums per Node. Never: calls a cluster.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FINISHED = ("Succeeded", "Failed")
 
 
 class Ledger:
-    """A Pod that was just bound counts before the cache shows it, so that two never take the same place."""
+    """A newly bound Pod counts before the cache shows it, so that two Pods never get the same resources."""
 
     def __init__(self) -> None:
         self._cache: Cache | None = None
@@ -27,7 +27,7 @@ class Ledger:
         self._sums: dict[str, Amounts] = {}
 
     def open(self, cache: Cache) -> None:
-        """Another cache is another cluster: everything is counted anew."""
+        """Start counting for this cache; another cache means another cluster, so everything is counted again."""
         if self._cache is cache:
             return
         self._cache = cache
@@ -36,7 +36,7 @@ class Ledger:
             self._enter(key_of(pod), pod)
 
     def look(self, key: ResourceKey) -> bool:
-        """What the cache shows now; whether a place became free."""
+        """Update the entry of a Pod from the cache; return True if resources became free."""
         if self._cache is None:
             return False
         return self._enter(key, self._cache.get(key))

@@ -1,6 +1,6 @@
-"""What a cluster has beside its users' objects: Nodes, and StorageClasses for both ways to bind a volume.
+"""Builds the simulated Nodes and the StorageClasses for both volume binding modes.
 
-In: nothing, or a Node. Out: manifests, and what is known of the Node. Never: claims that a machine is there.
+In: nothing, or a Node. Out: manifests, and facts about the Node. Never: claims that a machine exists.
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ from argosy.kube.objects import Manifest, annotation
 from argosy.sandbox.simulators.constants import BY, told
 
 NAME, GPU_NAME = "sandbox", "sandbox-gpu"
-ADDRESS, GPU_ADDRESS = "192.0.2.10", "192.0.2.11"  # RFC 5737: for documentation, belong to nobody
+ADDRESS, GPU_ADDRESS = "192.0.2.10", "192.0.2.11"  # RFC 5737: reserved for documentation
 PROVISIONER: Final = "volumes.sandbox.argosy.dev"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 SIZE: Final = {"cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti"}
 GPU: Final = "nvidia.com/gpu"
 GPU_TAINT: Final = {"key": GPU, "effect": "NoSchedule"}
 
-READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": told("no machine is behind it")}
+READY: Final = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "KubeletReady",
+    "message": told("no machine backs this node"),
+}
 
 
 def first_objects() -> Sequence[Manifest]:
@@ -77,7 +82,7 @@ def storage_class(name: str, mode: str, *, is_default: bool = False) -> Manifest
 
 
 def is_played(found: Manifest) -> bool:
-    """Real Nodes have a kubelet of their own."""
+    """True if the Node is simulated; real Nodes have their own kubelet."""
     return bool(annotation(found, SIMULATED))
 
 

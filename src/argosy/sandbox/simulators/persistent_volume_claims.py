@@ -1,6 +1,7 @@
-"""Plays the binder and every provisioner for PersistentVolumeClaims.
+"""Simulates the volume binder and every provisioner of PersistentVolumeClaims.
 
-In: the key of a claim. Out: a volume of its own, both Bound; or Pending, as its class says. Never: stores a byte.
+In: the key of a claim. Out: a volume of its own, both Bound; or Pending, as its storage class requires. Never: stores
+data.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Claims:
 
     def __init__(self) -> None:
         self._pending: set[ResourceKey] = set()
-        self._going: set[ResourceKey] = set()  # those that only Pods still keep
+        self._going: set[ResourceKey] = set()  # claims being deleted that a Pod still uses
         self._told: dict[ResourceKey, Happening] = {}
         self._events = Recorder("persistentvolume-controller")
         self.watches = (
@@ -96,7 +97,7 @@ class Claims:
         if volume is not None:
             await _bind(claim, volume, context)
         elif (claim.get("status") or {}).get("phase") == "Bound":
-            # k8s: its volume was taken away
+            # k8s: a bound claim without its volume is Lost
             await keep_status(claim, {"phase": "Lost"}, context.cluster)
         else:
             self._pending.add(key)
@@ -104,7 +105,7 @@ class Claims:
         return None
 
     async def _held(self, claim: Manifest, context: Context) -> float | None:
-        """In how many seconds it may be bound; None: a fault keeps it from that."""
+        """Return the seconds until the claim may be bound, or None if an injected fault prevents it."""
         wait = when_given(claim, context.clock.now())
         if wait is None:
             storage = claim["spec"].get("storageClassName") or ""
@@ -113,13 +114,13 @@ class Claims:
         return wait
 
     async def _tell(self, claim: Manifest, happening: Happening | None, context: Context) -> None:
-        """k8s: again and again; here once, until it changes."""
+        """Record an event once until it changes; k8s repeats it."""
         if happening is not None and happening != self._told.get(key_of(claim)):
             self._told[key_of(claim)] = happening
             await self._events.tell(claim, [happening], context)
 
     async def _volume(self, claim: Manifest, context: Context) -> Manifest | None:
-        """The one that is its own; made where its class makes one now."""
+        """Return the claim's volume; create one if its storage class provisions it now."""
         cache = context.cache
         if name := claim["spec"].get("volumeName"):
             found = cache.get(own_key(VOLUME, "", name))
@@ -135,14 +136,14 @@ class Claims:
             return found
         if storage is not None and storage["provisioner"] != NO_PROVISIONER:
             made = volume_for(claim, storage)
-            if await create_once(made, context.cluster):  # seeing it wakes us again
+            if await create_once(made, context.cluster):  # its watch event triggers the next reconcile
                 message = f"Successfully provisioned volume {made['metadata']['name']}"
                 await self._tell(claim, Happening("ProvisioningSucceeded", message), context)
         return None
 
 
 def _pending(claim: Manifest, cache: Cache) -> Happening | None:
-    """Why it is not bound, where that will not change by itself."""
+    """Return the event that explains why the claim stays Pending, or None if it will be bound soon."""
     name, storage = claim["spec"].get("storageClassName") or "", class_of(claim, cache)
     if storage is not None and storage.get("volumeBindingMode") == "WaitForFirstConsumer":
         return Happening("WaitForFirstConsumer", "waiting for first consumer to be created before binding")
@@ -156,7 +157,7 @@ def _pending(claim: Manifest, cache: Cache) -> Happening | None:
 
 
 async def _bind(claim: Manifest, volume: Manifest, context: Context) -> None:
-    """The volume first: a claim that says Bound has a volume that says so too."""
+    """Bind the volume first: a Bound claim always has a Bound volume."""
     cluster, reference = context.cluster, volume["spec"].get("claimRef") or {}
     if reference.get("uid") != claim["metadata"]["uid"]:
         volume = await change(volume, {"spec": {"claimRef": claim_reference(claim)}}, cluster)
@@ -171,7 +172,7 @@ async def _bind(claim: Manifest, volume: Manifest, context: Context) -> None:
 
 
 async def _grown(claim: Manifest, volume: Manifest, context: Context) -> str:
-    """Its size; a claim that asks for more gets it, where its class allows that."""
+    """Return the capacity; expand the volume if the claim requests more and its storage class allows it."""
     has = str((volume["spec"].get("capacity") or {}).get("storage") or "0")
     storage = class_of(claim, context.cache)
     if storage is None or not storage.get("allowVolumeExpansion") or quantity.compare(has, size_of(claim)) >= 0:
@@ -181,7 +182,7 @@ async def _grown(claim: Manifest, volume: Manifest, context: Context) -> str:
 
 
 async def _release(key: ResourceKey, context: Context) -> None:
-    """k8s: what becomes of a volume whose claim is gone is the volume's own policy."""
+    """k8s: the reclaim policy of the volume decides what happens to it after its claim is deleted."""
     for volume in context.cache.list(VOLUME):
         reference = volume["spec"].get("claimRef") or {}
         is_its_own = (reference.get("namespace"), reference.get("name")) == (key.namespace, key.name)

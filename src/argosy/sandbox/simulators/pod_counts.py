@@ -1,4 +1,4 @@
-"""Pods as their controllers count them: alive, ready, available; which go first when there are too many.
+"""Counts Pods as controllers do: active, ready, available; and ranks them for deletion.
 
 In: Pods. Out: counts and choices. Never: writes; reads a clock.
 """
@@ -22,7 +22,7 @@ class Counts(NamedTuple):
     total: int
     ready: int
     available: int
-    wait: float | None  # until one more is available
+    wait: float | None  # seconds until one more Pod is available
 
 
 def pods_of(owner: Manifest, cache: Cache) -> list[Manifest]:
@@ -39,14 +39,14 @@ def is_active(pod: Manifest) -> bool:
 
 
 def is_fresh(pod: Manifest) -> bool:
-    """Neither has it been started, nor has anybody said why not."""
+    """True if the Pod has not been started and no condition says why."""
     status = pod.get("status") or {}
     refused = any(each["status"] == "False" for each in status.get("conditions") or ())
     return not status.get("startTime") and not refused
 
 
 def ready_since(pod: Manifest) -> str:
-    """Empty: it is not ready."""
+    """Return the time at which the Pod became ready, or an empty string."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     found = next((each for each in conditions if each["type"] == "Ready" and each["status"] == "True"), None)
     return str(found.get("lastTransitionTime") or "") if found else ""
@@ -77,7 +77,7 @@ def counted(pods: Iterable[Manifest], min_ready: float, now: datetime) -> Counts
 
 
 def first_to_go(pods: Sequence[Manifest], count: int) -> Sequence[Manifest]:
-    """k8s: those that are least use, and of equal ones the youngest."""
+    """k8s: delete the least useful Pods first, and the youngest of equal ones."""
     by_age = sorted(pods, key=lambda pod: (str(pod["metadata"]["creationTimestamp"]), str(pod["metadata"]["name"])))
     by_age.reverse()
     return sorted(by_age, key=_use)[:count]

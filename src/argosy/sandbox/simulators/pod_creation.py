@@ -1,6 +1,6 @@
-"""How controllers make and remove Pods: what came of it is told of their owner.
+"""Creates and deletes Pods for controllers, and records events on their owner.
 
-In: an owner and Pods. Out: writes, Events, and what lasts in their way. Never: gives up on a refusal that passes.
+In: an owner and Pods. Out: writes, Events, and a lasting rejection. Never: gives up after a temporary rejection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.sandbox.simulators.writes import create_once, denied, remove
 
 
 async def make_pods(owner: Manifest, pods: Sequence[Manifest], recorder: Recorder, context: Context) -> str:
-    """Why they cannot be made, if they cannot: a quota, or a template that is no good."""
+    """Create Pods; return why they were rejected (a quota or an invalid template), or an empty string."""
     outcomes = await asyncio.gather(*(create_once(pod, context.cluster) for pod in pods), return_exceptions=True)
     names = [str(pod["metadata"]["name"]) for pod, outcome in zip(pods, outcomes) if outcome is True]
     await recorder.tell(owner, [Happening("SuccessfulCreate", f"Created pod: {name}") for name in names], context)

@@ -1,4 +1,4 @@
-"""Plays the PodDisruptionBudget controller: how many Pods may be evicted now. The API server keeps to it.
+"""Simulates the PodDisruptionBudget controller: computes how many Pods may be evicted now. The API server enforces it.
 
 In: the key of a budget. Out: its status. Never: evicts.
 """
@@ -27,8 +27,8 @@ from argosy.sandbox.simulators.rollout import share
 from argosy.sandbox.simulators.timestamps import stamp
 from argosy.sandbox.simulators.writes import keep_status, patient
 
-ENOUGH: Final = ("True", "SufficientPods", "as many Pods are healthy as are needed, and more")
-TOO_FEW: Final = ("False", "InsufficientPods", "no Pod can be spared")
+ENOUGH: Final = ("True", "SufficientPods", "more Pods are healthy than the budget requires")
+TOO_FEW: Final = ("False", "InsufficientPods", "no Pod can be evicted without violating the budget")
 
 
 class Budgets:
@@ -85,7 +85,7 @@ def status_of(live: Manifest, pods: Sequence[Manifest], whole: int, now: str) ->
 
 
 def expected(pods: Sequence[Manifest], cache: Cache) -> int:
-    """k8s: as many as their owners want, not as many as there are."""
+    """k8s: the replica counts that the owners want, not the number of existing Pods."""
     total, owners = 0, {}
     for pod in pods:
         reference = owner_of(pod)
@@ -105,5 +105,5 @@ def expected(pods: Sequence[Manifest], cache: Cache) -> int:
 def _covers(budget: Manifest, pod: Manifest) -> bool:
     selector = (budget.get("spec") or {}).get("selector")
     if selector is None:
-        return False  # k8s: no selector chooses nothing, an empty one everything
+        return False  # k8s: a missing selector matches nothing, an empty one matches everything
     return bool(selectors.from_label_selector(selector).matches(pod["metadata"].get("labels")))

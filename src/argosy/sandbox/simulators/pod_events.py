@@ -1,6 +1,6 @@
-"""What a kubelet tells of a Pod: found by comparing the status that it had with the one that it gets.
+"""Derives the kubelet's events from the difference between the old and the new status of a Pod.
 
-In: a Pod and its next status. Out: happenings, in their order. Never: writes; tells of what did not change.
+In: a Pod and its next status. Out: event drafts in order. Never: writes; reports what did not change.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _started(name: str, pulled: str, part: str) -> Iterator[Happening]:
 
 
 def _volumes(pod: Manifest, wanted: Status, wishes: Wishes) -> Iterator[Happening]:
-    """k8s: of a volume that cannot be mounted only Events tell."""
+    """k8s: a volume that cannot be mounted shows only in events."""
     if wishes.fail is not Fault.STORAGE or wanted.get("phase") != "Pending":
         return
     names = [str(each["name"]) for each in pod["spec"].get("volumes") or ()] or ["data"]
@@ -107,5 +107,5 @@ def _part(which: str, status: Status) -> str:
 
 
 def _plain(message: str) -> str:
-    """An Event says by itself that it is simulated."""
+    """Remove the "simulated" note from a message; events add it themselves."""
     return message.removesuffix(f" ({BY})")

@@ -1,6 +1,7 @@
-"""The status that a kubelet would write.
+"""Builds the Pod status that a kubelet would write.
 
-In: a Pod, what its containers do, where it runs. Out: its status. Never: reads a clock; forgets what others wrote.
+In: a Pod, the state of its containers, the address of its Node. Out: its status. Never: reads a clock; drops conditions
+that others wrote.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def status_of(actor: Actor, acting: Acting, address: str) -> Status:
 
 
 def failed(pod: Manifest, reason: str, message: str, now: str) -> Status:
-    """Taken off its Node: what ran there runs no more."""
+    """Build the status of a Pod that was removed from its Node; its containers are terminated."""
     containers = [
         {**each, "ready": False, "started": False, "state": _ended(each.get("state") or {}, now)}
         for each in (pod.get("status") or {}).get("containerStatuses") or ()
@@ -69,13 +70,13 @@ def unscheduled(pod: Manifest, why: str, now: str) -> Status:
 
 
 def not_understood(actor: Actor, why: str, address: str) -> Status:
-    """An annotation that cannot be read is shown where people look when a Pod does not start."""
+    """Show an invalid annotation as CreateContainerConfigError, where people look when a Pod does not start."""
     waiting = {"waiting": {"reason": NOT_CONFIGURED, "message": told(why)}}
     return status_of(actor, Acting("Pending", waiting), address)
 
 
 def merged(pod: Manifest, wanted: list[dict[str, Any]], now: str) -> list[dict[str, Any]]:
-    """These conditions, each with the time of its last change, and all that others wrote."""
+    """Merge conditions into the existing ones and set lastTransitionTime."""
     known = {each["type"]: each for each in (pod.get("status") or {}).get("conditions") or ()}
     for condition in wanted:
         before = known.get(condition["type"])
@@ -86,7 +87,7 @@ def merged(pod: Manifest, wanted: list[dict[str, Any]], now: str) -> list[dict[s
 
 
 def address_for(uid: str) -> str:
-    """The same for a Pod's whole life. Two may share one: nothing listens there."""
+    """Return a stable IP per uid. Two Pods may share one, because nothing listens there."""
     first, second, third = hashlib.sha256(uid.encode()).digest()[:3]
     return f"10.{first}.{second}.{1 + third % 254}"
 
@@ -115,7 +116,7 @@ def _conditions(actor: Actor, acting: Acting) -> list[dict[str, Any]]:
 
 
 def _is_past_first(acting: Acting, pod: Manifest) -> bool:
-    """Whether those that come first have ended: then what keeps the Pod is told of the others."""
+    """True if the init containers have ended; then a problem is shown on the main containers."""
     reason = (acting.state.get("waiting") or {}).get("reason")
     if reason in NOT_PULLED:
         return not missing_of(pod, "initContainers")
@@ -138,7 +139,8 @@ def _closed_gates(pod: Manifest) -> str:
 
 
 def _state(container: Manifest, acting: Acting, pod: Manifest) -> Mapping[str, Any]:
-    """Where only some images are missing, the containers of the others wait with them."""
+    """Return the state of one container; if only some images are missing, the other containers wait in
+    ContainerCreating."""
     if (acting.state.get("waiting") or {}).get("reason") not in NOT_PULLED:
         return acting.state
     if missing_of(pod, "initContainers"):
@@ -163,7 +165,7 @@ def _container(container: Manifest, acting: Acting, pod: Manifest) -> Status:
 
 
 def _first(container: Manifest, began: str, acting: Acting, pod: Manifest) -> Status:
-    """Those that come before the others have ended, but for those that run beside them."""
+    """Build the status of an init container: terminated, or running if it is a sidecar."""
     if not _is_past_first(acting, pod):
         is_to_blame = is_missing(str(container.get("image") or "")) and "waiting" in acting.state
         state: Status = acting.state if is_to_blame else INITIALIZING
@@ -178,7 +180,7 @@ def _first(container: Manifest, began: str, acting: Acting, pod: Manifest) -> St
 
 
 def _filled(state: Mapping[str, Any], container: Manifest) -> Status:
-    """Messages name the container that they are about; one that was read from a status names it already."""
+    """Fill in image and name placeholders in messages; a message read from a status has none."""
     words = {"{image}": str(container.get("image") or ""), "{name}": str(container["name"])}
     made: Status = {}
     for which, about in state.items():

@@ -1,4 +1,4 @@
-"""Pod templates told apart: the ReplicaSet that a Deployment asks for, its name, its annotations, its revision.
+"""Compares Pod templates and builds the ReplicaSet of a Deployment: name, annotations, revision.
 
 In: a Deployment and ReplicaSets. Out: manifests and answers. Never: writes.
 """
@@ -18,12 +18,12 @@ HASH: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
 WANTED: Final = "deployment.kubernetes.io/desired-replicas"
 MOST: Final = "deployment.kubernetes.io/max-replicas"
-# Wishes are looked up where they are written: a copy would outlive them.
+# Simulation annotations are read from the object that has them; a copy would outlive the original.
 NOT_COPIED: Final = (LAST_APPLIED, REVISION, WANTED, MOST, "deployment.kubernetes.io/revision-history", *WISHES)
 
 
 def fingerprint(template: Manifest, collisions: int = 0) -> str:
-    """Ten letters that change with what is asked for."""
+    """Hash a Pod template to ten characters."""
     text = json.dumps(_plain(template), sort_keys=True)
     return letters(f"{text}/{collisions}" if collisions else text, 10)
 
@@ -86,7 +86,7 @@ def _unhashed(template: Manifest) -> Manifest:
 
 
 def _plain(value: Any) -> Any:
-    """Without what is null: servers write that down or leave it out as they like."""
+    """Drop null values, because servers either store or omit them."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items() if each is not None}
     return [_plain(each) for each in value] if isinstance(value, list) else value

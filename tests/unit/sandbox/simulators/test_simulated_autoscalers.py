@@ -72,7 +72,7 @@ async def test_replicas_follow_what_the_annotation_says_within_the_limits(cluste
     [
         (deployment(2), {}, "failed to get cpu utilization: missing request for cpu in container main"),
         (requesting(), fail("NotReady"), "the server could not find the requested resource (get pods.metrics.k8s.io)"),
-        (requesting(), {METRICS: "busy"}, "'busy' is no metric; write for example cpu=90 or queue=250m"),
+        (requesting(), {METRICS: "busy"}, "invalid metric 'busy'; write for example cpu=90 or queue=250m"),
     ],
 )
 async def test_an_autoscaler_that_cannot_measure_is_degraded(
@@ -112,7 +112,7 @@ def test_what_is_said_of_the_autoscaler_counts_before_what_is_said_of_its_target
     far["metadata"]["annotations"] = {METRICS: "cpu=10,memory=1Gi"}
     found = measured([near, far])
     assert found == {"cpu": Decimal(90), "queue": Decimal("0.25"), "memory": Decimal(2**30)}
-    with pytest.raises(UserError, match="is no metric; write"):
+    with pytest.raises(UserError, match="invalid metric"):
         measured([autoscaler({METRICS: "cpu=much"})])
 
 
