@@ -1,6 +1,6 @@
-"""Plays the kubelet for Pods, and asks the scheduler for those that have no Node.
+"""Simulates the kubelet for Pods, and asks the scheduler for a Node where a Pod has none.
 
-In: the key of a Pod. Out: its Node, then its status, then its end. Never: touches a Pod on a Node that is real.
+In: the key of a Pod. Out: its Node, then its status, then its deletion. Never: touches a Pod on a real Node.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from argosy.sandbox.simulators.writes import keep_status, patient, remove
 ABOVE = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)
 FINISHED = ("Succeeded", "Failed")
 STOPPED = "stopped"
-RUN_HERE = "its commands run as confined local processes (argosy)"
+RUN_HERE = "containers run as confined local processes (argosy)"
 LOW_ON_MEMORY = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 92Mi."
 
 
 class Pods:
-    """What is remembered only says whom to wake; who starts anew looks at every Pod anyhow."""
+    """The in-memory state only decides which Pods to enqueue; after a restart every Pod is reconciled anyway."""
 
     name = "simulated-pods"
 
@@ -57,7 +57,7 @@ class Pods:
         self._moments = Moments()
         self._scheduler = Scheduler()
         self._events = Recorder("kubelet")
-        self._failed: dict[str, frozenset[str]] = {}  # Pods, by who owned them
+        self._failed: dict[str, frozenset[str]] = {}  # uids of failed Pods by the uid of their owner
         self._stopping: set[ResourceKey] = set()
         self._asked: dict[str, dict[str, str]] = {}
         self._cache: Cache | None = None
@@ -69,7 +69,7 @@ class Pods:
         )
 
     def _below(self, manifest: Manifest) -> Iterable[ResourceKey]:
-        """The Pods of a workload, when it asks for something else than before."""
+        """Enqueue the Pods of a workload whose simulation annotations changed."""
         uid, wishes = manifest["metadata"]["uid"], asked(manifest)
         if self._cache is None or self._asked.get(uid, {}) == wishes:
             return
@@ -93,7 +93,7 @@ class Pods:
         if pod is None or is_played_by_others(pod):
             return None
         if not pod["spec"].get("nodeName"):
-            # k8s: who set a gate opens it
+            # k8s: whoever set a scheduling gate removes it
             if not is_dying(pod) and not pod["spec"].get("schedulingGates"):
                 await self._scheduler.schedule(pod, _wishes(pod, context.cache)[0], context)
             return None
@@ -105,6 +105,7 @@ class Pods:
         return await self._play(pod, nodes.address_of(node), context)
 
     async def _play(self, pod: Manifest, address: str, context: Context) -> Requeue | None:
+        """Compute and write the next status of a running Pod."""
         status, now = pod.get("status") or {}, context.clock.now()
         if status.get("phase") in FINISHED:
             return None
@@ -130,11 +131,11 @@ class Pods:
         return Requeue(min(waits)) if waits else None
 
     def _is_process(self, wishes: Wishes) -> bool:
-        """A fault is played all the same: nobody rehearses with a real one."""
+        """True if the Pod runs as a process; an injected fault is always simulated."""
         return wishes.is_process and wishes.fail is None and self._processes.is_open
 
     def _failed_before(self, pod: Manifest, wishes: Wishes) -> int:
-        """Pods of the same owner, those that are gone by now as well. Only some wishes depend on it."""
+        """Count failed Pods of the same owner, including deleted ones. Only some settings need the count."""
         uid = str((owner_of(pod) or {}).get("uid") or "")
         if not uid or self._cache is None or (wishes.fail_times is None and wishes.fail is not Fault.EVICTED):
             self._failed.pop(uid, None)
@@ -151,7 +152,7 @@ class Pods:
             await self._events.tell(pod, pod_events.between(pod, wanted, wishes), context)
 
     async def _stop(self, pod: Manifest, context: Context) -> Requeue | None:
-        """A process that obeys ends at once; `stop-after` asks for one that does not, until its grace is over."""
+        """Delete a terminating Pod: at once, or after `stop-after` seconds within the grace period."""
         wishes, _ = _wishes(pod, context.cache)
         phase = (pod.get("status") or {}).get("phase")
         wait = _until_stopped(pod, wishes, context.clock.now())
@@ -166,19 +167,19 @@ class Pods:
             await keep_status(pod, pod_status.failed(pod, "", STOPPED, stamp(context.clock.now())), context.cluster)
             return None
         if pod["metadata"].get("deletionGracePeriodSeconds") == 0 and pod["metadata"].get("finalizers"):
-            return None  # it is for others now
+            return None  # the remaining finalizers belong to others
         await remove(pod, context.cluster, grace=0)
         return None
 
 
 def _acting(doing: Doing) -> Acting:
-    """Of all containers together, for the Pod's own conditions."""
+    """Summarize the process states of all containers for the Pod's conditions."""
     first = doing.containers[0]
     return Acting(doing.phase, first["state"], ready=doing.is_ready, wait=doing.wait)
 
 
 def _wishes(pod: Manifest, cache: Cache) -> tuple[Wishes, str]:
-    """And what is wrong with them, if anything is."""
+    """Read the settings of a Pod and its owners; also return what is wrong with them, or an empty string."""
     chain = [asked(pod)]
     above, depth = pod, 0
     while (reference := owner_of(above)) is not None and depth < 3:
@@ -195,7 +196,7 @@ def _wishes(pod: Manifest, cache: Cache) -> tuple[Wishes, str]:
 
 
 def _eviction(actor: Actor, acting: Acting) -> Iterable[tuple[float, str, str]]:
-    """In how many seconds a Pod is ended from outside, and why."""
+    """Yield (seconds until the Pod fails, reason, message) for an injected eviction."""
     if actor.wishes.fail is Fault.EVICTED and acting.phase == "Running" and not actor.failed_before:
         began: dict[str, Any] = acting.state.get("running") or {}
         since = actor.moments.read(actor.uid, began["startedAt"]) if began else actor.now
@@ -203,6 +204,7 @@ def _eviction(actor: Actor, acting: Acting) -> Iterable[tuple[float, str, str]]:
 
 
 def _deadline(actor: Actor, acting: Acting) -> Iterable[tuple[float, str, str]]:
+    """Yield (seconds until the Pod fails, reason, message) for `activeDeadlineSeconds`."""
     limit = actor.pod["spec"].get("activeDeadlineSeconds")
     if limit is not None and acting.phase in ("Pending", "Running"):
         began = (actor.pod.get("status") or {}).get("startTime")
@@ -214,5 +216,6 @@ def _deadline(actor: Actor, acting: Acting) -> Iterable[tuple[float, str, str]]:
 def _until_stopped(pod: Manifest, wishes: Wishes, now: datetime) -> float:
     metadata = pod["metadata"]
     grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
-    end = moment_of(metadata["deletionTimestamp"])  # k8s: asked for so many seconds before
+    # k8s: deletion was requested one grace period earlier
+    end = moment_of(metadata["deletionTimestamp"])
     return remaining_delay(end - timedelta(seconds=grace), min(wishes.stop_after, grace), now)

@@ -1,6 +1,6 @@
-"""Keeps a claim that is being deleted as long as a Pod uses it.
+"""Keeps a PersistentVolumeClaim that is being deleted as long as a Pod uses it.
 
-In: a claim. Out: a finalizer on each new one, and its removal once no Pod is in the way. Never: deletes anything.
+In: a claim. Out: a finalizer on each new claim, and its removal once no Pod uses the claim. Never: deletes a claim.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ KEPT: Final = "kubernetes.io/pvc-protection"
 
 
 def protected(new: Manifest, old: Manifest | None) -> Manifest:
+    """Add the pvc-protection finalizer to a new claim."""
     metadata = new["metadata"]
     if old is not None or is_kept(new) or is_played_by_others(new):
         return new
@@ -32,7 +33,7 @@ def is_kept(claim: Manifest) -> bool:
 
 
 async def release(claim: Manifest, context: Context) -> bool:
-    """Whether it may go now."""
+    """Remove the finalizer; return False if a Pod still uses the claim."""
     if _is_used(claim, context.cache):
         return False
     others = [each for each in claim["metadata"]["finalizers"] if each != KEPT]
@@ -41,7 +42,7 @@ async def release(claim: Manifest, context: Context) -> bool:
 
 
 def _is_used(claim: Manifest, cache: Cache) -> bool:
-    """k8s: by any Pod that has a Node, be it at its end; one without a Node is not let in any more."""
+    """k8s: any Pod with a Node uses its claims, even a finished one; a Pod without a Node is no longer admitted."""
     name = claim["metadata"]["name"]
     pods = cache.list(POD, namespace=claim["metadata"]["namespace"])
     return any(pod["spec"].get("nodeName") and name in claims_of(pod) for pod in pods)

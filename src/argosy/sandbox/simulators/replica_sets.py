@@ -1,6 +1,6 @@
-"""Plays the ReplicaSet controller.
+"""Simulates the ReplicaSet controller.
 
-In: the key of a ReplicaSet. Out: as many Pods as it asks for, and its status. Never: changes a Pod that lives.
+In: the key of a ReplicaSet. Out: the requested number of Pods, and its status. Never: changes a running Pod.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class ReplicaSets:
         if missing := max(_wanted(live) - len(active), 0):
             problem = await _create(live, pods, missing, self._events, context)
             if not problem and not (live.get("status") or {}).get("observedGeneration"):
-                return None  # seeing the Pods wakes us again, and then there is more to tell
+                # the watch events of the Pods trigger the next reconcile, with more to report
+                return None
         elif len(active) > _wanted(live):
             await _shrink(live, self._events, context)
         elif _is_early(live, active, context.clock.now()):
@@ -72,7 +73,7 @@ class ReplicaSets:
 
 
 def _is_early(live: Manifest, active: Sequence[Manifest], now: datetime) -> bool:
-    """Its Pods are about to be more than made: to tell of them only then saves a write here and one above."""
+    """True if the new Pods are about to start; reporting later saves a write here and one on the Deployment."""
     if (live.get("status") or {}).get("observedGeneration"):
         return False
     made = [moment_of(pod["metadata"]["creationTimestamp"]) for pod in active if is_fresh(pod)]
@@ -84,7 +85,10 @@ def _wanted(live: Manifest) -> int:
 
 
 async def _create(live: Manifest, pods: Sequence[Manifest], missing: int, recorder: Recorder, context: Context) -> str:
-    """Why Pods cannot be made, if they cannot. One that the cache does not show yet has the name that it gets again."""
+    """Create missing Pods; return why they cannot be created, or an empty string.
+
+    Names are deterministic, so that a Pod the cache does not show yet is not created twice.
+    """
     taken = {str(each["metadata"]["name"]) for each in pods}
     made = []
     for name in _names(live):
@@ -104,7 +108,7 @@ def _names(live: Manifest) -> Iterator[str]:
 
 
 async def _shrink(live: Manifest, recorder: Recorder, context: Context) -> None:
-    """Not by what the cache shows: whoever was let go a moment ago must not be counted still."""
+    """Delete surplus Pods. Lists them from the server, because the cache may still show Pods that were just deleted."""
     uid = live["metadata"]["uid"]
     labels = str(selectors.from_label_selector(live["spec"].get("selector")))
     listing = await context.cluster.list(POD, namespace=live["metadata"]["namespace"], labels=labels)

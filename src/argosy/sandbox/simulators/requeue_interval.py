@@ -1,6 +1,7 @@
-"""How often something is looked at that is about many others: the more there are, the less often.
+"""Limits how often an object that depends on many others is reconciled: the more there are, the longer the interval.
 
-In: a key, how many there were, the time. Out: how long to wait. Never: lets anything wait that is about a few.
+In: a key, the number of objects it depends on, the time. Out: how long to wait. Never: delays an object that depends on
+few.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ from typing import Final
 from argosy.kube.controller import Clock
 from argosy.kube.names import ResourceKey
 
-LEAST: Final = 0.02  # seconds that are not worth a wait
+LEAST: Final = 0.02  # shorter pauses are skipped
 
 
 class Pace:
-    """What comes in a crowd is looked at together: else each of a thousand would be a look at all thousand."""
+    """Batches changes: otherwise each of a thousand changes would read all thousand objects.
+
+    The interval is a fixed part plus a part per dependent object, in seconds.
+    """
 
     def __init__(self, first: float, each: float) -> None:
         self._first, self._each = first, each
         self._next: dict[ResourceKey, float] = {}
 
     def wait(self, key: ResourceKey, clock: Clock) -> float:
-        """0: it may be looked at now."""
+        """Return the seconds until the key may be reconciled, 0 if it may be now."""
         left = self._next.get(key, 0.0) - clock.monotonic()
         return left if left > 0.0 else 0.0
 

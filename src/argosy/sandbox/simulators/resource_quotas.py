@@ -1,6 +1,6 @@
-"""Plays the ResourceQuota controller: how much of a quota is used. That nobody uses more, the API server sees to.
+"""Simulates the ResourceQuota controller: computes how much of a quota is used. The API server enforces the limit.
 
-In: the key of a ResourceQuota. Out: its status. Never: refuses anything.
+In: the key of a ResourceQuota. Out: its status. Never: rejects a request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.sandbox.simulators.writes import keep_status, patient
 
 WATCHED: Final = {POD: "pods", CLAIM: "persistentvolumeclaims", SERVICE: "services"}
 LISTED: Final = ("configmaps", "secrets", "replicationcontrollers", "resourcequotas")
-LOOK_AGAIN: Final = 5.0  # at kinds that do not wake us
+LOOK_AGAIN: Final = 5.0  # for kinds that are not watched
 
 
 class Quotas:
@@ -64,7 +64,7 @@ def _watched(live: Manifest, cache: Cache) -> Amounts:
 
 
 async def _listed(live: Manifest, names: Iterable[str], context: Context) -> Amounts:
-    """Of kinds that nobody watches for us."""
+    """Count objects of kinds that are not watched."""
     total: Amounts = {}
     kinds: dict[tuple[str, str], GroupKind] = {}
     for name in names:
@@ -79,6 +79,6 @@ async def _listed(live: Manifest, names: Iterable[str], context: Context) -> Amo
 
 
 def _replacing(live: Manifest, status: dict[str, Any]) -> dict[str, Any]:
-    """A merge keeps what it is not told of: names that the quota has no more are taken out."""
+    """Add null values for names that the quota no longer has, because a merge patch keeps them otherwise."""
     known = live.get("status") or {}
     return {field: {**dict.fromkeys(known.get(field) or {}), **wanted} for field, wanted in status.items()}

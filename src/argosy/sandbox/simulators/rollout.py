@@ -1,6 +1,6 @@
-"""How a Deployment moves from old ReplicaSets to the new one: pure arithmetic.
+"""Computes the replica counts of old and new ReplicaSets during a rollout.
 
-In: a Deployment and its ReplicaSets. Out: which of them should have how many replicas next. Never: writes.
+In: a Deployment and its ReplicaSets. Out: the next replica count of each. Never: writes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from argosy.sandbox.simulators.pod_templates import MOST, WANTED
 
 @dataclass(frozen=True)
 class Bounds:
-    """What must hold at any moment of a rolling update."""
+    """Limits that hold at every moment of a rolling update."""
 
     wanted: int
     surge: int
@@ -40,12 +40,13 @@ def bounds_of(deployment: Manifest) -> Bounds:
     rolling = strategy.get("rollingUpdate") or {}
     surge = share(rolling.get("maxSurge", "25%"), wanted, up=True)
     unavailable = share(rolling.get("maxUnavailable", "25%"), wanted, up=False)
-    if not surge and not unavailable:  # k8s: two that round to nothing would be a standstill
+    if not surge and not unavailable:  # k8s: if both round to 0, the rollout could not proceed
         unavailable = 1
     return Bounds(wanted, surge, min(unavailable, wanted))
 
 
 def share(value: Any, whole: int, *, up: bool) -> int:
+    """Resolve an int-or-percent value against a total."""
     text = str(value)
     if not text.endswith("%"):
         return int(text)
@@ -62,12 +63,12 @@ def counted(replica_set: Manifest | None, field: str) -> int:
 
 
 def first_size(bounds: Bounds, old: Sequence[Manifest]) -> int:
-    """The replicas that a new ReplicaSet begins with."""
+    """Return the initial replicas of a new ReplicaSet."""
     return max(min(bounds.most - sum(map(replicas, old)), bounds.wanted), 0)
 
 
 def next_size(bounds: Bounds, new: Manifest, old: Sequence[Manifest]) -> int:
-    """Of the new ReplicaSet, in a rolling update."""
+    """Return the next replicas of the new ReplicaSet in a rolling update."""
     has = replicas(new)
     if has >= bounds.wanted:
         return bounds.wanted
@@ -76,7 +77,7 @@ def next_size(bounds: Bounds, new: Manifest, old: Sequence[Manifest]) -> int:
 
 
 def shrunk(bounds: Bounds, new: Manifest, old: Sequence[Manifest]) -> list[tuple[Manifest, int]]:
-    """Old ReplicaSets that can do with fewer replicas now, oldest first: first those Pods that are no use."""
+    """Return the old ReplicaSets to scale down and their new sizes, oldest first; unavailable Pods go first."""
     total = replicas(new) + sum(map(replicas, old))
     missing_of_new = replicas(new) - counted(new, "availableReplicas")
     may_go = total - bounds.least_available - max(missing_of_new, 0)
@@ -95,12 +96,12 @@ def shrunk(bounds: Bounds, new: Manifest, old: Sequence[Manifest]) -> list[tuple
 
 
 def is_rescaled(bounds: Bounds, active: Sequence[Manifest]) -> bool:
-    """Whether another number was wanted when these ReplicaSets got their sizes."""
+    """True if spec.replicas changed since these ReplicaSets got their sizes."""
     return any(annotation(each, WANTED) not in ("", str(bounds.wanted)) for each in active)
 
 
 def proportions(bounds: Bounds, active: Sequence[Manifest]) -> list[tuple[Manifest, int]]:
-    """k8s: who is scaled in the middle of a rollout is so in all its ReplicaSets. `active` is oldest first."""
+    """k8s: scaling during a rollout is distributed over all ReplicaSets in proportion. `active` is oldest first."""
     total = sum(map(replicas, active))
     rest = (bounds.most if bounds.wanted else 0) - total
     ordered = sorted(active if rest < 0 else reversed(active), key=replicas, reverse=True)
@@ -110,7 +111,7 @@ def proportions(bounds: Bounds, active: Sequence[Manifest]) -> list[tuple[Manife
         given = sum(sizes) - sum(map(replicas, ordered[: len(sizes)]))
         share = min(share, rest - given) if rest > 0 else max(share, rest - given)
         sizes.append(replicas(each) + share)
-    sizes[0] = max(sizes[0] + total + rest - sum(sizes), 0)  # what rounding left over
+    sizes[0] = max(sizes[0] + total + rest - sum(sizes), 0)  # the remainder of rounding
     return list(zip(ordered, sizes))
 
 

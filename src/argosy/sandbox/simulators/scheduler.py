@@ -1,6 +1,6 @@
-"""Plays the scheduler: a Node for a Pod, or why there is none; who waits is looked at again when something is freed.
+"""Simulates the scheduler: binds a Pod to a Node, or sets the reason why none fits; waiting Pods are retried.
 
-In: a Pod without a Node. Out: a binding, or a condition. Never: binds a Pod to a Node that is real.
+In: a Pod without a Node. Out: a binding or a condition. Never: binds a Pod to a real Node.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from argosy.sandbox.simulators.timestamps import stamp
 from argosy.sandbox.simulators.volumes import SELECTED_NODE, claims_of, waits_for_consumer
 from argosy.sandbox.simulators.writes import change, keep_status
 
-AT_A_TIME: Final = 50  # of those that wait: a place that is free is soon taken
+AT_A_TIME: Final = 50  # waiting Pods to retry: free resources are soon taken
 WAITS_FOR_VOLUME: Final = "waiting for a volume to be created"
 
 
 class Scheduler:
-    """What is remembered only says whom to wake; who starts anew looks at every Pod anyhow."""
+    """The in-memory state only decides which Pods to enqueue; after a restart every Pod is reconciled anyway."""
 
     def __init__(self) -> None:
         self._ledger = Ledger()
@@ -44,7 +44,7 @@ class Scheduler:
         return tuple(self._homeless)
 
     def freed(self, pod: Manifest) -> Iterable[ResourceKey]:
-        """Those that may have a place now that this Pod is gone, or at its end."""
+        """Enqueue waiting Pods that may fit now that this Pod has ended or is gone."""
         is_freed = self._ledger.look(key_of(pod))
         return tuple(islice(self._homeless, AT_A_TIME)) if is_freed else ()
 
@@ -85,7 +85,10 @@ class Scheduler:
 
 
 async def _unbound(pod: Manifest, node: str, context: Context) -> str:
-    """Why its volumes keep a Pod from being scheduled; claims that wait for a Pod are told that it is here."""
+    """Return why the Pod's claims prevent scheduling, or an empty string.
+
+    Sets the selected Node on claims that wait for their first consumer.
+    """
     waits = False
     for name in claims_of(pod):
         claim = context.cache.get(own_key(CLAIM, pod["metadata"]["namespace"], name))

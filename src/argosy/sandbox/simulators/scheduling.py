@@ -1,6 +1,6 @@
-"""Which Node takes a Pod, and why others do not: pure, in the scheduler's words.
+"""Chooses the Node for a Pod and explains why other Nodes do not fit, in the scheduler's words.
 
-In: a Pod, Nodes, what is taken of each. Out: a Node, or one sentence. Never: asks a cluster; makes room by force.
+In: a Pod, Nodes, the resources allocated on each. Out: a Node, or one sentence. Never: calls a cluster; preempts Pods.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ CORDON: Final = "node.kubernetes.io/unschedulable"
 NO_NODES: Final = "no nodes available to schedule pods"
 MISMATCH: Final = "node(s) didn't match Pod's node affinity/selector"
 KEEPING_OUT: Final = ("NoSchedule", "NoExecute")
-Taken = Callable[[str], Mapping[str, Decimal]]  # of the Node with this name
+Taken = Callable[[str], Mapping[str, Decimal]]  # node name -> allocated resources
 
 
 class Refusal(NamedTuple):
     reasons: Sequence[str]
-    is_final: bool = True  # False: it would fit if others went away
+    is_final: bool = True  # False: the Pod would fit if others were removed
 
 
 def needs_of(pod: Manifest) -> Amounts:
@@ -32,7 +32,7 @@ def needs_of(pod: Manifest) -> Amounts:
 
 
 def choose(pod: Manifest, found: Sequence[Manifest], taken: Taken) -> tuple[Manifest | None, str]:
-    """The emptiest Node that may and can take it."""
+    """Return the fitting Node with the fewest Pods, or None and the reason."""
     played = sorted((each for each in found if nodes.is_played(each)), key=_name)
     needs = needs_of(pod)
     refusals, fitting = [], []
@@ -48,11 +48,12 @@ def choose(pod: Manifest, found: Sequence[Manifest], taken: Taken) -> tuple[Mani
 
 
 def refused_by_all(found: Sequence[Manifest], reason: str) -> str:
+    """Build the message for a reason that applies to every Node."""
     return _sentence([Refusal([reason], is_final=False) for each in found if nodes.is_played(each)])
 
 
 def refused_before(found: Sequence[Manifest], reason: str) -> str:
-    """What speaks against every Node alike, such as a claim that is not bound."""
+    """Build the message for a reason that does not depend on the Node, such as an unbound claim."""
     count = sum(1 for each in found if nodes.is_played(each))
     if not count:
         return NO_NODES
@@ -61,7 +62,7 @@ def refused_before(found: Sequence[Manifest], reason: str) -> str:
 
 
 def may_run(pod: Manifest, node: Manifest) -> bool:
-    """Whether it is one of its Nodes, full or not."""
+    """True if taints, selector and affinity allow the Pod on the Node, whether or not it has resources left."""
     return _matches(pod, node) and _untolerated(pod, node) is None
 
 
@@ -82,7 +83,7 @@ def _counted(reasons: Mapping[str, int]) -> str:
 
 
 def _refusal(pod: Manifest, node: Manifest, needs: Amounts, taken: Taken) -> Refusal | None:
-    """k8s: in this order; only of what there is too little, everything is told."""
+    """k8s: checks in this order; only missing resources are all listed."""
     if (node.get("spec") or {}).get("unschedulable") and not _tolerates(pod, {"key": CORDON, "effect": "NoSchedule"}):
         return Refusal(["node(s) were unschedulable"])
     if (taint := _untolerated(pod, node)) is not None:
@@ -108,6 +109,7 @@ def _untolerated(pod: Manifest, node: Manifest) -> Manifest | None:
 
 
 def _dislikes(pod: Manifest, node: Manifest) -> int:
+    """Count PreferNoSchedule taints that the Pod does not tolerate."""
     taints = (node.get("spec") or {}).get("taints") or ()
     return sum(1 for each in taints if each.get("effect") == "PreferNoSchedule" and not _tolerates(pod, each))
 
@@ -143,7 +145,7 @@ def _matches(pod: Manifest, node: Manifest) -> bool:
 
 
 def _is_term(term: Manifest, labels: Mapping[str, str], name: str) -> bool:
-    """k8s: a term that says nothing matches nothing."""
+    """k8s: an empty term matches nothing."""
     by_label, by_field = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not by_label and not by_field:
         return False

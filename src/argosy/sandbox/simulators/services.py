@@ -1,6 +1,6 @@
-"""Plays the controllers of Services: Endpoints and EndpointSlices of the Pods that they select, addresses of balancers.
+"""Simulates the Service controllers: Endpoints and EndpointSlices of the selected Pods, and load balancer addresses.
 
-In: the key of a Service. Out: where it leads, and its status. Never: touches Endpoints that somebody else wrote.
+In: the key of a Service. Out: its endpoints and its status. Never: touches Endpoints that others wrote.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Services:
             self._cache = cache
 
     async def _balance(self, service: Manifest, context: Context) -> float | None:
-        """The address that a cloud would give; in how many seconds, where somebody asked for that."""
+        """Set the load balancer address; return the seconds until it is due if a delay or fault was requested."""
         known = service.get("status") or {}
         if service["spec"].get("type") != "LoadBalancer":
             if (known.get("loadBalancer") or {}).get("ingress"):
@@ -101,17 +101,17 @@ class Services:
 
 
 def _said(service: Manifest, now: str) -> list[dict[str, Any]]:
-    """Where people look for what is behind the address."""
+    """Build the condition that says no load balancer exists."""
     conditions = (service.get("status") or {}).get("conditions") or ()
     since = next((each.get("lastTransitionTime") for each in conditions if each["type"] == SAYING_SO), None) or now
-    message = told("no load balancer is behind the address")
+    message = told("no load balancer serves this address")
     said = {"type": SAYING_SO, "status": "True", "reason": "Simulated", "message": message}
     others = [each for each in conditions if each["type"] != SAYING_SO]
     return [*others, {**said, "lastTransitionTime": since}]
 
 
 async def _lead(service: Manifest, pods: list[Manifest], context: Context) -> bool:
-    """Whether anything was written."""
+    """Write Endpoints and EndpointSlices; return True if something was written."""
     place = service["metadata"]["namespace"]
     known = context.cache.get(own_key(ENDPOINTS, place, service["metadata"]["name"]))
     is_changed = await _keep(known, endpoints_for(service, pods), ("subsets",), context)
@@ -140,14 +140,14 @@ async def _keep(known: Manifest | None, wanted: Manifest, fields: Iterable[str],
 
 
 async def _forget(key: ResourceKey, service: Manifest | None, context: Context) -> None:
-    """Slices go with their owner; Endpoints have none."""
+    """Delete the Endpoints of a deleted Service; slices are deleted with their owner, Endpoints have none."""
     found = context.cache.get(own_key(ENDPOINTS, key.namespace, key.name))
     if service is None and found is not None and annotation(found, SIMULATED):
         await remove(found, context.cluster)
 
 
 def _selected(service: Manifest, cache: Cache) -> list[Manifest]:
-    """By the label that the fewest Pods have."""
+    """List the selected Pods, starting from the label that the fewest Pods have."""
     selector, place = service["spec"]["selector"], service["metadata"]["namespace"]
     found = min((cache.find(LABELLED, (place, *item)) for item in selector.items()), key=len)
     return [each for each in found if selector.items() <= (each["metadata"].get("labels") or {}).items()]
@@ -159,7 +159,7 @@ def _slices(uid: str, cache: Cache) -> list[Manifest]:
 
 
 def _selecting(manifest: Manifest) -> Iterator[Hashable]:
-    """A Service is found by one label of its selector: all of them must fit."""
+    """Index a Service by one label of its selector; the caller checks the others."""
     if manifest["kind"] == "Service" and (selector := manifest["spec"].get("selector")):
         yield (manifest["metadata"]["namespace"], *min(selector.items()))
 

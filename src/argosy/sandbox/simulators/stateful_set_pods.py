@@ -1,4 +1,4 @@
-"""The parts of a StatefulSet as values: its Pods by ordinal, the claims of each.
+"""Builds the Pods of a StatefulSet by ordinal, and their PersistentVolumeClaims.
 
 In: a StatefulSet, an ordinal, a template. Out: manifests. Never: writes.
 """
@@ -22,7 +22,7 @@ def ordinals(live: Manifest) -> range:
 
 
 def partition(live: Manifest) -> int:
-    """Pods below this ordinal stay as they are."""
+    """Return the first ordinal that a rolling update replaces."""
     rolling = (live["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     return ordinals(live).start + int(rolling.get("partition") or 0)
 
@@ -36,7 +36,7 @@ def is_ordered(live: Manifest) -> bool:
 
 
 def ordinal_of(pod: Manifest, live: Manifest) -> int:
-    """-1: its name is not one that this set gives."""
+    """Return the ordinal in the Pod's name, or -1 if the name is not from this set."""
     name, _, number = str(pod["metadata"]["name"]).rpartition("-")
     return int(number) if name == live["metadata"]["name"] and number.isdigit() else -1
 
@@ -66,7 +66,7 @@ def pod_for(live: Manifest, ordinal: int, template: Manifest, revision: str) -> 
 
 
 def claims_for(live: Manifest, ordinal: int) -> list[Manifest]:
-    """k8s: they outlive the set, unless its policy says that they go with it."""
+    """k8s: claims outlive the StatefulSet unless its retention policy deletes them."""
     policy = live["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     labels = (live["spec"].get("selector") or {}).get("matchLabels") or {}
     made = []
@@ -87,7 +87,7 @@ def claims_for(live: Manifest, ordinal: int) -> list[Manifest]:
 
 
 def shared_reference(owner: Manifest) -> Manifest:
-    """Goes with its owner, and is controlled by nobody."""
+    """Build an owner reference that is not the controller."""
     reference = reference_to(owner)
     return {name: reference[name] for name in ("apiVersion", "kind", "name", "uid")}
 

@@ -1,6 +1,7 @@
-"""Plays the StatefulSet controller: Pods with names and claims of their own, one after another.
+"""Simulates the StatefulSet controller: Pods with stable names and claims, one after another.
 
-In: the key of a StatefulSet. Out: revisions, claims, Pods, its status. Never: takes a step before the last is done.
+In: the key of a StatefulSet. Out: revisions, claims, Pods, its status. Never: starts a step before the previous one is
+complete.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ REFUSED_SECONDS: Final = 1.0
 
 @dataclass(frozen=True)
 class Revisions:
-    """The one that Pods had when the last rollout was done, and the one that they shall have."""
+    """The revision of the last complete rollout (current) and the one to roll out (update)."""
 
     current: str
     update: str
@@ -97,7 +98,7 @@ class StatefulSets:
 
 
 async def _revisions(live: Manifest, context: Context) -> Revisions | None:
-    """None: the newest was just made, and seeing it wakes us again."""
+    """Return the revisions, or None if the newest was just created: its watch event triggers the next reconcile."""
     known = owned_revisions(live, context.cache)
     if await newest_revision(live, known, context) is None:
         return None
@@ -115,7 +116,7 @@ async def _revisions(live: Manifest, context: Context) -> Revisions | None:
 async def _step(
     live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, recorder: Recorder, context: Context
 ) -> None:
-    """k8s: what is missing from below, then what is too much from above, then what is old from above."""
+    """k8s: create missing Pods from the lowest ordinal, then delete surplus and old Pods from the highest."""
     is_still = await _complete(live, pods, revisions, recorder, context)
     if is_still and await _shrink(live, pods, recorder, context) and is_rolling(live):
         await _update(live, pods, revisions, recorder, context)
@@ -124,7 +125,7 @@ async def _step(
 async def _complete(
     live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, recorder: Recorder, context: Context
 ) -> bool:
-    """Whether all are there, and in an ordered set ready as well."""
+    """Create missing Pods; return True if all exist (and are available, in an ordered set)."""
     is_whole = True
     for ordinal in ordinals(live):
         pod = pods.get(ordinal)
@@ -161,7 +162,7 @@ async def _remove(live: Manifest, pod: Manifest, recorder: Recorder, context: Co
 
 
 async def _shrink(live: Manifest, pods: Mapping[int, Manifest], recorder: Recorder, context: Context) -> bool:
-    """Whether no Pod is there that should not be."""
+    """Delete Pods outside the ordinals; return True if there is none."""
     condemned = sorted((each for each in pods if each >= 0 and each not in ordinals(live)), reverse=True)
     for ordinal in condemned:
         if not is_dying(pods[ordinal]):
@@ -173,6 +174,7 @@ async def _shrink(live: Manifest, pods: Mapping[int, Manifest], recorder: Record
 
 
 async def _give_up_claims(live: Manifest, ordinal: int, pod: Manifest, context: Context) -> None:
+    """Make the Pod own its claims if the retention policy deletes them on scale-down."""
     policy = live["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     if policy.get("whenScaled") != "Delete":
         return
@@ -185,6 +187,7 @@ async def _give_up_claims(live: Manifest, ordinal: int, pod: Manifest, context: 
 async def _update(
     live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, recorder: Recorder, context: Context
 ) -> None:
+    """Delete the Pod with the highest ordinal that has an old revision, one at a time."""
     for ordinal in reversed(range(partition(live), ordinals(live).stop)):
         pod = pods[ordinal]
         if is_dying(pod):

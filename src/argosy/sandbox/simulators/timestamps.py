@@ -1,4 +1,4 @@
-"""Points in time as Kubernetes writes them: whole seconds of UTC.
+"""Formats and parses timestamps as Kubernetes writes them (whole seconds, UTC), and durations.
 
 In: a clock's time. Out: text, and back. Never: reads a clock.
 """
@@ -25,20 +25,20 @@ def moment_of(text: str) -> datetime:
 
 
 def seconds_of(text: str, where: str) -> float:
-    """`1m30s`, `250ms`, or plain seconds such as `2`."""
+    """Parse a duration such as `1m30s`, `250ms`, or plain seconds such as `2`. Raises UserError."""
     shown = text.strip()
     if re.fullmatch(r"\d+(\.\d+)?", shown):
         return min(float(shown), MOST_SECONDS)
     parts = _DURATION.findall(shown)
     if not parts or "".join(f"{number}{unit}" for number, unit in parts) != shown:
-        raise UserError(f"{text!r} is no duration; write for example 2s, 1m30s or 250ms", where=where)
+        raise UserError(f"invalid duration {text!r}; write for example 2s, 1m30s or 250ms", where=where)
     return min(sum(float(number) * _SECONDS[unit] for number, unit in parts), MOST_SECONDS)
 
 
 class Moments:
-    """What the clock really said when a time was written down.
+    """Remembers the exact time behind each timestamp that was written.
 
-    It only makes waits exact to less than a second: after a restart the written times are enough.
+    This makes waits exact to less than a second; after a restart, the written timestamps are enough.
     """
 
     def __init__(self, most: int = 20_000) -> None:
@@ -58,12 +58,14 @@ class Moments:
 
 
 def left(since: datetime, seconds: float, now: datetime) -> float:
-    """How long it is until `seconds` after `since`; 0 or less: it is over. For deadlines: what only waits for a
-    delay uses `remaining_delay`, which a clock that was set back does not prolong."""
+    """Return the seconds until `seconds` after `since`; 0 or less if that time has passed.
+
+    Use it for deadlines. For delays use `remaining_delay`, which does not grow if the clock is set back.
+    """
     return (since + timedelta(seconds=seconds) - now).total_seconds()
 
 
 def span(seconds: float) -> str:
-    """As Kubernetes tells of a while: 10s, 1m20s."""
+    """Format a duration as Kubernetes does: 10s, 1m20s."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,4 +1,4 @@
-"""Claims and volumes as values: what a Pod claims, which class makes a volume when, and the volume that it makes.
+"""Matches claims with volumes: the claims of a Pod, the storage class of a claim, the volume to provision.
 
 In: manifests, a cache. Out: manifests and answers. Never: writes.
 """
@@ -19,7 +19,8 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-DRIVER: Final = "volumes.sandbox.argosy.dev"  # k8s: a name by rules that a provisioner need not keep
+# k8s: a CSI driver name follows rules that a provisioner name need not
+DRIVER: Final = "volumes.sandbox.argosy.dev"
 
 
 def claims_of(pod: Manifest) -> Iterator[str]:
@@ -43,7 +44,8 @@ def size_of(claim: Manifest) -> str:
 
 
 def volume_for(claim: Manifest, storage: Manifest) -> Manifest:
-    """Its name is the claim's uid, so that a claim never has two."""
+    """Build the volume that a storage class provisions; its name contains the claim's uid, so that a claim never gets
+    two."""
     metadata = claim["metadata"]
     spec: dict[str, Any] = {
         "capacity": {"storage": size_of(claim)},
@@ -72,7 +74,7 @@ def claim_reference(claim: Manifest) -> dict[str, str]:
 
 
 def belongs_to(volume: Manifest, claim: Manifest) -> bool:
-    """k8s: a reference without a uid was written by hand, to keep the volume for the claim of that name."""
+    """k8s: a claimRef without a uid was written by hand, to reserve the volume for the claim of that name."""
     reference = volume["spec"].get("claimRef") or {}
     metadata = claim["metadata"]
     named = (reference.get("namespace"), reference.get("name")) == (metadata["namespace"], metadata["name"])
@@ -80,7 +82,7 @@ def belongs_to(volume: Manifest, claim: Manifest) -> bool:
 
 
 def fitting(claim: Manifest, volumes: Sequence[Manifest]) -> Manifest | None:
-    """The volume that is kept for the claim, else the smallest free one that does."""
+    """Find the volume reserved for the claim, else the smallest free one that matches."""
     kept = [each for each in volumes if belongs_to(each, claim)]
     if kept:
         return kept[0]

@@ -1,6 +1,6 @@
-"""How simulators write: only what differs, only over what they have read, and never twice.
+"""Writes objects for simulators: only changed fields, only over the version that was read, and never twice.
 
-In: a live manifest and what it should be. Out: at most one write. Never: decides; retries.
+In: a live manifest and the wanted state. Out: at most one write. Never: decides; retries.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Reconcile = Callable[[Self, ResourceKey, Context], Coroutine[Any, Any, Requeue |
 
 
 def patient(reconcile: Reconcile[Self]) -> Reconcile[Self]:
-    """What was read is not what is there any more: look again soon. What is gone, or about to be, needs nothing."""
+    """Decorate a reconcile function: requeue soon after a conflict; ignore objects that are gone or being deleted."""
 
     @wraps(reconcile)
     async def wrapped(self: Self, key: ResourceKey, context: Context) -> Requeue | None:
@@ -41,12 +41,12 @@ def patient(reconcile: Reconcile[Self]) -> Reconcile[Self]:
 
 
 def denied(error: ClusterError) -> bool:
-    """A refusal that lasts and that people must hear of: a quota, or a template that makes no good Pod."""
+    """True if the rejection is permanent and must be reported: a quota, or an invalid Pod template."""
     return error.code in (403, 422) and ENDING not in error.message
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equal, where what is absent is the same as nothing: servers leave out what is empty, or write it down."""
+    """Compare two values; absent and empty are equal, because servers either omit or store empty values."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return all(same(left.get(name), right.get(name)) for name in {*left, *right})
     if isinstance(left, list) and isinstance(right, list):
@@ -55,7 +55,10 @@ def same(left: Any, right: Any) -> bool:
 
 
 async def keep_status(live: Manifest, wanted: Mapping[str, Any], cluster: Cluster) -> bool:
-    """Whether it was written. What is None in `wanted` is taken out; what is not in it stays."""
+    """Patch changed status fields; return True if something was written.
+
+    None in `wanted` removes a field; fields that are not in `wanted` stay.
+    """
     known = live.get("status") or {}
     changed = {name: value or None if value == 0 else value for name, value in wanted.items()}
     changed = {name: value for name, value in changed.items() if not same(known.get(name), value)}
@@ -67,24 +70,24 @@ async def keep_status(live: Manifest, wanted: Mapping[str, Any], cluster: Cluste
 
 
 async def change(live: Manifest, patch: Mapping[str, Any], cluster: Cluster) -> Manifest:
-    """A merge patch, over exactly the version that was read."""
+    """Send a merge patch that applies only to the version that was read."""
     metadata = {**(patch.get("metadata") or {}), "resourceVersion": live["metadata"]["resourceVersion"]}
     return await cluster.patch(key_of(live), {**patch, "metadata": metadata})
 
 
 async def create_once(manifest: Manifest, cluster: Cluster) -> bool:
-    """False: one of this name is there already. Names are made so that it is then what we wanted."""
+    """Create an object; return False if the name exists. Names are deterministic, so it is then the wanted object."""
     try:
         await cluster.create(manifest)
     except Conflict as error:
-        if error.reason != "AlreadyExists":  # k8s: a quota that another changed at the same time
+        if error.reason != "AlreadyExists":  # k8s: a quota was changed at the same time
             raise
         return False
     return True
 
 
 async def remove(live: Manifest, cluster: Cluster, *, grace: int | None = None) -> None:
-    """This very object, if it is still there. Raises Conflict where another has its name by now."""
+    """Delete this object by uid, if it still exists. Raises Conflict if another object has its name now."""
     try:
         await cluster.delete(key_of(live), uid=live["metadata"]["uid"], grace=grace)
     except ClusterError as error:
@@ -93,5 +96,6 @@ async def remove(live: Manifest, cluster: Cluster, *, grace: int | None = None) 
 
 
 async def adopt(live: Manifest, owner: Manifest, cluster: Cluster) -> None:
+    """Add a controller reference to an orphan."""
     references = [*(live["metadata"].get("ownerReferences") or ()), reference_to(owner)]
     await change(live, {"metadata": {"ownerReferences": references}}, cluster)

@@ -137,7 +137,7 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "2 s", "-1s", "1d", "s"])
 def test_what_is_no_duration_is_told_with_an_example(text: str) -> None:
-    with pytest.raises(UserError, match=r"sandbox/x: .* is no duration; write for example 2s, 1m30s or 250ms"):
+    with pytest.raises(UserError, match=r"sandbox/x: invalid duration .*; write for example 2s, 1m30s or 250ms"):
         seconds_of(text, "sandbox/x")
 
 

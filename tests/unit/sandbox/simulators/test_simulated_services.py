@@ -83,7 +83,7 @@ async def test_a_load_balancer_gets_an_address_and_says_that_nothing_is_behind_i
         live = await world.becomes(SERVICE, lambda it: it["status"]["loadBalancer"]["ingress"])
         assert live["status"]["loadBalancer"]["ingress"][0]["ip"].startswith("203.0.113.")
         said = condition(live, "sandbox.argosy.dev/Simulated")["message"]
-        assert said == "no load balancer is behind the address (simulated by argosy)"
+        assert said == "no load balancer serves this address (simulated by argosy)"
         assert health(live)[0] == "Healthy" and live["spec"]["clusterIP"].startswith("10.96.")
         await world.patch(SERVICE, {"spec": {"type": "ClusterIP"}})
         await world.becomes(SERVICE, lambda it: not it["status"]["loadBalancer"].get("ingress"))
