@@ -1,7 +1,7 @@
-"""What KServe adds to a cluster: models that are served, by runtimes that are chosen for them.
+"""Simulates KServe: InferenceServices served by ServingRuntimes that are chosen for them.
 
-In: who can ask a model, and whether there are Routes. Out: controllers by kind, definitions, admitters, runtimes.
-Never: runs a model in this process.
+In: a model probe, and whether Routes exist. Out: controllers by kind, CRDs, admitters, runtimes. Never: runs a model in
+this process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How the parts of an InferenceService fare, and how its model does.
+"""Computes the conditions of an InferenceService's components and the status of its model.
 
-In: Deployments and Pods. Out: conditions and a model's status. Never: reads a clock; writes.
+In: Deployments and Pods. Out: conditions and a model status. Never: reads a clock; writes.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ class Failure(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Everything that is known of a predictor."""
+    """Everything known about a predictor."""
 
     chosen: Chosen
-    problem: str  # why the storage does not have the model
+    problem: str  # why the model cannot be read from storage; empty: no problem
     deployment: Manifest | None
-    pods: Sequence[Manifest]  # of the newest template first
+    pods: Sequence[Manifest]  # newest template first
     answer: Answer | None = None
-    refusal: str = ""  # why the server did not take one of its parts
+    refusal: str = ""  # why the API server rejected one of its objects
 
     @property
     def is_unserved(self) -> bool:
-        """No runtime fits; a container of one's own needs none."""
+        """True if no runtime supports the model; a custom container needs none."""
         return self.chosen.runtime is None and bool(self.chosen.reason)
 
 
 def component_ready(deployment: Manifest | None, type_: str) -> Condition:
-    """kserve: as the Deployment goes; while it rolls out, nobody knows."""
+    """kserve: follows the Deployment's conditions; Unknown while it rolls out."""
     if deployment is None or not is_current(deployment):
         return Condition(type_, "Unknown", "DeploymentPending", told("Waiting for the Deployment"))
     failed, progress = condition(deployment, "ReplicaFailure"), condition(deployment, "Progressing")
@@ -83,12 +83,13 @@ def predictor_ready(found: Found) -> Condition:
 
 
 def failure_of(found: Found) -> Failure | None:
+    """Return why the model cannot be loaded, or None."""
     if found.is_unserved:
         return Failure(found.chosen.reason, told(found.chosen.message))
     if found.problem:
         return Failure("ModelLoadFailed", told(found.problem), 1)
     if found.answer is not None and found.answer.state is ModelState.FAILED:
-        return Failure("ModelLoadFailed", found.answer.message or told("The model does not answer"))
+        return Failure("ModelLoadFailed", found.answer.message or told("The model does not respond"))
     for pod in found.pods[:1]:
         status = pod.get("status") or {}
         containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
@@ -99,7 +100,7 @@ def failure_of(found: Found) -> Failure | None:
 
 
 def _ended(container: dict[str, Any]) -> dict[str, Any] | None:
-    """How it ended, where it ended badly and is not up again."""
+    """Return the terminated state of a container that failed and has not restarted."""
     state, last = container.get("state") or {}, (container.get("lastState") or {}).get("terminated")
     if (state.get("terminated") or {}).get("reason") in ENDINGS:
         return dict(state["terminated"])
@@ -109,6 +110,7 @@ def _ended(container: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _broken(pods: Sequence[Manifest]) -> tuple[str, str] | None:
+    """Return reason and message of a container that cannot start."""
     for pod in pods[:1]:
         status = pod.get("status") or {}
         for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
@@ -119,7 +121,7 @@ def _broken(pods: Sequence[Manifest]) -> tuple[str, str] | None:
 
 
 def model_status(found: Found, *, is_ready_now: bool, before: Manifest, now: str) -> dict[str, Any]:
-    """kserve: which model answers now, which one should, and what keeps it from that."""
+    """kserve: which model version is active, which one should be, and what prevents it."""
     states = (before.get("states") or {}) if before else {}
     active, failure = str(states.get("activeModelState") or ""), failure_of(found)
     copies = {"failedCopies": 0, "totalCopies": sum(map(is_ready, found.pods))}
@@ -162,5 +164,6 @@ def _failure_info(found: Found, failure: Failure, before: Manifest, now: str) ->
 
 
 def _told(said: Manifest) -> str:
+    """Return the condition's message with the "simulated" note."""
     message = str(said.get("message") or "")
     return message if not message or "simulated" in message else told(message)

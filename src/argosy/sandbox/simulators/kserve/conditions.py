@@ -1,6 +1,6 @@
-"""Conditions as Knative's types keep them: sorted, dated, and Ready as the sum of some of the others.
+"""Builds conditions as Knative's types do: sorted, with transition times, and Ready computed from some of the others.
 
-In: what is so. Out: conditions. Never: reads a clock.
+In: conditions. Out: conditions for the status. Never: reads a clock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Condition(NamedTuple):
 
 
 def ready(conditions: Iterable[Condition]) -> Condition:
-    """What is false says why; else what is not known yet."""
+    """Compute Ready: the first False condition decides, else the first Unknown one."""
     decisive = [each for name in DECISIVE for each in conditions if each.type == name]
     for status in ("False", "Unknown"):
         for each in decisive:

@@ -1,4 +1,4 @@
-"""Kinds of KServe and what belongs to them, and the names that KServe gives to things.
+"""Kinds, labels and annotations of KServe, and names derived from an InferenceService.
 
 In, out: names. Never: I/O.
 """
@@ -20,14 +20,14 @@ INGRESS: Final = GroupKind("networking.k8s.io", "Ingress")
 DEPLOYMENT_MODE: Final = "serving.kserve.io/deploymentMode"
 STOP: Final = "serving.kserve.io/stop"
 KEEPS_RUNTIME: Final = "serving.kserve.io/disable-auto-update"
-# a label: which InferenceService a Pod belongs to
+# label with the name of the InferenceService that a Pod belongs to
 OF_SERVICE: Final = "serving.kserve.io/inferenceservice"
 COMPONENT: Final = "component"
 APP: Final = "app"
 VISIBILITY: Final = "networking.kserve.io/visibility"
 CONTAINER: Final = "kserve-container"
 
-STANDARD: Final = "RawDeployment"  # newer KServe calls it Standard, and knows both words
+STANDARD: Final = "RawDeployment"  # newer KServe calls it Standard, and accepts both
 REVISIONED: Final = ("Serverless", "Knative")
 COMPONENTS: Final = ("predictor", "transformer", "explainer")
 
@@ -45,7 +45,7 @@ def is_stopped(service: Manifest) -> bool:
 
 
 def keeps_runtime(service: Manifest) -> bool:
-    """kserve: who asked for it, and is ready, is not given a changed runtime before it changes itself."""
+    """kserve: a ready service with disable-auto-update keeps its runtime until its own spec changes."""
     status = service.get("status") or {}
     is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or ())
     is_seen = status.get("observedGeneration") == service["metadata"].get("generation")
@@ -57,7 +57,7 @@ def components_of(service: Manifest) -> list[str]:
 
 
 def part_name(service: Manifest, component: str) -> str:
-    """Of its Deployment and its Service."""
+    """Return the name of a component's Deployment and Service."""
     return f"{service['metadata']['name']}-{component}"
 
 

@@ -1,7 +1,7 @@
-"""What KServe's webhooks do to an InferenceService before it is stored: complete it, or refuse it.
+"""Simulates KServe's webhooks: defaults and validates an InferenceService before it is stored.
 
-In: the manifest that was sent. Out: the manifest that is stored. Never: chooses a runtime: that is done later, and told
-in the status.
+In: the manifest that was sent. Out: the manifest to store. Never: chooses a runtime; the controller does that later and
+reports it in the status.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FRAMEWORKS: Final = (
     "sklearn", "tensorflow", "xgboost", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm", "paddle",
 )  # kserve: in this order; the first that is there is taken  # fmt: skip
 SPEAKS_V2: Final = ("triton", "onnx", "huggingface")
-RESOURCES: Final = {"cpu": "1", "memory": "2Gi"}  # of a container of one's own that asks for nothing
+RESOURCES: Final = {"cpu": "1", "memory": "2Gi"}  # defaults of a custom container without resources
 NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 WEBHOOK: Final = "inferenceservice.kserve-webhook-server"
 MANAGER: Final = "kserve-webhook"
@@ -47,9 +47,9 @@ def defaulted(service: Manifest) -> Manifest:
 
 
 def _modelled(predictor: Fields) -> Fields:
-    """kserve: the old way to name a framework becomes the new one, so that live never has what Git says.
+    """kserve: convert the old framework field to `model`, so the live object always differs from Git.
 
-    It replaces a `model` that is there: who applies the same manifest again sends both.
+    It replaces an existing `model`, because applying the same manifest again sends both.
     """
     framework = next((each for each in FRAMEWORKS if predictor.get(each) is not None), None)
     model = predictor.get("model")
@@ -61,7 +61,7 @@ def _modelled(predictor: Fields) -> Fields:
         return predictor
     if (model.get("modelFormat") or {}).get("name") == "triton":
         model = {"protocolVersion": "v2", **model}
-    # kserve: a container's name and resources are always written, be they empty
+    # kserve: name and resources of a container are always written, even if empty
     return {**predictor, "model": {"name": "", "resources": {}, **model}}
 
 
@@ -83,7 +83,7 @@ def _own(container: Fields, *, is_first: bool) -> Fields:
 
 
 def check(service: Manifest) -> None:
-    """Raises UserError in the words of KServe's validating webhook."""
+    """Raise UserError in the words of KServe's validating webhook."""
     name, spec = str(service["metadata"].get("name") or ""), service.get("spec") or {}
     if name and not NAME.fullmatch(name):
         rule = "must consist of lower case alphanumeric characters or '-', and must start with alphabetical character"

@@ -1,6 +1,6 @@
-"""What is told of an InferenceService by Events: that it became ready, or why it is not.
+"""Derives events of an InferenceService from a status change: ready, not ready, failed, stopped.
 
-In: the live manifest and the status that it gets. Out: happenings. Never: tells the same twice in a row.
+In: the live manifest and its new status. Out: event drafts. Never: the same event twice in a row.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _failure(status: Manifest, live: Manifest) -> str:
     failure = (status.get("modelStatus") or {}).get("lastFailureInfo") or {}
     said = failure.get("message") or ""
     if failure.get("reason") == "RuntimeNotRecognized":
-        # kserve: the Event tells the error itself, the status only that it waits
+        # kserve: the event has the error itself, the status only says that it waits
         named = ((live["spec"].get("predictor") or {}).get("model") or {}).get("runtime")
         said = f"fails to reconcile predictor: No ServingRuntimes or ClusterServingRuntimes with the name: {named}"
     return str(said).removesuffix(f" ({BY})")

@@ -1,6 +1,6 @@
-"""The status of an InferenceService, whole.
+"""Builds the complete status of an InferenceService.
 
-In: the InferenceService, its parts, the time. Out: its status. Never: reads a clock; writes.
+In: the InferenceService, its components, the time. Out: its status. Never: reads a clock; writes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Status = dict[str, Any]
 
 
 class Door(NamedTuple):
-    """How it is reached from outside."""
+    """How the service is reached from outside the cluster."""
 
-    url: str  # empty: not yet
-    problem: str = ""  # why it never will
+    url: str  # empty: not available yet
+    problem: str = ""  # why it cannot become available
 
 
 def status_of(
@@ -38,7 +38,8 @@ def status_of(
     door: Door,
     now: str,
 ) -> Status:
-    """`others`: the Deployments of transformer and explainer. `revisions`: those of each component, if any."""
+    """Build the status. `others` are the Deployments of transformer and explainer, `revisions` the revision of each
+    component."""
     parts = [predictor_ready(found), *(component_ready(others[each], f"{WORDS[each]}Ready") for each in others)]
     ways = [*parts, _ingress(parts, door)]
     whole = ready(ways)
@@ -52,7 +53,7 @@ def status_of(
     name = runtime["metadata"]["name"] if runtime else None
     inside = f"http://{inner_host(service, outermost(service))}"
     url = found.answer.url if found.answer is not None and found.answer.url else ""
-    # what is down keeps its address
+    # a service that is down keeps its URL
     url = url or (known.get("url") if not is_ready_now else "") or door.url
     return {
         **_frame(service),
@@ -77,12 +78,12 @@ def _frame(service: Manifest) -> Status:
     return {
         "observedGeneration": service["metadata"].get("generation", 1),
         "deploymentMode": mode_of(service),
-        "annotations": {SIMULATED: BY},  # conditions that are true have no message to say it in
+        "annotations": {SIMULATED: BY},  # conditions with status True have no message that could say it
     }
 
 
 def _ingress(parts: list[Condition], door: Door) -> Condition:
-    """kserve: the way in is made when all that it leads to is ready."""
+    """kserve: the ingress is created once all components behind it are ready."""
     type_ = "IngressReady"
     for part in parts:
         if part.status != "True":

@@ -1,6 +1,7 @@
-"""Plays KServe: an InferenceService becomes Deployments, Services and a way in, and is ready when its model is.
+"""Simulates the KServe controller: an InferenceService becomes Deployments, Services and a Route or Ingress.
 
-In: the key of an InferenceService. Out: its parts and its status. Never: serves a model: a probe asks one, if given.
+In: the key of an InferenceService. Out: its objects and its status. Never: serves a model: a probe queries one, if
+given.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ from argosy.sandbox.simulators.timestamps import stamp
 from argosy.sandbox.simulators.writes import ENDING, keep_status, patient, remove
 
 MANAGER: Final = "kserve-controller-manager"
-AGAIN: Final = Requeue(1.0)  # until a model that is loading is asked again
-LATER: Final = Requeue(10.0)  # and one that answers, or does not
+AGAIN: Final = Requeue(1.0)  # poll interval while a model loads
+LATER: Final = Requeue(10.0)  # poll interval of a loaded or failed model
 
 
 def _of_label(manifest: Manifest) -> Iterable[ResourceKey]:
@@ -65,7 +66,7 @@ def _of_label(manifest: Manifest) -> Iterable[ResourceKey]:
 
 
 class InferenceServices:
-    """What is remembered only says whom to wake, and saves writes that would change nothing."""
+    """The in-memory state only decides which keys to enqueue and saves writes that change nothing."""
 
     name = "simulated-inferenceservices"
 
@@ -104,7 +105,7 @@ class InferenceServices:
             return None
         self._known.add(key)
         wanted = defaulted(live)
-        if wanted != live:  # a server that asks no admitters
+        if wanted != live:  # the API server called no admitters
             await context.cluster.replace(wanted)
             return None
         if is_waiting_for_storage(live):
@@ -116,7 +117,7 @@ class InferenceServices:
         return await self._serve(live, context)
 
     async def _stop(self, live: Manifest, context: Context) -> None:
-        """kserve: all of it goes, and only the InferenceService stays."""
+        """kserve: delete all owned objects and keep only the InferenceService."""
         for part in context.cache.owned(live["metadata"]["uid"]):
             if not is_dying(part):
                 await remove(part, context.cluster)
@@ -151,7 +152,10 @@ class InferenceServices:
         return _again(found.answer)
 
     async def _asked(self, live: Manifest, found: Found) -> Answer | None:
-        """None: not yet, or there is nobody to ask. While Pods are replaced, an old one goes on answering."""
+        """Query the model; None if it is too early or there is no probe.
+
+        While Pods are replaced, an old one keeps responding.
+        """
         if self._probe is None:
             return None
         if component_ready(found.deployment, "").status == "True":
@@ -167,7 +171,7 @@ class InferenceServices:
     async def _keep_component(
         self, live: Manifest, component: str, found: Found, revisions: dict[str, str], context: Context
     ) -> Manifest:
-        """Its Deployment, as it should be; and its Service."""
+        """Apply the Deployment and the Service of a component; return the wanted Deployment."""
         is_predictor = component == "predictor"
         known = _deployments(live, component, context.cache)
         if is_predictor and known and keeps_runtime(live):
@@ -186,7 +190,7 @@ class InferenceServices:
         return made
 
     async def _keep(self, made: Manifest, context: Context) -> None:
-        """Written where it is not as it should be: what others change in it is changed back."""
+        """Apply an object if it differs; changes by others are reverted."""
         key = key_of(made)
         live = context.cache.get(key)
         if live is not None and self._kept.get(key) == (made, _state(live)):
@@ -227,7 +231,7 @@ def _through(route: Manifest | None) -> Door:
 
 
 def _chosen(live: Manifest, cache: Cache) -> Chosen:
-    """Nothing to choose where the predictor brings its own container."""
+    """Choose the runtime of the predictor; a custom container needs none."""
     model = live["spec"]["predictor"].get("model")
     if not model:
         return Chosen(None)
@@ -241,7 +245,7 @@ def _wished_problem(live: Manifest) -> str:
         wishes = read_wishes([asked(nearer), asked(live)])
     except UserError as error:
         return str(error)
-    return "Failed to fetch model: asked for by annotation" if wishes.fail is Fault.STORAGE else ""
+    return "Failed to fetch model: requested by annotation" if wishes.fail is Fault.STORAGE else ""
 
 
 def _deployments(live: Manifest, component: str, cache: Cache) -> list[Manifest]:
@@ -251,12 +255,12 @@ def _deployments(live: Manifest, component: str, cache: Cache) -> list[Manifest]
 
 
 def _state(live: Manifest) -> object:
-    """k8s: a generation counts changes of what is asked for; a Service has none."""
+    """k8s: the generation counts spec changes; a Service has none."""
     return live["metadata"].get("generation") or live["metadata"].get("resourceVersion")
 
 
 async def _let_go(live: Manifest, component: str, made: Manifest, context: Context) -> None:
-    """Older revisions, and what another mode left, once the newest is up."""
+    """Delete Deployments of older revisions and of another mode, once the newest is ready."""
     newest = context.cache.get(key_of(made))
     if newest is None or component_ready(newest, "").status != "True":
         return
@@ -266,7 +270,7 @@ async def _let_go(live: Manifest, component: str, made: Manifest, context: Conte
 
 
 def _pods(live: Manifest, deployment: Manifest | None, cache: Cache) -> list[Manifest]:
-    """Of the predictor, the newest first."""
+    """List the predictor's Pods, newest first."""
     labels: Mapping[str, str] = {OF_SERVICE: live["metadata"]["name"], COMPONENT: "predictor"}
     if deployment is None:
         return []
@@ -276,7 +280,7 @@ def _pods(live: Manifest, deployment: Manifest | None, cache: Cache) -> list[Man
 
 
 def _revision(pod: Manifest, cache: Cache) -> int:
-    """k8s: which of two Pods is of a later template is told by their ReplicaSets."""
+    """k8s: the ReplicaSets tell which of two Pods has the later template."""
     name = str((owner_of(pod) or {}).get("name") or "")
     above = cache.get(own_key(REPLICA_SET, pod["metadata"]["namespace"], name))
     return revision_of(above) if above is not None else 0

@@ -1,7 +1,7 @@
-"""What models print, sorted by model.
+"""Sorts the output of model server processes into one log per model.
 
-In: what processes print, where lines may begin with the host of a model. Out: a journal for each host, and its lines.
-Never: more than a journal holds; a line of one model in the journal of another.
+In: process output, where lines may begin with the host of a model. Out: a log file per host, and its lines. Never: more
+than a log file holds; a line of one model in the log of another.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final
 
 from argosy.sandbox.simulators.pod_processes import container_log
 
-LONGEST: Final = 16 << 10  # bytes of a line; a longer one is cut into several
+LONGEST: Final = 16 << 10  # bytes of a line; a longer one is split
 
 
 class Pages:
     def __init__(self, folder: Path) -> None:
-        """What an earlier run left there goes."""
+        """Delete the logs of an earlier run."""
         self._folder = folder
         self._open: dict[str, container_log.Journal] = {}
         shutil.rmtree(folder, ignore_errors=True)
 
     def begin(self, host: str) -> None:
-        """An empty page: who reads it reads of a new Pod."""
+        """Start an empty log for a new Pod of this host."""
         self.end(host)
         self._open[host] = container_log.Journal(self._file(host))
 
@@ -35,7 +35,10 @@ class Pages:
                 self._file(host).with_suffix(suffix).unlink(missing_ok=True)
 
     def hearing(self, host: str = "") -> Callable[[bytes], None]:
-        """For one process: that of this host, whose every line is its own; or one whose every line names its host."""
+        """Return an output handler for one process.
+
+        With a host, every line belongs to that host; without one, every line begins with its host.
+        """
         rest = b""
 
         def hear(data: bytes) -> None:

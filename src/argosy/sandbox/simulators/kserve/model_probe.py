@@ -1,6 +1,6 @@
-"""Whether a model answers: asked of somebody who is passed in.
+"""Protocol for checking whether a model responds; the implementation is passed in.
 
-In: an InferenceService whose Pods are ready. Out: an Answer. Never: opens a connection itself.
+In: an InferenceService whose Pods are ready. Out: a ProbeResult. Never: opens a connection itself.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class ModelState(StrEnum):
 class Answer:
     state: ModelState
     message: str = ""  # why it is not loaded
-    url: str = ""  # where it answers from outside; empty: as its Route says
+    url: str = ""  # external URL; empty: as its Route says
 
 
 class Probe(Protocol):
     async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> Answer:
-        """`pods`: of its predictor, the newest first; its rollout is over."""
+        """Query the model. `pods` are the predictor's Pods, newest first, after its rollout."""
 
     def where(self, key: ResourceKey) -> str:
-        """Where it answers meanwhile; empty: nowhere that is known."""
+        """Return the URL that is currently known, or an empty string."""
 
     async def let_go(self, key: ResourceKey) -> None:
-        """Nobody asks for it any more."""
+        """Stop serving the model."""

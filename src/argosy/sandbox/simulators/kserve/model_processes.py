@@ -1,6 +1,6 @@
-"""A process that answers for models, kept alive: with its socket, which stays when the process does not.
+"""Runs one model server process and keeps it alive; its socket survives a restart of the process.
 
-In: plans. Out: a port of this machine that answers. Never: runs a model here; leaves a process behind.
+In: model sources. Out: a local port that responds. Never: runs a model in this process; leaves a process behind.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from argosy.sandbox.simulators.constants import BY
 from argosy.sandbox.simulators.kserve.model_source import Plan
 from argosy.sandbox.simulators.timestamps import stamp
 
-# The system counts all processes and threads of a user, those of other models and sandboxes too: hence so many.
+# The limit counts all processes and threads of the user, including other models and sandboxes.
 LIMITS: Final = ProgramLimits(cpu=DAYS, memory=1 << 30, scratch=64 << 20, processes=1024)
 LOOPBACK: Final = "127.0.0.1"
-WAITING: Final = 64  # connections that wait while it starts
+WAITING: Final = 64  # connections that wait while the process starts
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
-STEADY: Final = 60.0  # who lived so long has not failed at once
-# Of a machine with many cores each would take threads and memory beyond what a model may have.
+STEADY: Final = 60.0  # a process that ran this long resets the restart delay
+# On a machine with many cores, each library would start threads and use memory beyond the limit.
 ONE_THREAD: Final = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1"
 )
 HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
-# The packages above it are there in name only: what they import is not for a process that should be small.
+# Parent packages are empty stubs: their imports would make this small process large.
 BOOT: Final = """import sys, types
 for name in ("argosy", "argosy.sandbox", "argosy.sandbox.simulators"):
     package = sys.modules[name] = types.ModuleType(name)
@@ -48,16 +48,16 @@ main(int(sys.argv[2]))
 
 
 class Answerer:
-    """One process and its port, for one model that is an artefact, or for all that are stubs."""
+    """One process and its port, for one model file or for all stubs."""
 
     def __init__(self, *folders: str, port: int = 0, hear: Callable[[bytes], None] | None = None) -> None:
-        """`port` is the one that users know already; where others have it by now, it is any."""
+        """Use `port` if it is free, because users know it already; otherwise any port."""
         self._hear = hear
         self._folders = [Path(each) for each in folders]
         self._socket = _listening(port)
         self.port = int(self._socket.getsockname()[1])
         self.plans: dict[str, Plan] = {}
-        self.problem = ""  # why it ended; empty: it runs, or nothing is known yet
+        self.problem = ""  # why the process ended; empty: it runs or has not started
         self._resident: Resident | None = None
         self._is_renewed = False
         self._keeping = asyncio.create_task(self._keep(), name="answerer")
@@ -68,7 +68,7 @@ class Answerer:
             await self._resident.tell(_line(plan))
 
     async def renew(self, plan: Plan) -> None:
-        """A new process, for this plan alone, at the same address: who asks meanwhile waits."""
+        """Restart the process for this model only, at the same address; requests wait meanwhile."""
         self.plans = {plan.host: plan}
         self._folders = [Path(plan.folder)]
         before, self._resident = self._resident, None
@@ -96,7 +96,7 @@ class Answerer:
                 if self._is_renewed:
                     self.problem, self._is_renewed = "", False
                     continue
-                self._tell(f"the process that answers ended: {self.problem}; it is started again")
+                self._tell(f"model server process {self.problem}; restarting")
                 pause = FIRST_PAUSE if time.monotonic() - began > STEADY else min(pause * 2, LONGEST_PAUSE)
                 await asyncio.sleep(pause)
         finally:
@@ -104,19 +104,19 @@ class Answerer:
                 await self._resident.end()
 
     async def _live(self) -> str:
-        """The whole life of a process; why it ended."""
+        """Run one process until it ends; return why it ended."""
         try:
-            resident = self._resident = await self._start()  # from here on `serve` tells it, too
+            resident = self._resident = await self._start()  # from here on, `serve` also sends to it
             for plan in list(self.plans.values()):
                 await resident.tell(_line(plan))
         except (OSError, ArgosyError) as error:
-            return f"it could not be started: {error}"
+            return f"could not be started: {error}"
         ended = await asyncio.shield(resident.ended)
         return _told(ended, _last_words(resident.said(), self.plans))
 
     async def _start(self) -> Resident:
-        plain = () if self._folders else ("-S",)  # what is installed is for artefacts only
-        # unbuffered: lines are there when they are printed
+        plain = () if self._folders else ("-S",)  # site-packages are only needed for model files
+        # unbuffered: lines appear when they are printed
         flags = ("-I", "-B", "-u", *plain, "-X", "utf8")
         argv = (sys.executable, *flags, "-c", BOOT, HOME, str(self._socket.fileno()))
         readable = (*python_places(), *self._folders)
@@ -144,7 +144,7 @@ def _line(plan: Plan) -> bytes:
 
 
 def _last_words(said: str, hosts: Container[str]) -> str:
-    """What it printed last; what only tells that it began tells nothing of its end."""
+    """Return the last line of output, ignoring start messages, which say nothing about the end."""
     for line in reversed(said.splitlines()):
         host, _, told = line.partition(" ")
         text = told.partition(" ")[2] if host in hosts else line
@@ -155,7 +155,7 @@ def _last_words(said: str, hosts: Container[str]) -> str:
 
 def _told(ended: Ended, last: str) -> str:
     if ended.refused:
-        return f"it could not be started: {ended.refused}"
+        return f"could not be started: {ended.refused}"
     if ended.limit:
-        return f"it used more {ended.limit} than it may"
-    return f"it ended with code {ended.code}{f': {last[:300]}' if last else ''}"
+        return f"exceeded its {ended.limit} limit"
+    return f"exited with code {ended.code}{f': {last[:300]}' if last else ''}"

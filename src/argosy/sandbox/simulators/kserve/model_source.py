@@ -1,7 +1,7 @@
-"""What answers for a model: a file on a volume that can be run here, or a stub that says that it is one.
+"""Resolves what serves a model: a file on a volume that can run here, or a stub.
 
-In: an InferenceService, the folder of volumes. Out: a Plan, or why there is nothing that could answer.
-Never: reads a model.
+In: an InferenceService, the folder of volumes. Out: a ModelSource, or the reason why nothing can serve it. Never: reads
+a model.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from argosy.sandbox.simulators.constants import letters
 from argosy.sandbox.simulators.kserve.storage import uri_of
 
 FILES: Final = ("model.py", "model.joblib", "model.pkl")
-# formats that could run here, and so are never played by a stub of a volume
+# formats that can run here; a volume without a model file is then an error, not a stub
 RUNNABLE: Final = ("sklearn", "python")
-LONGEST: Final = 63  # k8s: of a label of a name
+LONGEST: Final = 63  # k8s: maximum length of a DNS label
 
 
 @dataclass(frozen=True)
 class Plan:
-    host: str  # the first label of the name that it is reached by
+    host: str  # first label of its hostname
     name: str
-    source: str  # where the model is from, for people
-    folder: str = ""  # of its artefact; empty: a stub
+    source: str  # location of the model, for people
+    folder: str = ""  # folder of the model file; empty: a stub
 
 
 class NoModel(Exception):
-    """Why nothing can answer, in a sentence."""
+    """Nothing can serve the model; the message says why."""
 
 
 def plan_of(service: Manifest, host: str, volumes: Path) -> Plan:
-    """Raises NoModel."""
+    """Find the model file of an InferenceService. Raises ModelNotFoundError."""
     predictor, name = service["spec"]["predictor"], str(service["metadata"]["name"])
     uri = uri_of(predictor)
     if not uri.startswith("pvc://"):
@@ -44,12 +44,12 @@ def plan_of(service: Manifest, host: str, volumes: Path) -> Plan:
         return Plan(host, name, uri, str(folder))
     kind = str(((predictor.get("model") or {}).get("modelFormat") or {}).get("name") or "")
     if kind in RUNNABLE:
-        raise NoModel(f"{uri}: there is none of {', '.join(FILES)}; put one into {folder}")
+        raise NoModel(f"{uri}: found none of {', '.join(FILES)}; put one into {folder}")
     return Plan(host, name, uri)
 
 
 def _folder(uri: str, namespace: str, volumes: Path) -> Path:
-    """Of a volume, or in it: what leads out of it is refused."""
+    """Resolve a path in a volume to a folder; a path that leads out of the volume is rejected."""
     claim, _, path = uri.removeprefix("pvc://").partition("/")
     volume = volumes / namespace / claim
     found = os.path.normpath(volume / path)

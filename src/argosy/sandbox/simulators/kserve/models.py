@@ -1,7 +1,7 @@
-"""Models that really answer: each InferenceService has somebody who answers for it, on this machine.
+"""Serves models on this machine: each InferenceService gets a model server or a stub.
 
-In: an InferenceService and its Pods. Out: whether its model answers, and where. Never: says that it does before it was
-asked; runs a model in this process.
+In: an InferenceService and its Pods. Out: whether its model responds, and its URL. Never: reports a model as loaded
+before querying it; runs a model in this process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from argosy.sandbox.simulators.kserve.model_source import NoModel, Plan, host_of
 from argosy.sandbox.simulators.pod_counts import is_ready
 
 VOLUMES, LOGS = "volumes", "logs/models"
-PROBE: Final = "argosy-probe"  # who asks so is not written down
-# its names are of this machine: curl and browsers know that without asking anybody
+PROBE: Final = "argosy-probe"  # requests of this user agent are not logged
+# names below localhost resolve to this machine without DNS
 DOMAIN: Final = "localhost"
 PATIENCE: Final = 2.0
 MOST_BYTES: Final = 1 << 20
@@ -35,7 +35,7 @@ MOST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Served:
-    pod: str  # which Pod it answers for: a new one means a new process
+    pod: str  # uid of the Pod it serves: a new Pod means a new process
     plan: Plan
     answerer: Answerer
 
@@ -45,19 +45,19 @@ class Served:
 
 
 class Models:
-    """Until `beside` has begun there is nobody to ask, and a model is ready when its Pods are."""
+    """Until `run_in` is entered there is nothing to query, and a model counts as ready when its Pods are."""
 
     def __init__(self) -> None:
         self._volumes: Path | None = None
         self._pages: Pages | None = None
         self._served: dict[ResourceKey, Served] = {}
         self._hosts: dict[str, ResourceKey] = {}
-        self._ports: dict[ResourceKey, int] = {}  # of those that had one
+        self._ports: dict[ResourceKey, int] = {}  # the port of each model that had one
         self._stubs: Answerer | None = None
 
     @contextlib.asynccontextmanager
     async def beside(self, folder: Path) -> AsyncIterator[None]:
-        """While it lasts, models answer; `folder` is where volumes are."""
+        """Serve models while the context is open; `folder` contains the volumes."""
         self._volumes, self._pages = folder / VOLUMES, Pages(folder / LOGS)
         try:
             yield
@@ -86,12 +86,12 @@ class Models:
         return await _answer_of(served)
 
     def where(self, key: ResourceKey) -> str:
-        """Where it answers, as far as is known; empty: nowhere."""
+        """Return the URL that is currently known, or an empty string."""
         served = self._served.get(key)
         return served.url if served is not None else ""
 
     def where_of(self, manifest: Manifest) -> str:
-        """Of one of its Pods or Services."""
+        """Return the URL of the model that a Pod or Service belongs to, or an empty string."""
         key = _key_above(manifest)
         return self.where(key) if key is not None else ""
 
@@ -108,7 +108,7 @@ class Models:
             self._pages.end(served.plan.host)
 
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str] | None:
-        """What the process prints that answers for this Pod; None: none does."""
+        """Return the output of the process that serves this Pod, or None if there is none."""
         key = _key_above(pod)
         served = self._served.get(key) if key is not None else None
         if key is None or served is None or self._pages is None or not is_ready(pod):
@@ -116,7 +116,7 @@ class Models:
         if container != pod["spec"]["containers"][0]["name"]:
             return None
         if served.pod != pod["metadata"]["uid"]:
-            return _one_line(told("one process answers for all Pods of this model; its lines are those of another Pod"))
+            return _one_line(told("one process serves all Pods of this model; another Pod shows its log"))
 
         def is_over() -> bool:
             known = self._served.get(key)
@@ -125,7 +125,7 @@ class Models:
         return self._pages.lines(served.plan.host, tail=tail, follow=follow, is_over=is_over)
 
     async def _serving(self, service: Manifest, pod: str, volumes: Path) -> Served:
-        """As its Pod has it: a Pod reads its model once, when it starts."""
+        """Return the model as its Pod has it; a Pod reads its model once, when it starts."""
         key = key_of(service)
         known = self._served.get(key)
         if known is not None and known.pod == pod:
@@ -160,11 +160,12 @@ class Models:
         usual = host_of(key.namespace, key.name)
         if self._hosts.get(usual, key) == key:
             return usual
-        return f"{usual[:52]}-{letters(str(key), 10)}"  # `a-b` in `c`, where `a` in `b-c` is called so
+        # model `a-b` in namespace `c` and `a` in `b-c` would share a host
+        return f"{usual[:52]}-{letters(str(key), 10)}"
 
 
 def _told_port(service: Manifest) -> int:
-    """Where it answered before this process began, so that people need not look again; 0: nowhere."""
+    """Return the port from the stored URL, so that the URL survives a restart; 0 if there is none."""
     try:
         told = urlsplit(str((service.get("status") or {}).get("url") or ""))
         port = told.port or 0
@@ -174,7 +175,7 @@ def _told_port(service: Manifest) -> int:
 
 
 def _key_above(manifest: Manifest) -> ResourceKey | None:
-    """Of the InferenceService whose predictor a Pod or a Service is of."""
+    """Return the key of the InferenceService whose predictor a Pod or Service belongs to, or None."""
     labels = manifest["metadata"].get("labels") or {}
     if labels.get(COMPONENT) != "predictor" or not labels.get(OF_SERVICE):
         return None
@@ -186,6 +187,7 @@ async def _one_line(text: str) -> AsyncIterator[str]:
 
 
 async def _answer_of(served: Served) -> Answer:
+    """Query the model until it is ready or failed, for at most 2 seconds."""
     loop = asyncio.get_running_loop()
     end = loop.time() + PATIENCE
     while True:
@@ -200,14 +202,14 @@ async def _answer_of(served: Served) -> Answer:
         if found.get("state") == "failed":
             return Answer(ModelState.FAILED, told(str(found.get("error"))), served.url)
         if served.answerer.problem and (not served.answerer.is_answering() or loop.time() > end):
-            return Answer(ModelState.FAILED, told(f"the model's process: {served.answerer.problem}"), served.url)
+            return Answer(ModelState.FAILED, told(f"model server process: {served.answerer.problem}"), served.url)
         if loop.time() > end:
             return Answer(ModelState.LOADING, url=served.url)
         await asyncio.sleep(0.05)
 
 
 async def _get(served: Served, path: str) -> tuple[int, dict[str, Any]]:
-    """Raises OSError or ValueError."""
+    """Send one HTTP request; return status code and JSON body. Raises OSError or ValueError."""
     reader, writer = await asyncio.open_connection("127.0.0.1", served.answerer.port, limit=MOST_BYTES)
     try:
         head = (f"GET {path} HTTP/1.0", f"Host: {served.plan.host}.{DOMAIN}", f"User-Agent: {PROBE}", "", "")

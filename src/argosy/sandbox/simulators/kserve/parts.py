@@ -1,6 +1,6 @@
-"""What an InferenceService is made of: Deployments, Services, and a Route or an Ingress.
+"""Builds the objects an InferenceService owns: Deployments, Services, and a Route or an Ingress.
 
-In: an InferenceService and the Pod template of each component. Out: manifests that it owns. Never: writes.
+In: an InferenceService and the Pod template of each component. Out: manifests. Never: writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from argosy.sandbox.simulators.kserve.constants import APP, VISIBILITY, has_revi
 from argosy.sandbox.simulators.kserve.pod_specs import port_of
 
 REVISION: Final = "serving.knative.dev/revision"
-TEMPLATE: Final = "sandbox.argosy.dev/template"  # which template a revision was made of
+TEMPLATE: Final = "sandbox.argosy.dev/template"  # hash of the template that a revision was created from
 STORAGE: Final = "Storage"
 PORT: Final = 80
 
@@ -25,7 +25,7 @@ Fields = dict[str, Any]
 
 
 def deployment(service: Manifest, component: str, template: Fields, problem: str, revision: str = "") -> Manifest:
-    """`problem`: why the model cannot be loaded; its Pods then wait for their storage."""
+    """Build a component's Deployment. With a storage problem, its Pods wait for their storage."""
     part, labels = service["spec"][component], template["metadata"]["labels"]
     selected = {APP: labels[APP]}
     name = part_name(service, component)
@@ -42,7 +42,7 @@ def deployment(service: Manifest, component: str, template: Fields, problem: str
 
 
 def template_key(template: Fields) -> str:
-    """A template without what only says which revision it is of."""
+    """Serialize a template without its revision label."""
     labels = {name: value for name, value in template["metadata"]["labels"].items() if name != REVISION}
     return json.dumps({**template, "metadata": {**template["metadata"], "labels": labels}}, sort_keys=True)
 
@@ -52,7 +52,7 @@ def digest_of(text: str) -> str:
 
 
 def revision_of(service: Manifest, component: str, template: Fields, deployments: Sequence[Manifest]) -> str:
-    """Of a template that is known already, its revision; else the next one. Empty: this mode has none."""
+    """Return the revision of a known template, else the next one; empty if the mode has no revisions."""
     if not has_revisions(service):
         return ""
     digest, highest = digest_of(template_key(template)), 0
@@ -75,12 +75,12 @@ def inner_service(service: Manifest, component: str, template: Fields, revision:
 
 
 def outermost(service: Manifest) -> str:
-    """The component that requests come to."""
+    """Return the component that receives requests first."""
     return "transformer" if service["spec"].get("transformer") else "predictor"
 
 
 def is_exposed(service: Manifest) -> bool:
-    """odh: only who asks for it is reachable from outside."""
+    """odh: only services that request it are reachable from outside."""
     return (service["metadata"].get("labels") or {}).get(VISIBILITY) == "exposed"
 
 

@@ -1,6 +1,6 @@
-"""The Pod of a component: what the runtime says, with what the InferenceService says over it.
+"""Builds a component's Pod template: the runtime's spec, overridden by the InferenceService.
 
-In: an InferenceService, a runtime. Out: a Pod's spec, labels and annotations. Never: writes.
+In: an InferenceService, a runtime. Out: Pod spec, labels and annotations. Never: writes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _merged(base: Fields, over: Fields) -> Fields:
         if base.get(field) and over.get(field):
             whole[field] = _by_name(base[field], over[field])
     if base.get("args") and over.get("args"):
-        # kserve: what the model adds comes last, and so it wins
+        # kserve: the model's arguments come last and win
         whole["args"] = [*base["args"], *over["args"]]
     if base.get("resources") and over.get("resources"):
         whole["resources"] = {
@@ -99,7 +99,7 @@ def _by_name(base: list[Fields], over: list[Fields]) -> list[Fields]:
 
 
 def _filled(service: Manifest, value: Any) -> Any:
-    """kserve: `{{.Name}}` and its like in a runtime's container are those of the InferenceService."""
+    """kserve: replace placeholders such as `{{.Name}}` in a runtime's container with values of the InferenceService."""
     if isinstance(value, dict):
         return {name: _filled(service, each) for name, each in value.items()}
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""Which ServingRuntime serves a model: the one that is named, or the best that offers itself.
+"""Chooses the ServingRuntime of a model: the one it names, or the best automatic match.
 
-In: a model, runtimes. Out: the one that serves it, or why there is none, in KServe's words. Never: writes.
+In: a model, runtimes. Out: the runtime, or the reason why there is none, in KServe's words. Never: writes.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 
 from argosy.kube.objects import Manifest
 
-PROTOCOLS: Final = ("v1", "v2", "grpc-v1", "grpc-v2")  # in the order in which they are preferred
+PROTOCOLS: Final = ("v1", "v2", "grpc-v1", "grpc-v2")  # in order of preference
 Model = dict[str, Any]
 
 
 class Chosen(NamedTuple):
-    runtime: Manifest | None  # None: nothing serves it
+    runtime: Manifest | None  # None: no runtime supports it
     reason: str = ""
     message: str = ""
 
@@ -25,7 +25,7 @@ class Chosen(NamedTuple):
 
 
 def choose(model: Model, own: Iterable[Manifest], shared: Iterable[Manifest]) -> Chosen:
-    """`own` are those of the namespace, which come first; `shared` those of the cluster."""
+    """Choose a runtime; those of the namespace (`own`) come before those of the cluster (`shared`)."""
     own, shared = list(own), list(shared)
     if name := model.get("runtime"):
         named = next((each for each in (*own, *shared) if each["metadata"]["name"] == name), None)
@@ -69,7 +69,7 @@ def _formats(runtime: Manifest) -> list[dict[str, Any]]:
 
 
 def _is_format(offered: dict[str, Any], model: Model) -> bool:
-    """kserve: a model without a version is served by any; one with a version by that version only."""
+    """kserve: a model without a version matches any version, one with a version only that version."""
     wanted = model.get("modelFormat") or {}
     same = offered["name"] == wanted.get("name")
     return same and (wanted.get("version") is None or offered.get("version") == wanted["version"])
@@ -81,7 +81,7 @@ def _speaks(runtime: Manifest, protocol: str) -> bool:
 
 
 def _by_priority(model: Model, runtimes: list[Manifest]) -> list[Manifest]:
-    """kserve: who has the higher priority; then the simplest protocol, the newest, and by name."""
+    """kserve: sort by priority, then by simplest protocol, newest, name."""
     by_name = sorted(runtimes, key=lambda each: str(each["metadata"]["name"]))
     by_age = sorted(by_name, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""), reverse=True)
     by_protocol = sorted(by_age, key=_simplest)
@@ -94,7 +94,7 @@ def _simplest(runtime: Manifest) -> int:
 
 
 def _priority(runtime: Manifest, model: Model) -> int:
-    """-1: it says nothing, and stands behind all that do."""
+    """Return the highest priority for the model's format, or -1 if the runtime sets none."""
     wanted = (model.get("modelFormat") or {}).get("name")
     said = [each.get("priority") for each in _formats(runtime) if each["name"] == wanted and each.get("autoSelect")]
     return max((int(each) for each in said if each is not None), default=-1)

@@ -1,7 +1,7 @@
-"""The ClusterServingRuntimes that KServe installs, so that a model need not name a runtime.
+"""Builds the ClusterServingRuntimes that KServe installs, so that a model need not name a runtime.
 
-In: nothing. Out: manifests with KServe's names, model formats, protocols, images and arguments.
-Never: a runtime for vLLM, which people bring along as a ServingRuntime of their namespace.
+In: nothing. Out: manifests with KServe's names, model formats, protocols, images and arguments. Never: a runtime for
+vLLM, which users add as a ServingRuntime in their namespace.
 """
 
 from __future__ import annotations

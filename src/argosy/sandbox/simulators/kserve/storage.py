@@ -1,7 +1,7 @@
-"""Where a model's bytes are, what a Pod needs to have them, and whether they are there.
+"""Resolves the storage of a model: its URI, the volumes a Pod needs, and whether the model can be fetched.
 
-In: a component of an InferenceService. Out: changes of a Pod's spec; or why the model cannot be loaded.
-Never: reads a byte: whether an object lies in a bucket is known by its name only.
+In: a component of an InferenceService. Out: changes to a Pod spec, or why the model cannot be loaded. Never: reads a
+model: whether an object exists in a bucket is decided by its name only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.kube.objects import Manifest, annotation
 from argosy.sandbox.simulators.constants import CLAIM, is_dying, own_key
 from argosy.sandbox.simulators.kserve.constants import SECRET
 
-MISSING: Final = "does-not-exist"  # as for images: what is called so cannot be fetched
+MISSING: Final = "does-not-exist"  # as for images: a model with this name cannot be fetched
 SECRET_NAME: Final = "serving.kserve.io/storageSecretName"  # noqa: S105 - an annotation's name
 MODELS: Final = "/mnt/models"
 INITIALIZER: Final = "storage-initializer"
@@ -35,7 +35,7 @@ def uri_of(component: Fields) -> str:
 
 
 def with_model(pod: Fields, uri: str) -> Fields:
-    """A Pod's spec with what brings the model to its first container."""
+    """Add the volumes and init containers that bring the model to the first container."""
     scheme, _, place = uri.partition("://")
     if scheme == "pvc":
         claim, _, path = place.partition("/")
@@ -74,7 +74,7 @@ def _mounted(pod: Fields, volume: Fields, mount: Fields) -> Fields:
 
 
 async def problem_of(service: Manifest, cache: Cache, cluster: Cluster) -> str:
-    """Why the model of its predictor cannot be loaded; empty: nothing speaks against it."""
+    """Return why the predictor's model cannot be loaded, or an empty string."""
     predictor = service["spec"]["predictor"]
     uri, namespace = uri_of(predictor), service["metadata"]["namespace"]
     if uri.startswith("pvc://"):
@@ -100,7 +100,7 @@ async def _secret_problem(service: Manifest, key: str, cluster: Cluster) -> str:
 
 
 def is_waiting_for_storage(service: Manifest) -> bool:
-    """Whether a claim or a Secret that comes may be what it waits for."""
+    """True if a new claim or Secret may be the one the service waits for."""
     predictor = (service.get("spec") or {}).get("predictor") or {}
     key = ((predictor.get("model") or {}).get("storage") or {}).get("key")
     return bool(key) or uri_of(predictor).startswith("pvc://")

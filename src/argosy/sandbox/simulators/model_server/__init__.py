@@ -1,5 +1,5 @@
-"""The program that answers for models: it runs confined, in a process of its own, and needs nothing but Python.
+"""The model server: a program that runs confined in its own process and needs only Python.
 
-In: a socket that listens, and lines that say which models there are. Out: answers over HTTP. Never: imports anything of
-argosy but its own modules; opens a connection.
+In: a listening socket, and lines that name the models. Out: HTTP responses. Never: imports argosy modules other than
+its own; opens a connection.
 """

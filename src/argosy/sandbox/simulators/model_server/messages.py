@@ -1,4 +1,4 @@
-"""What a request and an answer are, and the errors that a client reads.
+"""Requests, replies and errors of the model server.
 
 In, out: plain values. Never: I/O.
 """
@@ -22,13 +22,13 @@ class Request:
     body: bytes = b""
 
     def document(self) -> Document:
-        """What was sent, as a JSON object. Raises Refusal."""
+        """Parse the body as a JSON object. Raises RequestError."""
         try:
             found = json.loads(self.body or b"{}")
         except (ValueError, RecursionError) as error:
-            raise Refusal(400, f"the request is no JSON ({str(error)[:200]}); send a JSON object") from None
+            raise Refusal(400, f"the request body is not JSON ({str(error)[:200]}); send a JSON object") from None
         if not isinstance(found, dict):
-            raise Refusal(400, "the request is no JSON object; send one, such as {}")
+            raise Refusal(400, "the request body is not a JSON object; send one, such as {}")
         return found
 
 
@@ -36,11 +36,11 @@ class Request:
 class Reply:
     document: Document
     status: int = 200
-    events: Iterable[str] | None = None  # instead of the document: a stream of data lines
+    events: Iterable[str] | None = None  # instead of the document: a stream of server-sent events
 
 
 class Refusal(Exception):
-    """An answer that is no."""
+    """An error response."""
 
     def __init__(self, status: int, message: str, **more: Any) -> None:
         super().__init__(message)
@@ -55,32 +55,33 @@ class Refusal(Exception):
 
 
 class Model(Protocol):
-    """What answers, once it is loaded."""
+    """A loaded model."""
 
     platform: str
 
     def predict(self, instances: list[Any]) -> list[Any]: ...
 
     def complete(self, prompt: str, most: int | None) -> str:
-        """Raises Refusal where it is no text model."""
+        """Complete a prompt. Raises RequestError if it is not a text model."""
 
 
 @dataclass
 class Entry:
-    """A model that is served, under a host's first label."""
+    """A served model and its state, found by the first label of its host."""
 
     host: str
     name: str
-    state: str = "loading"  # loaded, failed
+    state: str = "loading"  # loading, loaded or failed
     message: str = ""
     model: Model | None = None
     source: str = ""
-    told: Document = field(default_factory=dict)  # what was said of it
-    settled: threading.Event = field(default_factory=threading.Event)  # it is loaded, or will not be
+    told: Document = field(default_factory=dict)  # the line that registered it
+    # set when the model is loaded or has failed
+    settled: threading.Event = field(default_factory=threading.Event)
 
     def ready(self) -> Model:
-        """Raises Refusal while it is not loaded."""
+        """Return the loaded model. Raises RequestError while it is not loaded."""
         if self.model is not None and self.state == "loaded":
             return self.model
-        why = self.message or "it is being loaded; ask again in a moment"
+        why = self.message or "it is loading; try again in a moment"
         raise Refusal(503, f"model {self.name} is not ready: {why}", state=self.state, name=self.name, ready=False)

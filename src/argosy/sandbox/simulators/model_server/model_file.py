@@ -1,13 +1,13 @@
-"""A model that somebody put on a volume: a Python file, or a pickle. Both are code; here is where that may run.
+"""Loads a model file from a volume: a Python script or a pickle. Both are code, and this confined process may run them.
 
-In: a folder. Out: an Artefact, or a sentence that says why not. Never: runs in argosy's own process.
+In: a folder. Out: a FileModel, or the reason why it cannot be loaded. Never: runs in argosy's own process.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import pickle  # what a model is made of; it is read here, where there is nothing to steal
+import pickle  # models are pickles; this process is confined and has nothing to steal
 import runpy
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +16,13 @@ from argosy.sandbox.simulators.model_server.messages import Refusal
 
 SCRIPT = "model.py"
 PICKLES = ("model.joblib", "model.pkl")
-# how a file begins that Git LFS keeps elsewhere
+# the first bytes of a Git LFS pointer file
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 NEEDED = {"sklearn": "scikit-learn", "joblib": "scikit-learn", "numpy": "numpy", "xgboost": "xgboost"}
 
 
 class Unloadable(Exception):
-    """Why the model cannot be loaded, in a sentence."""
+    """The model cannot be loaded; the message says why."""
 
 
 class Artefact:
@@ -35,15 +35,15 @@ class Artefact:
         except Exception as error:
             raise Refusal(500, f"the model failed: {_told(error)}") from error
         if not isinstance(found, list):
-            raise Refusal(500, f"the model gave a {type(found).__name__}; predict must return a list")
+            raise Refusal(500, f"predict returned {type(found).__name__}; it must return a list")
         return found
 
     def complete(self, prompt: str, most: int | None) -> str:
-        raise Refusal(400, "this is no text model; ask it by /v1/models/NAME:predict or /v2/models/NAME/infer")
+        raise Refusal(400, "this is not a text model; use /v1/models/NAME:predict or /v2/models/NAME/infer")
 
 
 def load(folder: str) -> Artefact:
-    """Raises Unloadable."""
+    """Load the model of a folder. Raises ModelLoadError."""
     names = _names(folder)
     _refuse_pointer(folder, names)
     if SCRIPT in names:
@@ -51,12 +51,12 @@ def load(folder: str) -> Artefact:
     chosen = next((name for name in PICKLES if name in names), None)
     if chosen is None:
         known = ", ".join((SCRIPT, *PICKLES))
-        raise Unloadable(f"there is none of {known} in {folder}; put one there, and restart the model")
+        raise Unloadable(f"found none of {known} in {folder}; put one there, and restart the model")
     return Artefact(_from_pickle(os.path.join(folder, chosen)), "sklearn")
 
 
 def _refuse_pointer(folder: str, names: list[str]) -> None:
-    """A model in Git LFS that was copied without `git lfs pull` is a short text."""
+    """Reject a Git LFS pointer: a model that was copied without `git lfs pull` is a short text file."""
     chosen = next((name for name in (SCRIPT, *PICKLES) if name in names), None)
     if chosen is None:
         return
@@ -64,10 +64,10 @@ def _refuse_pointer(folder: str, names: list[str]) -> None:
         with open(os.path.join(folder, chosen), "rb") as file:
             start = file.read(len(LFS_POINTER))
     except OSError:
-        return  # whoever loads it says why
+        return  # loading it reports the error
     if start == LFS_POINTER:
         advice = "run git lfs pull where it comes from, copy the model again, and restart it"
-        raise Unloadable(f"{chosen} is a Git LFS pointer, and not the model itself; {advice}")
+        raise Unloadable(f"{chosen} is a Git LFS pointer, not the model itself; {advice}")
 
 
 def _names(folder: str) -> list[str]:
@@ -118,7 +118,7 @@ def _told(error: Exception) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays become lists."""
+    """Convert arrays to lists."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, list | tuple):

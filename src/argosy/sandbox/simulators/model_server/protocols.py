@@ -1,6 +1,6 @@
-"""What a model server is asked, in three tongues: V1 and V2 of KServe, and OpenAI's.
+"""Answers inference requests in three protocols: KServe V1, KServe V2 (Open Inference) and OpenAI.
 
-In: a Request and a model. Out: a Reply, or a Refusal. Never: I/O.
+In: a ModelRequest and a model. Out: a ModelReply, or a RequestError. Never: I/O.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_openai(path: str) -> bool:
 
 
 def answer(request: Request, entry: Entry) -> Reply:
-    """Raises Refusal."""
+    """Answer one request. Raises RequestError."""
     path = request.path
     if is_openai(path):
         _must(request, "POST")
@@ -41,11 +41,11 @@ def answer(request: Request, entry: Entry) -> Reply:
         return _v2(request, path.removeprefix("/v2/models/"), entry)
     if path == "/v2":
         return Reply({"name": "argosy", "version": BY, "extensions": []})
-    raise Refusal(404, f"there is no {path}; {paths(entry.name)}")
+    raise Refusal(404, f"path {path} not found; {paths(entry.name)}")
 
 
 def paths(name: str) -> str:
-    return f"ask {MODELS}/{name}:predict, /v2/models/{name}/infer, {CHAT} or {COMPLETIONS}"
+    return f"use {MODELS}/{name}:predict, /v2/models/{name}/infer, {CHAT} or {COMPLETIONS}"
 
 
 def _about(entry: Entry) -> Document:
@@ -59,12 +59,12 @@ def _card(entry: Entry) -> Document:
 
 def _must(request: Request, method: str) -> None:
     if request.method != method:
-        raise Refusal(405, f"{request.path} is asked by {method}, not by {request.method}")
+        raise Refusal(405, f"method {request.method} not allowed for {request.path}; use {method}")
 
 
 def _is(name: str, entry: Entry) -> None:
     if name != entry.name:
-        raise Refusal(404, f"the model {name[:200]!r} does not exist; this one is {entry.name}")
+        raise Refusal(404, f"model {name[:200]!r} not found; this server has {entry.name}")
 
 
 def _v1(request: Request, rest: str, entry: Entry) -> Reply:
@@ -74,13 +74,13 @@ def _v1(request: Request, rest: str, entry: Entry) -> Reply:
         entry.ready()
         return Reply({**_card(entry), **_about(entry), "ready": True})
     if verb != "predict":
-        raise Refusal(404, f"a model has no :{verb[:50]} here; {paths(entry.name)}")
+        raise Refusal(404, f"unknown operation :{verb[:50]}; {paths(entry.name)}")
     _must(request, "POST")
     model = entry.ready()
     document = request.document()
     instances = document.get("instances", document.get("inputs"))
     if not isinstance(instances, list):
-        raise Refusal(400, 'there are no instances; send {"instances": [...]}')
+        raise Refusal(400, 'the request has no instances; send {"instances": [...]}')
     return Reply({"predictions": model.predict(instances)})
 
 
@@ -93,7 +93,7 @@ def _v2(request: Request, rest: str, entry: Entry) -> Reply:
     if verb == "ready":
         return Reply({"name": name, "ready": True})
     if verb != "infer":
-        raise Refusal(404, f"a model has no /{verb[:50]} here; {paths(entry.name)}")
+        raise Refusal(404, f"unknown operation /{verb[:50]}; {paths(entry.name)}")
     _must(request, "POST")
     document = request.document()
     found = tensor("predict", model.predict(rows(document)))
@@ -108,7 +108,7 @@ def _completion(document: Document, entry: Entry, *, is_chat: bool) -> Reply:
     prompt = _said(document) if is_chat else _prompt(document)
     most = document.get("max_completion_tokens") or document.get("max_tokens")
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-        raise Refusal(400, "max_tokens is no number above zero")
+        raise Refusal(400, "invalid max_tokens: expected an integer above 0")
     text = model.complete(prompt, most)
     kind = "chat.completion" if is_chat else "text_completion"
     number = f"{'chatcmpl' if is_chat else 'cmpl'}-{uuid.uuid4().hex}"
@@ -136,10 +136,10 @@ def _events(told: Document, text: str, is_chat: bool) -> Iterator[str]:
 
 
 def _said(document: Document) -> str:
-    """What the user said last."""
+    """Return the last message of the user."""
     messages = document.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(each, dict) for each in messages):
-        raise Refusal(400, 'there are no messages; send {"messages": [{"role": "user", "content": "…"}]}')
+        raise Refusal(400, 'the request has no messages; send {"messages": [{"role": "user", "content": "…"}]}')
     of_user = [each for each in messages if each.get("role") == "user"] or messages
     return _text(of_user[-1].get("content"))
 
@@ -155,5 +155,5 @@ def _prompt(document: Document) -> str:
     if isinstance(prompt, list):
         prompt = " ".join(map(str, prompt))
     if not isinstance(prompt, str):
-        raise Refusal(400, 'there is no prompt; send {"prompt": "…"}')
+        raise Refusal(400, 'the request has no prompt; send {"prompt": "…"}')
     return prompt

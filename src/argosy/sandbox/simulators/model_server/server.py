@@ -1,8 +1,8 @@
-"""The process that answers: HTTP on a socket that it was given, for the models that it is told of, until nobody tells.
+"""The model server process: serves HTTP on an inherited socket for the models registered on standard input.
 
-In: the number of a listening socket; on standard input a line of JSON for each model to serve or to forget.
-Out: answers; on standard output what happens, each line after the host that it is of. Never: opens a connection; goes
-on when standard input ends.
+In: the number of a listening socket; on standard input one JSON line per model to serve or to forget. Out: responses;
+on standard output log lines, each prefixed with the host of its model.
+Never: opens a connection; continues after standard input ends.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from argosy.sandbox.simulators.model_server.model_file import Unloadable, load
 from argosy.sandbox.simulators.model_server.protocols import MODELS, answer, is_openai
 from argosy.sandbox.simulators.model_server.stub_model import Stub
 
-MOST_BYTES = 8 << 20  # of a request
+MOST_BYTES = 8 << 20  # maximum size of a request
 MOST_AT_ONCE = 16
-SILENCE = 10.0  # seconds without a byte of a request
+SILENCE = 10.0  # seconds without receiving a byte of a request
 STAMP = "%Y-%m-%dT%H:%M:%SZ"
-PATIENCE = 30.0  # seconds for a model to answer
-LOADING = 300.0  # seconds for it to be loaded
-LOADED_SOON = 5.0  # seconds that a question waits for a model which is being loaded
-ALIAS = "/openai"  # kserve: where its own runtime for text models answers
+PATIENCE = 30.0  # seconds for a model to respond
+LOADING = 300.0  # seconds for a model to load
+LOADED_SOON = 5.0  # seconds that a request waits for a model that is loading
+ALIAS = "/openai"  # kserve: path prefix of its runtime for text models
 SUFFIX = ".localhost"
-PROBE = "argosy-probe"  # who asks whether a model is ready, again and again: not worth a line
+PROBE = "argosy-probe"  # frequent readiness probes are not logged
 
 
 class Shelf:
-    """The models, by host and by name."""
+    """The models by host and by name."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
@@ -61,36 +61,40 @@ class Shelf:
             entry.model, entry.state = Stub(entry.name), "loaded"
             entry.settled.set()
             self._entries[entry.host] = entry
-            say(entry.host, f"a stub answers for {entry.name}, {entry.source} is not loaded ({BY})")
+            say(entry.host, f"a stub answers for {entry.name}; {entry.source} is not loaded ({BY})")
 
     def find(self, host: str, path: str) -> Entry:
-        """By the host that was asked for; or by the name, where only one model has it. Raises Refusal."""
-        # a process that takes another's place is told of its models a moment later
+        """Find a model by the requested host, or by name if only one model has it. Raises RequestError."""
+        # a restarted process receives its models a moment later
         self._has_heard.wait(SILENCE)
         known = self._entries.get(_label(host))
         if known is not None:
             return known
         entries = list(self._entries.values())
-        # the address of one model is never another's
+        # the address of one model never serves another
         if host.rpartition(":")[0].lower().endswith(SUFFIX):
-            raise Refusal(503, f"no model runs that answers as {host[:200]!r}; see why: argosy model list")
+            raise Refusal(503, f"no model runs for host {host[:200]!r}; see why: argosy model list")
         named = [each for each in entries if f"/models/{each.name}" in path]
         for found in (entries, named):
             if len(found) == 1:
                 return found[0]
         hosts = ", ".join(sorted(f"{each.host}{SUFFIX}" for each in entries)[:20]) or "none"
-        raise Refusal(404, f"no model answers as {host[:200]!r}; hosts here: {hosts}")
+        raise Refusal(404, f"no model for host {host[:200]!r}; hosts of this server: {hosts}")
 
 
 def _label(host: str) -> str:
-    """The first label, whatever comes after it: the host of a Route begins the same. A Service's is put together."""
+    """Return the first label of the host.
+
+    The host of a Route begins with the same label; for the host of a Service the label is built from name and
+    namespace.
+    """
     first, _, rest = (host.rpartition(":")[0] if ":" in host else host).lower().partition(".")
     namespace, _, last = rest.partition(".")
     return f"{first.removesuffix('-predictor')}-{namespace}" if f"{last}.".startswith("svc.") else first
 
 
 def say(host: str, text: str) -> None:
-    """One line of the model of this host; what a model itself prints has no host before it."""
+    """Print a log line for the model of this host; output of the model itself has no host prefix."""
     lines = text.splitlines() or [""]
     print("\n".join(f"{host} {time.strftime(STAMP, time.gmtime())} {line}" for line in lines), flush=True)
 
@@ -107,19 +111,19 @@ def _load(entry: Entry, folder: str) -> None:
         if error.__cause__ is not None:
             say(entry.host, "".join(traceback.format_exception(error.__cause__)))
         _fail(entry, str(error))
-    except BaseException as error:  # such as a lack of memory: somebody else's code ran
+    except BaseException as error:  # for example MemoryError: user code ran
         _fail(entry, f"{type(error).__name__}: {str(error)[:300]}")
     else:
         entry.state = "loaded"
         entry.settled.set()
         ways = f"{MODELS}/{entry.name}:predict or /v2/models/{entry.name}/infer"
-        say(entry.host, f"loaded in {time.monotonic() - began:.1f} s; ask {ways}")
+        say(entry.host, f"loaded in {time.monotonic() - began:.1f} s; query {ways}")
 
 
 def _give_up(entry: Entry) -> None:
-    """It cannot be made to stop: a new process is made."""
+    """Exit, because a loading thread cannot be stopped; the supervisor starts a new process."""
     if entry.state == "loading":
-        say(entry.host, f"{entry.name} has not been loaded in {LOADING:.0f} s")
+        say(entry.host, f"{entry.name} did not load within {LOADING:.0f} s")
         os._exit(4)
 
 
@@ -146,7 +150,7 @@ class Requests(BaseHTTPRequestHandler):
             request = Request(self.command, path, self._body())
             entry = self.shelf.find(self.headers.get("Host") or "", path)
             host = entry.host
-            # kserve: a Pod that is not ready is asked nothing; who asks early waits
+            # kserve: a Pod that is not ready gets no requests; an early request waits
             if request.method == "POST":
                 entry.settled.wait(LOADED_SOON)
             reply = _patiently(lambda: answer(request, entry))
@@ -158,22 +162,22 @@ class Requests(BaseHTTPRequestHandler):
             self._send(reply)
         self._tell(host, path, reply, began)
         if reply.status == 504:
-            os._exit(4)  # it cannot be made to stop; a new process is made
+            os._exit(4)  # the thread cannot be stopped; the supervisor starts a new process
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding"):
-            raise Refusal(411, "a request in chunks is not read; send it whole, with its Content-Length")
+            raise Refusal(411, "chunked requests are not supported; send a Content-Length")
         text = self.headers.get("Content-Length") or "0"
         length = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
         if not 0 <= length <= MOST_BYTES:
-            raise Refusal(413, f"a request has at most {MOST_BYTES >> 20} MiB")
+            raise Refusal(413, f"the request is larger than {MOST_BYTES >> 20} MiB")
         return self.rfile.read(length)
 
     def _send(self, reply: Reply) -> None:
         try:
             data = json.dumps(reply.document, default=str).encode() + b"\n"
         except (ValueError, RecursionError) as error:
-            refusal = Refusal(500, f"what the model gave is no JSON: {error}").reply(is_openai=False)
+            refusal = Refusal(500, f"the model's result is not JSON: {error}").reply(is_openai=False)
             reply, data = refusal, json.dumps(refusal.document).encode() + b"\n"
         self.send_response(reply.status)
         self.send_header("Content-Type", "application/json")
@@ -196,11 +200,11 @@ class Requests(BaseHTTPRequestHandler):
             say(host, f"{self.command} {path!a} {reply.status} {took}{f': {why}' if why else ''}")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Each request is told of once, by `_tell`."""
+        """Do nothing: `_log_request` logs each request once."""
 
 
 def _patiently(work: Any) -> Reply:
-    """A model's own code may never end."""
+    """Run the work in a thread with a timeout, because a model's own code may never end."""
     found: list[Reply | BaseException] = []
 
     def run() -> None:
@@ -213,7 +217,7 @@ def _patiently(work: Any) -> Reply:
     thread.start()
     thread.join(PATIENCE)
     if not found:
-        raise Refusal(504, f"the model has not answered in {PATIENCE:.0f} s; it is started anew")
+        raise Refusal(504, f"the model did not respond within {PATIENCE:.0f} s; it is restarting")
     outcome = found[0]
     if isinstance(outcome, Reply):
         return outcome
@@ -235,7 +239,7 @@ class Door(ThreadingHTTPServer):
         self._places.acquire()
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread could be had: nobody else gives the place back
+        except BaseException:  # no thread could start, so nothing else releases the slot
             self._places.release()
             raise
 
@@ -247,8 +251,8 @@ class Door(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         problem = sys.exc_info()[1]
-        if not isinstance(problem, ConnectionError):  # who asks may leave before the answer
-            print(f"a request ended: {problem}", flush=True)
+        if not isinstance(problem, ConnectionError):  # the client may disconnect early
+            print(f"request failed: {problem}", flush=True)
 
 
 def main(number: int) -> None:

@@ -1,6 +1,6 @@
-"""A model that is none: it says so, and repeats what it was told.
+"""A stub model: says that it is a stub and repeats the prompt.
 
-In: a prompt, or instances. Out: texts that say what they are. Never: pretends to think.
+In: a prompt, or instances. Out: texts that say they come from a stub. Never: imitates a model.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.sandbox.simulators.model_server.messages import BY
 
-MOST_REPEATED = 400  # characters
+MOST_REPEATED = 400  # maximum number of repeated characters
 
 
 class Stub:
@@ -23,7 +23,7 @@ class Stub:
         return [self.said for _ in instances]
 
     def complete(self, prompt: str, most: int | None) -> str:
-        """The limit is for what is repeated: that it is a stub is always said."""
+        """Repeat the prompt; the token limit never cuts the note that this is a stub."""
         words = prompt[:MOST_REPEATED].split()
         left = words if most is None else words[: max(most - len(self.said.split()), 0)]
         if not left:

@@ -1,6 +1,6 @@
-"""The tensors of the V2 protocol: flat lists with a shape.
+"""Converts V2 tensors (flat lists with a shape) to rows and predictions to tensors.
 
-In: a request's inputs, a model's predictions. Out: rows, a tensor. Never: I/O.
+In: the inputs of a request, the predictions of a model. Out: rows, a tensor. Never: I/O.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ MOST_DEPTH = 8
 
 
 def rows(document: Document) -> list[Any]:
-    """What a model predicts from: of several inputs each is a column. Raises Refusal."""
+    """Return the rows a model predicts from; each of several inputs is a column. Raises RequestError."""
     inputs = document.get("inputs")
     if not isinstance(inputs, list) or not inputs or not all(isinstance(each, dict) for each in inputs):
-        raise Refusal(400, 'there are no inputs; send {"inputs": [{"name", "shape", "datatype", "data"}]}')
+        raise Refusal(400, 'the request has no inputs; send {"inputs": [{"name", "shape", "datatype", "data"}]}')
     columns = [_shaped(each) for each in inputs]
     if len(columns) == 1:
         return columns[0]
@@ -36,13 +36,14 @@ def _shaped(tensor: Document) -> list[Any]:
     if not isinstance(shape, list) or len(shape) > MOST_DEPTH or not all(type(each) is int for each in shape):
         raise Refusal(400, f"input {name} has no shape; send a list of numbers")
     if min(shape, default=0) < 0 or math.prod(shape) != len(values):
-        raise Refusal(400, f"input {name} has {len(values)} values, which is not its shape {shape}")
+        raise Refusal(400, f"input {name} has {len(values)} values, which do not fit its shape {shape}")
     for size in reversed(shape[1:]):
         values = [values[start : start + size] for start in range(0, len(values), size)] if size else []
     return values
 
 
 def flat(value: list[Any]) -> list[Any]:
+    """Flatten nested lists."""
     found: list[Any] = []
     for each in value:
         found += flat(each) if isinstance(each, list) else [each]

@@ -207,7 +207,7 @@ async def test_a_process_that_is_killed_comes_back_at_the_same_address(cluster: 
         pytest.param("model.py", "raise SystemExit(3)\n", "model.py ends with exit code 3", marks=IN_TEST_ALL),
         pytest.param("model.pkl", b"no pickle", "model.pkl cannot be loaded: UnpicklingError", marks=IN_TEST_ALL),
         pytest.param("model.pkl", pickle.dumps([1]), "model.pkl holds a list, which cannot predict", marks=IN_TEST_ALL),
-        ("README", "no model", "pvc://models/doubling: there is none of model.py, model.joblib, model.pkl"),
+        ("README", "no model", "pvc://models/doubling: found none of model.py, model.joblib, model.pkl"),
     ],
 )
 async def test_a_model_that_cannot_be_loaded_says_why(
@@ -264,7 +264,7 @@ async def test_what_scikit_learn_learned_is_served_from_both_of_its_files(
 @pytest.mark.parametrize("file", ["model.joblib", "model.pkl", "model.py"])
 def test_a_model_that_is_a_pointer_of_git_lfs_says_so(tmp_path: Path, file: str) -> None:
     (tmp_path / file).write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 1\n")
-    with pytest.raises(Unloadable, match=f"{file} is a Git LFS pointer, and not the model itself; run git lfs pull"):
+    with pytest.raises(Unloadable, match=f"{file} is a Git LFS pointer, not the model itself; run git lfs pull"):
         load(str(tmp_path))
 
 
@@ -308,7 +308,7 @@ async def test_a_process_that_ends_again_and_again_is_a_failure_with_its_last_wo
         await cluster.create(model(**PYTHON))
         live = await world.becomes(SERVICE, is_failed)
     assert condition(live, "Ready")["message"] == (
-        "the model's process: it ended with code 7: no licence (simulated by argosy)"
+        "model server process: exited with code 7: no licence (simulated by argosy)"
     )
 
 
@@ -331,7 +331,7 @@ async def test_a_folder_that_is_called_like_a_model_is_none(cluster: EmbeddedClu
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
         live = await world.becomes(SERVICE, is_failed)
-    assert "there is none of model.py, model.joblib, model.pkl" in condition(live, "Ready")["message"]
+    assert "found none of model.py, model.joblib, model.pkl" in condition(live, "Ready")["message"]
 
 
 async def test_a_path_out_of_the_volume_is_refused(cluster: EmbeddedCluster, place: Path) -> None:
