@@ -110,7 +110,7 @@ def test_the_operators_log_is_where_the_health_guide_looks_for_it(openshift: San
     out(openshift, *GITOPS, "patch", "configmap", "argocd-cm", "--type", "merge", "-p", '{"data":{"by.hand":"yes"}}')
     wait_until(lambda: "by.hand" not in data(openshift))
     command = ("-n", namespace, "logs", "deployment/openshift-gitops-operator", "--tail=50")
-    wait_until(lambda: "ConfigMap argocd-cm: took back an edit of by.hand" in out(openshift, *command))
+    wait_until(lambda: "ConfigMap argocd-cm: reverted edit of by.hand" in out(openshift, *command))
 
 
 def test_a_log_of_a_pod_that_stands_for_nothing_is_refused_with_a_sentence(openshift: Sandbox) -> None:

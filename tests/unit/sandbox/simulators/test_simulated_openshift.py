@@ -128,6 +128,6 @@ async def test_everything_together_says_what_it_plays(cluster: EmbeddedCluster) 
 
 
 async def test_an_unknown_kind_is_told_which_there_are(cluster: EmbeddedCluster) -> None:
-    with pytest.raises(UserError, match=r"nothing that plays Rout;.*Route"):
+    with pytest.raises(UserError, match=r"no simulator for kind Rout;.*Route"):
         async with simulated(cluster, "Rout"):
             pass

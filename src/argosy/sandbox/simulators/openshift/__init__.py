@@ -1,6 +1,6 @@
-"""What OpenShift adds to a cluster: Routes, builds, image streams, and operators from catalogs.
+"""Simulates OpenShift: Routes, builds, image streams, and the operator lifecycle manager.
 
-In: nothing. Out: controllers by kind, definitions, admitters, performers. Never: knows of models.
+In: nothing. Out: controllers by kind, CRDs, admitters, performers. Never: handles models.
 """
 
 from __future__ import annotations

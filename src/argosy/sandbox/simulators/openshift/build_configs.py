@@ -1,6 +1,6 @@
-"""Plays the controller of BuildConfigs: starts Builds, counts them, forgets old ones.
+"""Simulates the BuildConfig controller: starts Builds, counts them, deletes old ones.
 
-In: the key of a BuildConfig. Out: Builds, and its counter. Never: plays a Build itself.
+In: the key of a BuildConfig. Out: Builds, and its lastVersion. Never: runs a Build itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LIMITS: Final = {"successfulBuildsHistoryLimit": 5, "failedBuildsHistoryLimit": 
 
 
 def completed(manifest: Manifest, old: Manifest | None = None) -> Manifest:
-    """As the server stores a Build or a BuildConfig: what its parts are is told by a word, too."""
+    """Set the defaults that the server stores: the type of source and strategy, and history limits."""
     spec = manifest.get("spec") or {}
     if is_played_by_others(manifest):
         return manifest
@@ -93,13 +93,17 @@ def _has_config_trigger(live: Manifest) -> bool:
 
 
 async def _start_by_wish(live: Manifest, number: int, context: Context) -> None:
-    """Whenever this stops in the middle, the same Build is made again, or it is there and only to be counted."""
+    """Start a Build because of the start-build annotation.
+
+    Interrupted at any point, the next run creates the same Build again or finds it and only counts it.
+    """
     await create_once(build_from(live, number, "Manually triggered"), context.cluster)
     changed = await change(live, {"metadata": {"annotations": {START_BUILD: None}}}, context.cluster)
     await keep_status(changed, {"lastVersion": number}, context.cluster)
 
 
 async def _count(live: Manifest, last: int, context: Context) -> None:
+    """Raise lastVersion to the highest existing Build number."""
     highest = max((number_of(each) for each in _builds(live, context)), default=0)
     if highest > last:
         await keep_status(live, {"lastVersion": highest}, context.cluster)
@@ -142,6 +146,7 @@ def _build_name(config: Manifest, number: int) -> str:
 
 
 async def _forget(live: Manifest, context: Context) -> None:
+    """Delete finished Builds above the history limits."""
     builds = _builds(live, context)
     for field, phases in (
         ("successfulBuildsHistoryLimit", ("Complete",)),

@@ -1,6 +1,6 @@
-"""A Build that somebody asks for, by a BuildRequest: what `oc start-build` does.
+"""Creates a Build from a BuildRequest, as `oc start-build` does.
 
-In: a BuildConfig and a BuildRequest. Out: the Build that was made. Never: waits for the Build.
+In: a BuildConfig and a BuildRequest. Out: the created Build. Never: waits for the Build.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ async def instantiate(asked: Asked, cluster: Cluster) -> Manifest:
     live, request = asked.live, asked.sent
     name, place = live["metadata"]["name"], live["metadata"]["namespace"]
     if ((request.get("metadata") or {}).get("name") or name) != name:
-        raise UserError(f"the BuildRequest names another BuildConfig than {name}; name the same in both")
+        raise UserError(f"the BuildRequest names a BuildConfig other than {name}; use the same name in both")
     if is_paused(live):
         raise UserError(f"can't instantiate from BuildConfig {place}/{name}: BuildConfig is paused")
     number = int((live.get("status") or {}).get("lastVersion") or 0)
@@ -32,11 +32,11 @@ async def instantiate(asked: Asked, cluster: Cluster) -> Manifest:
         except Conflict as error:
             if error.reason != "AlreadyExists":
                 raise
-            continue  # somebody else was faster
+            continue  # another request took this number
         if not asked.dry_run:
             await _count(live, number, cluster)
         return made
-    raise ClusterError(f"too many builds of {name} begin at once; try again", code=409, reason="Conflict")
+    raise ClusterError(f"too many builds of {name} start at the same time; try again", code=409, reason="Conflict")
 
 
 def _build(live: Manifest, number: int, request: Manifest) -> Manifest:
@@ -49,7 +49,7 @@ def _build(live: Manifest, number: int, request: Manifest) -> Manifest:
 
 
 def _with_env(strategy: Manifest, env: list[Any]) -> Manifest:
-    """k8s: of two variables of one name the later one counts."""
+    """Append environment variables; k8s: of two variables with one name, the later one wins."""
     part = next((name for name in strategy if name.endswith("Strategy")), "")
     if not env or not part:
         return strategy
@@ -57,7 +57,7 @@ def _with_env(strategy: Manifest, env: list[Any]) -> Manifest:
 
 
 async def _count(live: Manifest, number: int, cluster: Cluster) -> None:
-    """At once, for who looks at it next; where that fails, the controller counts."""
+    """Update lastVersion at once for the next reader; if that fails, the controller does it later."""
     try:
         await cluster.patch(key_of(live), {"status": {"lastVersion": number}}, subresource="status")
     except ClusterError as error:

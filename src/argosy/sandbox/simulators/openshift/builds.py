@@ -1,6 +1,6 @@
-"""Plays the build controller and its Pods: New, Pending, Running, and an image in the stream at the end.
+"""Simulates the build controller and its Pods: New, Pending, Running, then Complete with an image in the ImageStream.
 
-In: the key of a Build. Out: its phase, its times, the tag that it pushes. Never: builds anything.
+In: the key of a Build. Out: its phase, its times, the tag that it pushes. Never: builds an image.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ UNENDING: Final = (None, Fault.SLOW, Fault.NOT_READY, Fault.UNSCHEDULABLE)
 
 
 class Builds:
-    """Who has not ended is remembered, only to be woken when what it waits for may have come."""
+    """Remembers unfinished Builds, to enqueue them when something they wait for may have changed."""
 
     name = "simulated-builds"
 
@@ -73,7 +73,7 @@ class Builds:
     def _next(
         self, build: Manifest, wishes: Wishes, problem: str, context: Context
     ) -> tuple[dict[str, Any], float | None]:
-        """One step further, and how long until the next one that nobody else brings about."""
+        """Return the next status, and the seconds until the following step if only time triggers it."""
         known, now = dict(build.get("status") or {}), context.clock.now()
         if known.get("cancelled"):
             return self._ended(build, known, "Cancelled", now, "CancelledBuild", "The build was cancelled."), None
@@ -132,14 +132,14 @@ def config_of(build: Manifest) -> str:
 
 
 def siblings(build: Manifest, cache: Cache) -> list[Manifest]:
-    """Builds of the same BuildConfig, without this one."""
+    """List the other Builds of the same BuildConfig."""
     place = build["metadata"]["namespace"]
     found = cache.list(BUILD, namespace=place, labels={CONFIG: config_of(build)}) if config_of(build) else ()
     return [each for each in found if key_of(each) != key_of(build)]
 
 
 def _begin(build: Manifest, known: dict[str, Any], problem: str, cache: Cache) -> dict[str, Any]:
-    """Whether a New build may go on; what keeps it is told."""
+    """Return the status of a New Build: Pending if it may start, else the reason why not."""
     target = _target(build)
     if problem:
         return {**known, "reason": "BuildPodCreationFailed", "message": problem}
@@ -147,7 +147,7 @@ def _begin(build: Manifest, known: dict[str, Any], problem: str, cache: Cache) -
         return {
             **known,
             "reason": "InvalidOutputReference",
-            "message": told(f"Output image could not be resolved: there is no ImageStream {target[0]}/{target[1]}."),
+            "message": told(f"Output image could not be resolved: ImageStream {target[0]}/{target[1]} not found."),
         }
     policy = _policy(build, cache)
     before = [each for each in siblings(build, cache) if number_of(each) < number_of(build)]
@@ -165,7 +165,7 @@ def _policy(build: Manifest, cache: Cache) -> str:
 
 
 def _target(build: Manifest) -> tuple[str, str, str] | None:
-    """Namespace, stream and tag that it pushes to; None: elsewhere, or nowhere."""
+    """Return namespace, stream and tag that the Build pushes to, or None if the output is no ImageStreamTag."""
     to = ((build.get("spec") or {}).get("output") or {}).get("to") or {}
     if to.get("kind") != "ImageStreamTag":
         return None
@@ -182,7 +182,7 @@ def _outcome(build: Manifest) -> dict[str, Any]:
 
 
 async def _push(build: Manifest, namespace: str, stream: str, tag: str, now: str, context: Context) -> None:
-    """The tag first: whoever sees that a build is complete finds its image."""
+    """Write the tag before the Build is Complete, so that its image exists by then."""
     live = context.cache.get(own_key(IMAGE_STREAM, namespace, stream))
     if live is not None:
         tags = pushed(live, tag, digest_of(_uid(build)), now)

@@ -1,4 +1,4 @@
-"""Kinds of OpenShift, and the names that its parts give to things.
+"""Kinds of OpenShift, and fixed names of its components.
 
 In, out: names. Never: I/O.
 """
@@ -19,8 +19,8 @@ INSTALL_PLAN: Final = GroupKind("operators.coreos.com", "InstallPlan")
 CLUSTER_SERVICE_VERSION: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 OPERATOR_GROUP: Final = GroupKind("operators.coreos.com", "OperatorGroup")
 
-DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: nobody can ever own it, so a link to it leads nowhere
+DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: reserved, so a link to it leads nowhere
 REGISTRY: Final = "image-registry.openshift-image-registry.svc:5000"
-# the namespace whose operators serve all others, without a group of yours
+# operators in this namespace need no OperatorGroup of the user
 EVERYWHERE: Final = "openshift-operators"
-SERVER: Final = "openshift-apiserver"  # owns the fields that the server of these kinds sets
+SERVER: Final = "openshift-apiserver"  # field manager of fields that the server sets

@@ -1,6 +1,7 @@
-"""Plays the image registry: tags that are imported, followed or pushed by builds, and an ImageStreamTag for each.
+"""Simulates the image registry: tags that are imported, followed or pushed by builds, and an ImageStreamTag for each.
 
-In: the key of an ImageStream. Out: its status, and its ImageStreamTags. Never: holds an image: digests come of names.
+In: the key of an ImageStream. Out: its status, and its ImageStreamTags. Never: stores an image: digests are hashes of
+names.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def digest_of(text: str) -> str:
 
 
 def completed(stream: Manifest, old: Manifest | None) -> Manifest:
-    """As it is stored: every tag has a generation, which counts how often its source changed."""
+    """Set the fields that the server stores: each tag has a generation that counts changes of its source."""
     if is_played_by_others(stream):
         return stream
     spec = stream.get("spec") or {}
@@ -70,7 +71,7 @@ def repository_of(stream: Manifest) -> str:
 
 
 def tags_of(stream: Manifest, now: str) -> list[Tag]:
-    """What was pushed stays; what is asked for is imported once for each generation."""
+    """Compute status.tags: pushed tags stay; a tag with a source is imported once per generation."""
     known = {each["tag"]: each for each in (stream.get("status") or {}).get("tags") or ()}
     problem = _problem(stream)
     for tag in (stream.get("spec") or {}).get("tags") or ():
@@ -111,11 +112,11 @@ def _problem(stream: Manifest) -> str:
         wishes = read_wishes([asked(stream)])
     except UserError as error:
         return str(error)
-    return "asked for" if wishes.fail is Fault.IMAGE_PULL else ""
+    return "requested by annotation" if wishes.fail is Fault.IMAGE_PULL else ""
 
 
 def pushed(stream: Manifest, tag: str, digest: str, now: str) -> list[Tag]:
-    """The tags after a build has pushed this image. Pushed twice, it is there once."""
+    """Return the tags after a build pushed this image; pushing it twice has no further effect."""
     tags = [dict(each) for each in (stream.get("status") or {}).get("tags") or ()]
     found = next((each for each in tags if each["tag"] == tag), None)
     items = list((found or {}).get("items") or ())
@@ -128,6 +129,7 @@ def pushed(stream: Manifest, tag: str, digest: str, now: str) -> list[Tag]:
 
 
 async def _show(stream: Manifest, tag: Tag, cluster: Cluster) -> None:
+    """Create or update the ImageStreamTag of a tag."""
     metadata = stream["metadata"]
     name = f"{metadata['name']}:{tag['tag']}"
     if not tag.get("items"):

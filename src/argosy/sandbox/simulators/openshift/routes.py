@@ -1,6 +1,6 @@
-"""Plays the API server and the router of Routes: a host where none is asked for, and who may have it.
+"""Simulates the API server and the router for Routes: generates hosts and admits one Route per host and path.
 
-In: the key of a Route. Out: its host and its admission. Never: carries a request.
+In: the key of a Route. Out: its host and its Admitted condition. Never: routes a request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INSECURE = "insecureEdgeTerminationPolicy"
 
 
 def with_host(route: Manifest, domain: str = DOMAIN) -> Manifest:
-    """As a new Route is stored: whoever asks for no host gets one of the cluster's domain."""
+    """Generate a host of the cluster's domain for a new Route that requests none."""
     metadata, spec = route["metadata"], route.get("spec") or {}
     if spec.get("host") or is_played_by_others(route):
         return route
@@ -34,7 +34,7 @@ def with_host(route: Manifest, domain: str = DOMAIN) -> Manifest:
 
 
 def with_policy(route: Manifest) -> Manifest:
-    """What becomes of plain requests is said in words: an empty text is stored as what it means."""
+    """Store an empty insecureEdgeTerminationPolicy as None, which is what it means."""
     spec = route.get("spec") or {}
     tls = spec.get("tls") or {}
     if tls.get(INSECURE) != "" or is_played_by_others(route):
@@ -46,7 +46,7 @@ def admitter(domain: str = DOMAIN) -> Admitter:
     def admit(new: Manifest, old: Manifest | None) -> Manifest:
         if old is not None and not (new.get("spec") or {}).get("host"):
             spec = {**(new.get("spec") or {}), "host": (old.get("spec") or {}).get("host") or ""}
-            new = {**new, "spec": spec}  # a host once given stays, whatever is applied over it
+            new = {**new, "spec": spec}  # a generated host is kept when the Route is applied again
         return with_policy(with_host(new, domain))
 
     return Admitter(ROUTE, "route-host.openshift.io", SERVER, admit)
@@ -70,7 +70,7 @@ class Routes:
         if live is None or is_dying(live) or is_played_by_others(live):
             return
         wanted = with_host(live, self._domain)
-        if wanted is not live:  # a server that asks no admitters
+        if wanted is not live:  # the API server called no admitters
             patch = {"metadata": {"annotations": {GENERATED: "true"}}, "spec": {"host": wanted["spec"]["host"]}}
             await change(live, patch, context.cluster)
             return
@@ -81,7 +81,7 @@ class Routes:
 
 
 def claimed_by(route: Manifest, cache: Cache) -> Manifest | None:
-    """The older Route, if there is one, that has the same host and path."""
+    """Find the older Route that has the same host and path."""
     mine = _place(route)
     others = (each for each in cache.list(ROUTE) if _place(each) == mine and not is_dying(each))
     return min((each for each in others if _age(each) < _age(route)), key=_age, default=None)
@@ -92,7 +92,7 @@ def _place(route: Manifest) -> tuple[str, str]:
 
 
 def _age(route: Manifest) -> tuple[str, bool, str]:
-    """Of two that were made in one second, whoever is admitted keeps the host."""
+    """Sort key: creation time; of two Routes created in the same second, the admitted one is older."""
     is_admitted = any(each["type"] == "Admitted" and each["status"] == "True" for each in _conditions(route))
     return str(route["metadata"]["creationTimestamp"]), not is_admitted, str(route["metadata"]["uid"])
 

@@ -1,7 +1,7 @@
-"""Plays the operator lifecycle manager: a Subscription becomes an InstallPlan, and that an installed version.
+"""Simulates the operator lifecycle manager: a Subscription becomes an InstallPlan, then an installed version.
 
 In: the key of a Subscription, an InstallPlan or a ClusterServiceVersion. Out: the next of them, and statuses.
-Never: asks a catalog: every package has one version, the one that is asked for, or v1.0.0.
+Never: reads a catalog: every package has one version, the requested one or v1.0.0.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def version_named(name: str, namespace: str) -> Manifest:
         "spec": {
             "displayName": package,
             "version": version.removeprefix("v"),
-            "description": told("No operator runs behind it"),
+            "description": told("No operator runs for this version"),
             "provider": {"name": BY},
             "install": {"strategy": "deployment", "spec": {"deployments": []}},
         },
@@ -189,7 +189,7 @@ def version_named(name: str, namespace: str) -> Manifest:
 
 
 class Versions:
-    """ClusterServiceVersions: Pending, InstallReady, Installing, Succeeded."""
+    """ClusterServiceVersion phases: Pending, InstallReady, Installing, Succeeded."""
 
     name = "simulated-clusterserviceversions"
 
@@ -246,7 +246,7 @@ def next_phase(version: Manifest, wishes: Wishes) -> tuple[str, str, str]:
 
 
 def _wishes(version: Manifest, cache: Cache) -> Wishes:
-    """Its own, or those of the Subscription that brought it."""
+    """Read the settings of the version itself, or of the Subscription that installed it."""
     place, name = version["metadata"]["namespace"], version["metadata"]["name"]
     brought = [asked(each) for each in cache.list(SUBSCRIPTION, namespace=place) if version_of(each) == name]
     try:

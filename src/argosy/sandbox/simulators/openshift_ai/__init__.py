@@ -1,6 +1,6 @@
-"""What OpenShift AI adds to a cluster: its operator, which keeps Gateways as it wants them, and that of Docling.
+"""Simulates OpenShift AI: its operator, which owns Istio Gateways, and the Docling operator.
 
-In: nothing. Out: controllers by kind, and definitions. Never: knows of models.
+In: nothing. Out: controllers by kind, and CRDs. Never: handles models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEEDS: Final[dict[GroupKind, tuple[str, ...]]] = {
     DATA_SCIENCE_CLUSTER: (
         "datascienceclusters.datasciencecluster.opendatahub.io",
         "gateways.networking.istio.io",
-        # A cluster for models has these as well; they are kept as they are written, and nobody plays them.
+        # Model clusters have these kinds too; they are stored but not simulated.
         "servicemeshcontrolplanes.maistra.io",
         "clusterpolicies.nvidia.com",
         "nodefeaturediscoveries.nfd.openshift.io",

@@ -1,4 +1,4 @@
-"""Kinds of OpenShift AI and of what belongs to it, and who writes them.
+"""Kinds of OpenShift AI, and the field managers of its operators.
 
 In, out: names. Never: I/O.
 """
@@ -13,5 +13,5 @@ DATA_SCIENCE_CLUSTER: Final = GroupKind("datasciencecluster.opendatahub.io", "Da
 GATEWAY: Final = GroupKind("networking.istio.io", "Gateway")
 DOCLING_SERVE: Final = GroupKind("docling.io", "DoclingServe")
 
-OPERATOR: Final = "opendatahub-operator"  # owns the fields of what it keeps as it wants it
+OPERATOR: Final = "opendatahub-operator"  # field manager of the objects it reconciles
 DOCLING_OPERATOR: Final = "docling-operator"

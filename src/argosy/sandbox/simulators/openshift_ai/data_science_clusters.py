@@ -1,6 +1,7 @@
-"""Plays the operator of OpenShift AI: a DataScienceCluster becomes ready, and its Gateways are as the operator wants.
+"""Simulates the OpenShift AI operator: a DataScienceCluster becomes ready, and its Gateways are reset to the operator's
+spec.
 
-In: the key of a DataScienceCluster. Out: its status, and two Gateways where models are served through a mesh.
+In: the key of a DataScienceCluster. Out: its status, and two Gateways if models are served through a service mesh.
 Never: installs a component.
 """
 
@@ -37,7 +38,7 @@ GATEWAYS: Final[Mapping[str, Spec]] = {
 
 
 class DataScienceClusters:
-    """Who is known is remembered only to be woken when somebody touches a Gateway."""
+    """Remembers keys only to enqueue them when a Gateway changes."""
 
     name = "simulated-datascienceclusters"
 
@@ -62,7 +63,7 @@ class DataScienceClusters:
 
 
 def meshed_in(cluster: Manifest) -> str:
-    """The namespace of its Gateways; empty where models are not served through a mesh, or by somebody else's."""
+    """Return the namespace of its Gateways, or an empty string if it does not manage serving through a mesh."""
     kserve = ((cluster.get("spec") or {}).get("components") or {}).get("kserve") or {}
     serving = kserve.get("serving") or {}
     is_ours = kserve.get("managementState") == serving.get("managementState") == "Managed"
@@ -70,7 +71,7 @@ def meshed_in(cluster: Manifest) -> str:
 
 
 async def _keep_gateway(key: ResourceKey, spec: Spec, context: Context) -> None:
-    """Those that are there: whoever brings them to the cluster is not always this operator."""
+    """Reset an existing Gateway to the wanted spec; others may create it, so it is never created here."""
     found = context.cache.get(key)
     if found is None or is_dying(found) or is_played_by_others(found) or same(found.get("spec"), spec):
         return
@@ -84,7 +85,7 @@ def status_of(cluster: Manifest, now: str) -> dict[str, Any]:
     components = (cluster.get("spec") or {}).get("components") or {}
     is_ready = read_wishes([asked(cluster)]).fail is None
     status, reason = ("True", "Ready") if is_ready else ("False", "NotReady")
-    message = BY if is_ready else told("asked for by annotation")
+    message = BY if is_ready else told("requested by annotation")
     known = {each["type"]: each for each in (cluster.get("status") or {}).get("conditions") or ()}
     since = now
     if (before := known.get("Ready")) and before["status"] == status:

@@ -1,7 +1,7 @@
-"""Plays the operator of Docling: a DoclingServe becomes a Deployment, and never has fewer than two replicas.
+"""Simulates the Docling operator: a DoclingServe becomes a Deployment with at least two replicas.
 
-In: the key of a DoclingServe. Out: its Deployment, its status, and its replicas where too few are asked for.
-Never: reads a document.
+In: the key of a DoclingServe. Out: its Deployment, its status, and its replicas if fewer are requested. Never: reads a
+document.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from argosy.sandbox.simulators.constants import (
 from argosy.sandbox.simulators.openshift_ai.constants import DOCLING_OPERATOR, DOCLING_SERVE
 from argosy.sandbox.simulators.writes import keep_status, patient
 
-FEWEST: Final = 2  # so that one can go, and documents are still read
+FEWEST: Final = 2  # so that one can fail without an outage
 IMAGE: Final = "quay.io/docling-project/docling-serve:latest"
 PORT: Final = 5001
 

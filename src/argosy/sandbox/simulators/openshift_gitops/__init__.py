@@ -1,7 +1,8 @@
-"""A stand-in for the OpenShift GitOps operator, so that what people take to a real one can be tried without it.
+"""Builds the `argocd_operator` add-on: simulates the OpenShift GitOps operator, so that its behaviour can be tried
+without one.
 
-In: a variant's name: none for OpenShift GitOps, `plain` for an Argo CD that no operator watches. Out: an AddOn.
-Never: runs Argo CD: Applications stay as they are, Pods are words, and every object says that it is simulated.
+In: a variant: "" for OpenShift GitOps, `plain` for an Argo CD without an operator. Out: an AddOn.
+Never: runs Argo CD: Applications are not reconciled, Pods run no program, and every object says that it is simulated.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ OPENSHIFT_ONLY: Final = (".openshift.io", ".operators.coreos.com", ".maistra.io"
 def make(variant: str) -> AddOn:
     if variant not in VARIANTS:
         known = ", ".join(f"{NAME}={each}" if each else NAME for each in VARIANTS)
-        raise UserError(f"there is no variant {variant}; choose among: {known}", where=f"--addons {NAME}={variant}")
+        raise UserError(f"unknown variant {variant}; choose among: {known}", where=f"--addons {NAME}={variant}")
     return VARIANTS[variant]()
 
 
 def _openshift() -> AddOn:
     return AddOn(
         NAME,
-        about=f"plays the OpenShift GitOps operator and its installation; no Argo CD runs ({constants.BY})",
+        about=f"simulates the OpenShift GitOps operator and its installation; no Argo CD runs ({constants.BY})",
         controllers=[Operator(), Player()],
         definitions=[definition(name) for name in all_definitions()],
         first=initial_objects.openshift(),
@@ -40,12 +41,12 @@ def _openshift() -> AddOn:
 
 
 def _plain() -> AddOn:
-    """Only what a cluster without OpenShift has: above all, no kind ArgoCD."""
+    """Build the variant with the kinds of a cluster without OpenShift; in particular, without the kind ArgoCD."""
     foreign = ("argocds.argoproj.io",)
     kept = [name for name in all_definitions() if name not in foreign and not name.endswith(OPENSHIFT_ONLY)]
     return AddOn(
         f"{NAME}=plain",
-        about=f"plays an Argo CD that was installed without an operator; no Argo CD runs ({constants.BY})",
+        about=f"simulates an Argo CD installed without an operator; no Argo CD runs ({constants.BY})",
         controllers=[Player((*WORKLOADS, constants.POD))],
         definitions=[definition(name) for name in kept],
         first=initial_objects.plain(),

@@ -1,6 +1,6 @@
-"""What the operator writes into argocd-cm and argocd-rbac-cm.
+"""Builds the data of argocd-cm and argocd-rbac-cm as the operator writes it.
 
-In: the spec of an ArgoCD resource. Out: the whole data map of a ConfigMap. Never: keeps anything that was there before.
+In: the spec of an ArgoCD resource. Out: the complete data of a ConfigMap. Never: keeps anything that was there before.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ NOISY_KINDS: Final = (
 
 
 def settings(spec: Spec, *, url: str, account: str = "") -> Data:
-    """The data of argocd-cm. `account` is the service account's user name that single sign-on would use."""
-    # argo: initialRepositories and repositoryCredentials are read no more; both belong in Secrets
+    """Build the data of argocd-cm. `account` is the service account's user name for single sign-on."""
+    # argo: initialRepositories and repositoryCredentials are no longer read; both belong in Secrets
     data = {
         "admin.enabled": _word(not spec.get("disableAdmin")),
         "application.instanceLabelKey": spec.get("applicationInstanceLabelKey") or "app.kubernetes.io/instance",
@@ -57,12 +57,12 @@ def settings(spec: Spec, *, url: str, account: str = "") -> Data:
     }
     for part in (_customizations(spec), _optional(spec), _sign_on(spec, url, account), _local_users(spec)):
         data.update(part)
-    # argo: extraConfig is copied last, whatever it holds, and wins
+    # argo: extraConfig is copied last without checks, and wins
     return {**data, **(spec.get("extraConfig") or {})}
 
 
 def policy(spec: Spec) -> Data:
-    """The data of argocd-rbac-cm. An empty text is a choice; only what is not there gets a default."""
+    """Build the data of argocd-rbac-cm. An empty text is kept; only a missing field gets a default."""
     rbac = spec.get("rbac") or {}
     chosen = {"policy.csv": "policy", "policy.default": "defaultPolicy", "scopes": "scopes"}
     defaults = {"policy.csv": "", "policy.default": "role:readonly", "scopes": "[groups]"}
@@ -73,7 +73,7 @@ def policy(spec: Spec) -> Data:
 
 
 def exclusions(*more: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
-    """As the text of `resource.exclusions`: what changes all the time and what nobody deploys, and `more`."""
+    """Render `resource.exclusions`: kinds that change constantly or are never deployed, and `more`."""
     entries = [
         {"apiGroups": list(groups), "kinds": list(kinds), "clusters": ["*"]} for groups, kinds in (*NOISY_KINDS, *more)
     ]
@@ -81,7 +81,7 @@ def exclusions(*more: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
 
 
 def _customizations(spec: Spec) -> Iterator[tuple[str, str]]:
-    """In order, so that the last of two entries for one kind wins, and nobody is told."""
+    """Yield customizations in order; the last of two entries for one kind wins silently."""
     for entry in _entries(spec, "resourceHealthChecks"):
         yield f"{CUSTOMIZATIONS}.health.{_kind(entry)}", entry.get("check") or ""
     ignored = spec.get("resourceIgnoreDifferences") or {}
@@ -134,7 +134,7 @@ def _local_users(spec: Spec) -> Iterator[tuple[str, str]]:
     chosen = {key.split(".")[1] for key in spec.get("extraConfig") or {} if key.startswith("accounts.")}
     for user in _entries(spec, "localUsers"):
         name = user.get("name") or ""
-        if name in chosen:  # argo: a user that extraConfig speaks of is left to it
+        if name in chosen:  # argo: a user that extraConfig configures is skipped
             continue
         may = [word for word in ("apiKey", "login") if user.get(word, word == "apiKey")]
         if may:
@@ -144,18 +144,18 @@ def _local_users(spec: Spec) -> Iterator[tuple[str, str]]:
 
 def _tracking_method(spec: Spec) -> str:
     wanted = spec.get("resourceTrackingMethod")
-    # argo: an unknown word counts as none
+    # argo: an unknown method counts as unset
     return wanted if wanted in TRACKING_METHODS else TRACKING_METHODS[0]
 
 
 def _kind(entry: Mapping[str, Any]) -> str:
-    """argo: `<group>_<Kind>`; a core kind is its name alone."""
+    """argo: `<group>_<Kind>`; a core kind has no group prefix."""
     group, kind = entry.get("group") or "", entry.get("kind") or ""
     return f"{group}_{kind}" if group else kind
 
 
 def _entries(spec: Spec, field: str) -> Iterator[Mapping[str, Any]]:
-    """Not every list of the resource is typed by its definition: what is no entry is no setting."""
+    """List the entries of a field; the CRD does not type every list, so other values are skipped."""
     found = spec.get(field)
     return (entry for entry in (found if isinstance(found, list) else ()) if isinstance(entry, dict))
 

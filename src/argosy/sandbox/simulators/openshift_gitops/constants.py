@@ -1,4 +1,4 @@
-"""The words that the parts of this add-on share: kinds, labels, and the mark of everything that only plays a part.
+"""Kinds, labels and the "simulated" mark of the objects of this add-on.
 
 In, out: names and small manifests. Never: I/O.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.annotations import SIMULATED  # on every object of the stand-in
+from argosy.annotations import SIMULATED  # on every object of this add-on
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, annotation
 
@@ -26,7 +26,7 @@ SETTINGS: Final = "argocd-cm"
 POLICY: Final = "argocd-rbac-cm"
 
 BY: Final = "simulated by argosy"
-DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: nobody can ever own it, so a link to it leads nowhere
+DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: reserved, so a link to it leads nowhere
 
 NAME: Final = "app.kubernetes.io/name"
 PART_OF: Final = "app.kubernetes.io/part-of"
@@ -42,7 +42,7 @@ def simulated(
     labels: Mapping[str, str] | None = None,
     **fields: Any,
 ) -> Manifest:
-    """A manifest that says of itself that it is not the real thing."""
+    """Build a manifest with the annotation that marks it as simulated."""
     metadata: dict[str, Any] = {"name": name, "annotations": {SIMULATED: BY}}
     if namespace:
         metadata["namespace"] = namespace
@@ -52,5 +52,5 @@ def simulated(
 
 
 def is_simulated(manifest: Manifest) -> bool:
-    """Whether it is given a status here; another mark is that of another add-on, which gives it one."""
+    """True if this add-on writes the object's status; another mark belongs to another add-on."""
     return annotation(manifest, SIMULATED) == BY

@@ -1,7 +1,7 @@
-"""Edits of argocd-cm and argocd-rbac-cm that the operator takes back: which keys, and an Event for each.
+"""Detects edits of argocd-cm and argocd-rbac-cm that the operator reverts, and records an event for each key.
 
-In: what the operator wrote last, what is there. Out: keys; Events.
-Never: keeps the operator from its work: an Event that cannot be written is lost.
+In: the data that the operator wrote last, the live data. Out: keys; Events.
+Never: fails the operator: an Event that cannot be written is lost.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from argosy.sandbox.simulators.openshift_gitops.constants import BY
 
 log = logging.getLogger(__name__)
 COMPONENT: Final = "argocd-operator"
-MAX_EVENTS: Final = 20  # for one edit
+MAX_EVENTS: Final = 20  # per edit
 
 Data = Mapping[str, str]
 
 
 def find_edited_keys(written: Data | None, live: Data) -> list[str]:
-    """List keys that differ from what the operator wrote last; none where that is not known, after a restart."""
+    """List keys that differ from what the operator wrote last; empty after a restart, when that is unknown."""
     if written is None:
         return []
     return sorted(key for key in {*written, *live} if written.get(key) != live.get(key))
@@ -34,7 +34,7 @@ def find_edited_keys(written: Data | None, live: Data) -> list[str]:
 
 async def report_edits(config_map: Manifest, keys: list[str], owner: str, context: Context) -> None:
     for key in keys[:MAX_EVENTS]:
-        message = f"took back an edit of {key}: write it into the ArgoCD resource {owner}, from which this is made"
+        message = f"reverted edit of {key}: set it in the ArgoCD resource {owner}, which generates this ConfigMap"
         log.info("ConfigMap %s: %s", config_map["metadata"]["name"], message)
         try:
             await _write_event(config_map, key, message, context)
@@ -43,7 +43,7 @@ async def report_edits(config_map: Manifest, keys: list[str], owner: str, contex
 
 
 async def _write_event(config_map: Manifest, key: str, message: str, context: Context) -> None:
-    """One Event for a key of a ConfigMap; a later edit of the same key raises its count."""
+    """Write one Event per key of a ConfigMap; a later edit of the same key raises its count."""
     metadata = config_map["metadata"]
     now = context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
     mark = hashlib.sha256(f"{metadata['uid']}/{key}".encode()).hexdigest()[:16]

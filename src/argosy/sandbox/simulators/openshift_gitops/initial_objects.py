@@ -1,6 +1,6 @@
-"""What is in the cluster before anybody asks: OpenShift GitOps as an administrator installs it, or a plain Argo CD.
+"""Builds the objects of a fresh installation: OpenShift GitOps as an administrator installs it, or a plain Argo CD.
 
-In: nothing. Out: manifests, in the order in which they can be created. Never: runs anything.
+In: nothing. Out: manifests, in the order in which they can be created. Never: runs a program.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ ADMINISTRATORS: Final = "g, system:cluster-admins, role:admin\ng, cluster-admins
 
 
 def openshift() -> Sequence[Manifest]:
-    """All else is made by the operator, from the ArgoCD resource."""
+    """Build the objects the administrator creates; the operator creates the rest from the ArgoCD resource."""
     return [
         *(simulated("v1", "Namespace", name) for name in (OPERATOR, "openshift-operators", GITOPS)),
         simulated("operators.coreos.com/v1", "OperatorGroup", OPERATOR, OPERATOR, spec={"upgradeStrategy": "Default"}),
         _subscription(),
         _installed_version(),
         deployment(f"{OPERATOR}-controller-manager", OPERATOR, {"control-plane": "gitops-operator"}),
-        # The name and the namespaces in which guides look for the operator's log
+        # guides look for the operator's log under this name in these namespaces
         *(deployment(OPERATOR, namespace, {"control-plane": "gitops-operator"}) for namespace in (OPERATOR, GITOPS)),
         deployment("cluster", GITOPS, {"app.kubernetes.io/component": "gitops-backend"}),
         _argocd(),
@@ -38,7 +38,7 @@ def openshift() -> Sequence[Manifest]:
 
 
 def plain() -> Sequence[Manifest]:
-    """No operator, no owner: whoever writes into these ConfigMaps is the only one who does."""
+    """Build an Argo CD without operator or owner: nothing reverts edits of its ConfigMaps."""
     part = {PART_OF: "argocd"}
     accounts = ("argocd-application-controller", "argocd-server")
     deployments = ("server", "repo-server", "redis", "applicationset-controller", "notifications-controller")
@@ -75,7 +75,7 @@ def _installed_version() -> Manifest:
 
 
 def _argocd() -> Manifest:
-    """argo: what OpenShift GitOps asks for: runs of Tekton are none of Argo CD's business, and no default role."""
+    """argo: the defaults of OpenShift GitOps: Tekton runs are excluded, and there is no default role."""
     spec = {
         "applicationSet": {},
         "controller": {},

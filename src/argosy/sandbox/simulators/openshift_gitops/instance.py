@@ -1,7 +1,7 @@
-"""What the operator makes for one ArgoCD resource.
+"""Builds the objects that the operator creates for one ArgoCD resource.
 
-In: the live resource. Out: the manifests that it owns. Never: asks a cluster; reads more of the resource than its name,
-its place and its spec.
+In: the live resource. Out: the manifests it owns. Never: calls a cluster; reads more of the resource than name,
+namespace and spec.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 @dataclass(frozen=True)
 class Instance:
-    """An ArgoCD resource, and how its parts are called."""
+    """An ArgoCD resource, and the names of its objects."""
 
     live: Manifest
 
@@ -51,7 +51,7 @@ class Instance:
 
     @property
     def host(self) -> str:
-        """Of its Route; empty where it has none."""
+        """Host of its Route; empty if it has none."""
         server = self.spec.get("server") or {}
         if not (server.get("route") or {}).get("enabled"):
             return ""
@@ -59,7 +59,7 @@ class Instance:
 
     @property
     def parts(self) -> dict[str, bool]:
-        """The components, by the field of the resource's status, and whether each is part of the installation."""
+        """Components by their status field, with True if the component is enabled."""
         spec = self.spec
         wanted = {field: (spec.get(field) or {}).get("enabled") is not False for field in ("redis", "repo", "server")}
         return {
@@ -81,7 +81,7 @@ class Instance:
 
 
 def _is_chosen(spec: Mapping[str, Any], field: str, *, otherwise: bool) -> bool:
-    """argo: without a word on it, such a part exists as soon as its field does."""
+    """argo: without `enabled`, such a component exists as soon as its field does."""
     part = spec.get(field)
     return part is not None and bool(part.get("enabled", otherwise))
 
@@ -91,7 +91,7 @@ def config_map(instance: Instance, name: str) -> Manifest:
 
 
 def data_of(instance: Instance) -> dict[str, dict[str, str]]:
-    """The whole contents of both ConfigMaps, by name."""
+    """Build the complete data of both ConfigMaps, by name."""
     url = f"https://{instance.host or f'{instance.name}-server'}"
     user = f"system:serviceaccount:{instance.namespace}:{instance.account('dex-server')}"
     return {
@@ -101,7 +101,7 @@ def data_of(instance: Instance) -> dict[str, dict[str, str]]:
 
 
 def password(instance: Instance) -> Manifest:
-    """A new one each time: only ever created, never replaced."""
+    """Build the admin Secret with a new password; it is only created, never replaced."""
     name = f"{instance.name}-cluster"
     data = {"admin.password": secrets.token_urlsafe(24)}
     made = simulated("v1", "Secret", name, instance.namespace, _labels(instance, name), type="Opaque", stringData=data)
@@ -119,7 +119,7 @@ def accounts(instance: Instance) -> Sequence[Manifest]:
 
 
 def workloads(instance: Instance) -> dict[str, Manifest]:
-    """By the field of status that tells of them, all that there can be."""
+    """Build all possible workloads, by the status field that reports them."""
     place = instance.namespace
     made = {
         field: deployment(f"{instance.name}-{part}", place, _labels(instance, part))
@@ -161,7 +161,7 @@ def route(instance: Instance) -> Manifest:
 
 
 def _controller_env(spec: Mapping[str, Any]) -> dict[str, str]:
-    """argo: appSync sets how often everything is compared again, in whole seconds, on the application controller."""
+    """argo: appSync sets the reconciliation interval on the application controller, in whole seconds."""
     wanted = str((spec.get("controller") or {}).get("appSync") or "")
     found = _DURATION.findall(wanted)
     if not found or "".join(map("".join, found)) != wanted:

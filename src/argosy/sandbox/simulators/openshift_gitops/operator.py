@@ -1,7 +1,8 @@
-"""The operator: makes an Argo CD installation, on paper, of every ArgoCD resource.
+"""Simulates the operator: reconciles an Argo CD installation, without running it, from every ArgoCD resource.
 
-In: the key of a namespace where something changed. Out: argocd-cm and argocd-rbac-cm, recomputed whole; the objects of
-the installation; the resource's status. Never: merges with what somebody wrote into those ConfigMaps.
+In: the key of a namespace where something changed. Out: argocd-cm and argocd-rbac-cm, recomputed completely; the
+objects of the installation; the resource's status.
+Never: merges with edits of those ConfigMaps.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ MANAGER: Final = "argocd-operator"
 
 
 def place(manifest: Manifest) -> Iterable[ResourceKey]:
-    """argo: the names of the ConfigMaps are fixed, so a namespace holds one installation: the namespace is the key."""
+    """argo: the names of the ConfigMaps are fixed, so a namespace holds one installation, and the namespace is the
+    key."""
     yield ResourceKey(*constants.NAMESPACE, "", manifest["metadata"]["namespace"])
 
 
@@ -52,7 +54,7 @@ class Operator:
     )
 
     def __init__(self) -> None:
-        # by ConfigMap: the data that was written last
+        # the data written last, by ConfigMap
         self._written: dict[ResourceKey, Mapping[str, str]] = {}
 
     async def reconcile(self, key: ResourceKey, context: Context) -> None:
@@ -61,7 +63,7 @@ class Operator:
             return
         instances = await _instances(key.name, cluster)
         for other in instances[1:]:
-            said = f"{instances[0].name} is already in this namespace, and there can be one ArgoCD only; delete one"
+            said = f"{instances[0].name} is already in this namespace, which can have only one ArgoCD; delete one"
             await _tell(other, cluster, problem=said)
         if instances:
             await self._install(instances[0], context)
@@ -72,7 +74,7 @@ class Operator:
             for name, data in parts.data_of(instance).items():
                 await self._keep_config_map(instance, name, data, context)
             await _keep_parts(instance, cluster)
-        except Invalid as error:  # only a change of the resource can help
+        except Invalid as error:  # only a change of the resource can fix it
             await _tell(instance, cluster, problem=error.message)
             raise UserError(error.message, where=f"ArgoCD {instance.namespace}/{instance.name}") from error
         await _tell(instance, cluster)
@@ -81,14 +83,14 @@ class Operator:
         cluster, wanted = context.cluster, {**parts.config_map(instance, name), "data": dict(data)}
         live = await cluster.get(key_of(wanted))
         if live is None:
-            log.info("ArgoCD %s/%s: making ConfigMap %s", instance.namespace, instance.name, name)
+            log.info("ArgoCD %s/%s: creating ConfigMap %s", instance.namespace, instance.name, name)
             await cluster.create(wanted)
             self._written[key_of(wanted)] = data
             return
         references = _repaired(live["metadata"].get("ownerReferences") or [], instance.reference())
         edited = find_edited_keys(self._written.get(key_of(wanted)), live.get("data") or {})
         if live.get("data") != data or references != live["metadata"].get("ownerReferences"):
-            # argo: the data is replaced as a whole, so that what others added is gone
+            # argo: the data is replaced completely, which removes what others added
             metadata = {**live["metadata"], "ownerReferences": references}
             log.info("ArgoCD %s/%s: ConfigMap %s differs: replacing it", instance.namespace, instance.name, name)
             await cluster.replace({**live, "metadata": metadata, "data": dict(data)})
@@ -97,11 +99,11 @@ class Operator:
 
 
 async def _instances(namespace: str, cluster: Cluster) -> list[Instance]:
-    """The oldest first: it is the one that counts."""
+    """List the ArgoCD resources of a namespace, oldest first; only the oldest counts."""
     try:
         listing = await cluster.list(constants.ARGOCD, namespace=namespace)
     except ClusterError as error:
-        if error.code == 404:  # the definition has gone, and all resources with it
+        if error.code == 404:  # the CRD was deleted, and all resources with it
             return []
         raise
     living = [live for live in listing.items if not live["metadata"].get("deletionTimestamp")]
@@ -113,9 +115,9 @@ def _age(live: Manifest) -> tuple[str, str]:
 
 
 def _repaired(references: list[Manifest], right: Manifest) -> list[Manifest]:
-    """argo: references of others stay."""
+    """argo: owner references of others stay."""
     others = [each for each in references if each["kind"] != right["kind"]]
-    if any(each.get("controller") for each in others):  # k8s: there can be one controller only
+    if any(each.get("controller") for each in others):  # k8s: an object can have only one controller
         right = {**right, "controller": False}
     return [*others, right]
 
@@ -130,7 +132,7 @@ async def _keep_parts(instance: Instance, cluster: Cluster) -> None:
 
 
 async def _create(manifest: Manifest, cluster: Cluster) -> None:
-    """What is there stays as it is."""
+    """Create the object unless it exists."""
     if await cluster.get(key_of(manifest)) is None:
         await cluster.create(manifest)
 
@@ -143,7 +145,7 @@ async def _keep(manifest: Manifest, cluster: Cluster, *, is_wanted: bool) -> Non
     if live and live["metadata"].get("ownerReferences") == manifest["metadata"]["ownerReferences"]:
         try:
             await cluster.delete(key_of(live), uid=live["metadata"]["uid"])
-        except Conflict:  # another one of this name by now: not ours
+        except Conflict:  # another object has this name now
             return
 
 

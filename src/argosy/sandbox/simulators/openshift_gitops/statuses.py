@@ -1,7 +1,7 @@
-"""The status that the real controllers would write, for objects that only play a part.
+"""Builds the statuses that real controllers would write, for simulated objects.
 
-In: a live manifest. Out: its status. Never: a clock: all times are the object's own, so that the same object always
-gets the same status and nothing is written twice.
+In: a live manifest. Out: its status. Never: reads a clock: all times are the object's own, so that the same object
+always gets the same status and nothing is written twice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def of_stateful_set(live: Manifest) -> Status:
 
 
 def of_pod(live: Manifest) -> Status:
-    """Running, in words: nothing starts, and whoever asks for its log is told so."""
+    """Build a Running status; no program starts, and the log says so."""
     made = live["metadata"]["creationTimestamp"]
     types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     containers = [
@@ -89,8 +89,8 @@ def of_cluster_service_version(live: Manifest) -> Status:
 
 
 def of_argocd(live: Manifest, *, host: str, parts: Mapping[str, bool], problem: str = "") -> Status:
-    """`parts` are the fields of components, and whether each is there."""
-    # argo: Running once all Pods are ready, Unknown for what is not part of the installation
+    """Build the status of an ArgoCD resource; `parts` maps component fields to True if they are enabled."""
+    # argo: Running once all Pods are ready, Unknown for components that are not installed
     found = {part: "Running" if is_there else "Unknown" for part, is_there in parts.items()}
     condition = _condition(live, "Reconciled", "Success", BY)
     if problem:
@@ -103,7 +103,7 @@ def _observed(live: Manifest) -> Status:
 
 
 def _counted(fields: Sequence[str], replicas: int) -> Status:
-    """k8s: a count of nothing is not there, which is what None asks of a merge patch."""
+    """k8s: a count of 0 is omitted, which None does in a merge patch."""
     return dict.fromkeys(fields, replicas or None)
 
 

@@ -1,6 +1,6 @@
-"""A controller that plays kubelet, scheduler and router for the objects of this add-on, and for no others.
+"""Simulates kubelet, scheduler and router for the objects of this add-on only.
 
-In: the key of an object that carries the mark of the stand-in. Out: its status, and for a workload its Pods.
+In: the key of an object with the mark of this add-on. Out: its status, and the Pods of a workload.
 Never: touches an object without that mark.
 """
 
@@ -27,7 +27,7 @@ def marked(manifest: Manifest) -> Iterable[ResourceKey]:
 
 
 class Player:
-    """`kinds` are those that the chosen variant has."""
+    """`kinds` are the kinds of the chosen variant."""
 
     name = "argocd-player"
 
@@ -48,13 +48,13 @@ class Player:
 
 
 async def lives(namespace: str, cluster: Cluster) -> bool:
-    """A namespace that is being deleted takes nothing new, and says so to whoever tries."""
+    """True if the namespace exists and is not being deleted; such a namespace accepts no new objects."""
     found = await cluster.get(ResourceKey(*constants.NAMESPACE, "", namespace))
     return found is not None and not found["metadata"].get("deletionTimestamp")
 
 
 async def keep_status(live: Manifest, status: Manifest, cluster: Cluster) -> None:
-    """Written only where it differs: else every write would wake the controller that made it."""
+    """Patch the status only if it differs; otherwise every write would trigger the controller again."""
     known = live.get("status") or {}
     if any(known.get(field) != value for field, value in status.items()):
         await cluster.patch(key_of(live), {"status": status}, subresource="status")
@@ -76,7 +76,7 @@ async def _keep_pods(workload: Manifest, cluster: Cluster) -> None:
     for pod in wanted.values():
         try:
             await cluster.create(pod)
-        # made by the pass before this one, or still on its way out: its change wakes us again
+        # created by the previous reconcile or still terminating; its watch event triggers the next one
         except Conflict:
             continue
 

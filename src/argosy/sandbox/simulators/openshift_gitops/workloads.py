@@ -1,6 +1,6 @@
-"""The workloads of an Argo CD: Deployments, a StatefulSet, and the Pods that stand for them.
+"""Builds the workloads of an Argo CD: Deployments, a StatefulSet, and their simulated Pods.
 
-In: names and labels; or a live workload. Out: manifests. Never: asks a cluster; says that a program runs.
+In: names and labels, or a live workload. Out: manifests. Never: calls a cluster; claims that a program runs.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, Final
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.openshift_gitops.constants import NAME, simulated
 
-IMAGE: Final = "simulated.argosy.invalid"  # no registry can have this name
-LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s: those of generated names, which spell no words
+IMAGE: Final = "simulated.argosy.invalid"  # reserved domain: no registry can have this name
+LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s: the alphabet of generated names, without vowels
 REVISION: Final = {"Deployment": "pod-template-hash", "StatefulSet": "controller-revision-hash"}
-MOST_PODS: Final = 10  # of one workload: they are only looked at
+MOST_PODS: Final = 10  # per workload
 
 Env = Mapping[str, str]
 
@@ -52,7 +52,7 @@ def _template(name: str, account: str, env: Env) -> Manifest:
 
 
 def pods_of(workload: Manifest) -> Sequence[Manifest]:
-    """One for each replica. A changed template gives other names or labels: such Pods take the place of the old."""
+    """Build one Pod per replica; a changed template changes names or labels, so that new Pods replace the old ones."""
     kind, metadata, spec = workload["kind"], workload["metadata"], workload["spec"]
     revision = revision_of(workload)
     reference = {
@@ -74,7 +74,7 @@ def pods_of(workload: Manifest) -> Sequence[Manifest]:
 
 
 def revision_of(workload: Manifest) -> str:
-    """Ten letters that change with the Pod template."""
+    """Hash the Pod template to ten characters."""
     return _letters(json.dumps(workload["spec"]["template"], sort_keys=True), 10)
 
 

@@ -1,7 +1,7 @@
-"""Pods that really run: their commands are confined processes of this machine.
+"""Runs Pods as confined local processes.
 
-In: Pods that ask for it. Out: what their containers do, and what they print. Never: runs a Pod that does not ask;
-leaves a process behind; gives it more than the Pod says.
+In: Pods that request it. Out: the state and output of their containers. Never: runs a Pod that does not request it;
+leaves a process behind; gives a process more than the Pod specifies.
 """
 
 from argosy.sandbox.simulators.pod_processes.runner import Doing, Processes

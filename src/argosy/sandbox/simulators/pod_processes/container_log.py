@@ -1,6 +1,6 @@
-"""What a container prints, kept in a file.
+"""Stores the output of a container in a file.
 
-In: bytes. Out: lines, those that come later too. Never: more bytes than a limit; the oldest go first.
+In: bytes. Out: lines, including later ones. Never: more bytes than a limit; the oldest are dropped first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
-MOST_BYTES: Final = 4 << 20  # of each of two files: the one that grows, and the one before it
+MOST_BYTES: Final = 4 << 20  # maximum size of each of two files: the current one and the one before it
 LOOK: Final = 0.1
 
 
@@ -38,7 +38,7 @@ class Journal:
 
 
 async def lines(file: Path, *, tail: int | None, follow: bool, is_over: Callable[[], bool]) -> AsyncIterator[str]:
-    """What is there, and what is added until it is over, if somebody follows."""
+    """Yield the stored lines, and with `follow` also new ones until `is_over` returns True."""
     older, _ = _since(file.with_suffix(".older"), 0)
     data, at = _since(file, 0)
     *found, rest = (older + data).split(b"\n")
@@ -64,7 +64,7 @@ def _text(line: bytes) -> str:
 
 
 def _since(file: Path, at: int) -> tuple[bytes, int]:
-    """What stands behind this place, and where that ends; from the beginning if the file was begun anew."""
+    """Read from an offset to the end; from the beginning if the file was replaced."""
     try:
         with file.open("rb") as opened:
             size = opened.seek(0, os.SEEK_END)

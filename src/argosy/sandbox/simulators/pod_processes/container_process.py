@@ -1,7 +1,7 @@
-"""One container that is a process: started, watched, started again.
+"""Runs one container as a process: starts, watches and restarts it.
 
-In: how to start it, what its Pod says of restarts, the time. Out: its state, in a container status' words.
-Never: starts it twice at a time.
+In: a function that starts it, the restart policy, the time. Out: its state, as in a container status.
+Never: runs it twice at the same time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ BACK_OFF: Final = "CrashLoopBackOff"
 RETRY: Final = 1.0
 CANNOT_START, KILLED = 128, 137
 BY: Final = "run by argosy as a local process"
-# k8s: bytes of a message of the container's own, and of one from its log
+# k8s: maximum bytes of a termination message, and of one taken from the log
 MOST_WORDS, MOST_LOG = 4096, 2048
 Start = Callable[[Manifest, Callable[[bytes], None]], Awaitable[Resident]]
 
 
 class Life:
     def __init__(self, container: Manifest, logs: Path, known: Manifest) -> None:
-        """`known` is what was told of it before this process began, if anything was."""
+        """`known` is the container status from before this process started, if any."""
         self.container, self._logs = container, logs
         self.state: dict[str, Any] = dict(known.get("state") or {})
         self.restarts = int(known.get("restartCount") or 0) + self._waits_for_restart
@@ -42,9 +42,9 @@ class Life:
         self._resident: Resident | None = None
         self._journal: Journal | None = None
         self._began = ""
-        self._pause: tuple[datetime, float] | None = None  # since when, and for how many seconds
+        self._pause: tuple[datetime, float] | None = None  # start of the restart delay, and its seconds
         self._lost = self.state.get("running")
-        self.words: Path | None = None  # where the container writes why it ended
+        self.words: Path | None = None  # the file of the termination message
 
     @property
     def name(self) -> str:
@@ -60,20 +60,21 @@ class Life:
 
     @property
     def code(self) -> int | None:
-        """How it ended; None: it has not."""
+        """Exit code, or None if the container has not ended."""
         found = self.state.get("terminated")
         return int(found["exitCode"]) if found else None
 
     def log(self, *, previous: bool = False) -> Path:
-        """Who waits to be started again has printed nothing yet: then that of the run before."""
+        """Return the log file; a container that waits for a restart shows the log of its previous run."""
         file = self._logs / self.name / f"{self.restarts - previous}.log"
         waits = not previous and self.restarts and "waiting" in self.state
         return self._logs / self.name / f"{self.restarts - 1}.log" if waits else file
 
     async def step(self, start: Start, policy: str, now: datetime) -> float | None:
-        """Seconds until it should be looked at again; None: nothing will change by itself."""
+        """Start or restart the container if due; return the seconds until the next check, None if only an event changes
+        it."""
         if self._lost:
-            self._end(KILLED, "the sandbox was stopped meanwhile", str(self._lost.get("startedAt")), now)
+            self._end(KILLED, "the sandbox was stopped while it ran", str(self._lost.get("startedAt")), now)
             self._lost = None
         if self._resident is not None and self._resident.ended.done():
             self._hear_end(self._resident.ended.result(), now)
@@ -107,7 +108,7 @@ class Life:
         return None
 
     def _plan_restart(self, now: datetime) -> None:
-        """k8s: the first time at once, then after pauses that double."""
+        """k8s: the first restart is immediate; later ones wait twice as long each time."""
         self.last = {"terminated": self.state["terminated"]}
         self.restarts += 1
         pause = 0.0 if self.restarts == 1 else min(FIRST_BACKOFF * 2 ** min(self.restarts - 2, 10), MOST_BACKOFF)
@@ -123,7 +124,7 @@ class Life:
             self._end(CANNOT_START, ended.refused, self._began, now, reason="StartError")
         elif ended.limit:
             reason = "OOMKilled" if ended.limit == "memory" else "Error"
-            message = f"it used more {ended.limit} than it may"
+            message = f"exceeded its {ended.limit} limit"
             self._end(KILLED, message, self._began, now, reason=reason)
         else:
             code = ended.code if ended.code >= 0 else 128 - ended.code
@@ -157,7 +158,7 @@ class Life:
             "containerID": f"process://{self.name}/{self.restarts}" if "waiting" not in state else None,
             "ready": "running" in state,
             "started": "running" in state,
-            # k8s: a restart counts when it is made
+            # k8s: the restart count rises when the container restarts
             "restartCount": self.restarts - self._waits_for_restart,
             "state": state,
             "lastState": self.last,
@@ -178,7 +179,7 @@ class Life:
 
 
 def _beginning(file: Path | None) -> str:
-    """Whatever the container made of the file: nothing is followed, and nobody is waited for."""
+    """Read the start of a file written by the container, without following links or blocking on a pipe."""
     if file is None:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""What a Pod that runs may call besides the cluster: ports that the installation allows to who asks for them.
+"""Resolves the ports that a Pod process may connect to besides the cluster's API.
 
-In: a Pod, the ConfigMap argosy-cm. Out: ports. Never: any, unless both say so.
+In: a Pod, the ConfigMap argosy-cm. Out: ports. Never: any port, unless both the Pod and the ConfigMap allow it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""All Pods that really run, from their first container to their last line.
+"""Runs Pods as local processes, from the first init container to the end of the Pod.
 
-In: Pods that ask for it. Out: what each does now, and what it printed. Never: a process after the end of `beside`.
+In: Pods that request it. Out: their current state and their output. Never: leaves a process running after `run_in`
+ends.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from argosy.sandbox.simulators.pod_processes.service_account import account_of
 from argosy.sandbox.simulators.pod_processes.settings import argv_of, env_of, expanded
 from argosy.sandbox.simulators.timestamps import moment_of
 
-LOOK: Final = 0.2  # seconds between two looks at Pods whose processes run
+LOOK: Final = 0.2  # poll interval of Pods with running processes
 MEMORY, LEAST_MEMORY, MOST_MEMORY = 1 << 30, 64 << 20, 8 << 30
 SCRATCH, TASKS = 256 << 20, 256
 KUBECONFIG: Final = "kubeconfig"
@@ -41,7 +42,7 @@ LAST_WORDS: Final = "/dev/termination-log"
 
 @dataclass(frozen=True)
 class Doing:
-    """What a Pod does now."""
+    """The current state of a Pod that runs as processes."""
 
     phase: str
     init: list[dict[str, Any]]
@@ -55,7 +56,7 @@ class Doing:
 
 @dataclass
 class Running:
-    """A Pod, its containers, and its folder on this machine, which is gone with its processes."""
+    """A Pod, its containers, and its local folder, which is deleted when its processes have ended."""
 
     key: ResourceKey
     init: list[Life]
@@ -63,14 +64,14 @@ class Running:
     logs: Path
     folder: Path | None = None
     asked_to_end: bool = field(default=False)
-    removal: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # of the folder
+    removal: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # deletes the folder
 
     @property
     def lives(self) -> list[Life]:
         return [*self.init, *self.containers]
 
     def words_of(self, container: Manifest) -> Path:
-        """k8s: an empty file, whose content is the message of the container's end."""
+        """k8s: an empty file whose content becomes the termination message."""
         assert self.folder is not None
         file = volumes.give(self.folder / "words") / str(container["name"])
         file.write_bytes(b"")
@@ -81,7 +82,7 @@ class Running:
         return file
 
     def make_folder(self) -> Path:
-        """Make the folder, unless there is one. Programs pass above it, and see no name there."""
+        """Create the folder once. Programs can traverse its parents but cannot list them."""
         if self.folder is None:
             with contextlib.ExitStack() as undo:
                 scratch = undo.enter_context(scratch_folder("argosy-pod-"))
@@ -99,7 +100,7 @@ class Running:
 
 
 class Processes:
-    """Until `beside` has begun no process can be started."""
+    """Starts processes only while `run_in` is open."""
 
     def __init__(self) -> None:
         self._place: Path | None = None
@@ -112,12 +113,12 @@ class Processes:
     @contextlib.asynccontextmanager
     async def beside(self, folder: Path) -> AsyncIterator[None]:
         self._place = folder
-        await asyncio.to_thread(sweep_scratch_folders)  # of Pods of a sandbox that was killed
+        await asyncio.to_thread(sweep_scratch_folders)  # left by a sandbox that was killed
         try:
             yield
         finally:
             self._place = None
-            now = moment_of("2000-01-01T00:00:00Z")  # nobody reads of it
+            now = moment_of("2000-01-01T00:00:00Z")  # any time: the status is not read anymore
             await asyncio.gather(*(each.end(now) for pod in self._pods.values() for each in pod.lives))
             for pod in self._pods.values():
                 pod.close()
@@ -126,6 +127,7 @@ class Processes:
     # -- what a Pod does
 
     async def step(self, pod: Manifest, context: Context) -> Doing:
+        """Start, restart or complete the containers of a Pod; return its state."""
         running = self._running(pod)
         policy, now = str(pod["spec"].get("restartPolicy") or "Always"), context.clock.now()
         waits: list[float | None] = []
@@ -199,7 +201,7 @@ class Processes:
     # -- its end
 
     async def stop(self, pod: Manifest, now: datetime) -> float:
-        """Asked to end, then ended: seconds until it should be looked at again, 0 when all is over."""
+        """Ask the processes to end, then kill them after the grace period; return the seconds to wait, 0 when done."""
         running = self._pods.get(str(pod["metadata"]["uid"]))
         if running is None:
             return 0.0
@@ -216,19 +218,20 @@ class Processes:
         return 0.0
 
     async def end(self, pod: Manifest, now: datetime) -> None:
-        """At once; what it printed stays."""
+        """Kill the processes at once; their output stays."""
         if running := self._pods.get(str(pod["metadata"]["uid"])):
             await asyncio.gather(*(life.end(now) for life in running.lives))
             running.close()
 
     async def forget(self, uid: str, now: datetime) -> None:
+        """Kill the processes of a deleted Pod and delete its logs."""
         if running := self._pods.pop(uid, None):
             await asyncio.gather(*(life.end(now) for life in running.lives))
             running.close()
             shutil.rmtree(running.logs, ignore_errors=True)
 
     async def forget_gone(self, key: ResourceKey, now: datetime) -> None:
-        """A Pod that somebody removed by force."""
+        """Forget a Pod that was deleted by force."""
         for uid in [uid for uid, running in self._pods.items() if running.key == key]:
             await self.forget(uid, now)
 
@@ -237,7 +240,7 @@ class Processes:
     def lines(
         self, pod: Manifest, *, container: str, follow: bool, tail: int | None, previous: bool = False
     ) -> AsyncIterator[str] | None:
-        """None: this Pod is no process of ours."""
+        """Return the output of a container, or None if the Pod does not run as a process."""
         running = self._pods.get(str(pod["metadata"]["uid"]))
         life = next((each for each in running.lives if each.name == container), None) if running else None
         if life is None:

@@ -1,4 +1,4 @@
-"""The way back to the cluster, as the Pod's service account: a token, a kubeconfig, `oc` and `kubectl`.
+"""Gives a Pod process access to the cluster as its service account: token, kubeconfig, `oc` and `kubectl`.
 
 In: a Pod, the cluster's own kubeconfig. Out: a folder, variables, mounts. Never: the administrator's token.
 """
@@ -34,7 +34,7 @@ class Account:
 
 
 def put_tools(folder: Path) -> Path:
-    """They call a real kubectl where there is one."""
+    """Write wrapper scripts for `oc` and `kubectl`; they call a real kubectl if there is one."""
     give(folder)
     for name in TOOLS:
         command = " ".join(map(shlex.quote, python_command("argosy", name)))
@@ -44,7 +44,7 @@ def put_tools(folder: Path) -> Path:
 
 
 async def account_of(pod: Manifest, folder: Path, cluster: Cluster, kubeconfig: Path) -> Account:
-    """`folder` is the Pod's own."""
+    """Write the access files into the Pod's own folder."""
     tools = put_tools(folder / "bin")
     env = {"PATH": f"{tools}:{PATH}"}
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]

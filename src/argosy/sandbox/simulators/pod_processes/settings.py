@@ -1,6 +1,6 @@
-"""What a container is started with: its command and its environment.
+"""Builds the command line and the environment of a container.
 
-In: a Pod, a container, a way to read ConfigMaps and Secrets. Out: argv and env. Never: our own environment.
+In: a Pod, a container, a function that reads ConfigMaps and Secrets. Out: argv and env. Never: our own environment.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from typing import Any
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 
-Read = Callable[[str, str], Awaitable[Manifest | None]]  # kind and name, in the Pod's namespace
+# kind and name in the Pod's namespace -> manifest
+Read = Callable[[str, str], Awaitable[Manifest | None]]
 _REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
 
 
 class NotYet(UserError):
-    """A container cannot be made now, and why: it is tried again."""
+    """A container cannot be created now; it is retried. The message says why."""
 
 
 def argv_of(container: Manifest, env: Mapping[str, str]) -> list[str]:
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     if not container.get("command"):
-        raise NotYet("no image is pulled, so that a process needs a command; write one beside the image")
+        raise NotYet("images are not pulled, so a container that runs as a process needs a command; set `command`")
     return [expanded(str(word), env) for word in words]
 
 
 def expanded(text: str, env: Mapping[str, str]) -> str:
-    """k8s: `$(NAME)` is a variable's value, if there is one; `$$` is a dollar sign."""
+    """k8s: `$(NAME)` becomes the variable's value if it exists; `$$` is a dollar sign."""
 
     def value(found: re.Match[str]) -> str:
         return "$" if found[1] == "$" else env.get(found[2], found[0])
@@ -69,7 +70,7 @@ async def _value(pod: Manifest, variable: Manifest, read: Read) -> str | None:
 
 
 async def data_of(kind: str, reference: Mapping[str, Any], read: Read) -> dict[str, bytes]:
-    """Of a ConfigMap or a Secret; nothing where it may be missing and is."""
+    """Read the data of a ConfigMap or Secret; empty if it is optional and missing."""
     name = str(reference.get("name") or reference.get("secretName") or "")
     found = await read(kind, name)
     if found is None:
@@ -87,7 +88,7 @@ async def data_of(kind: str, reference: Mapping[str, Any], read: Read) -> dict[s
 
 
 def field_of(pod: Manifest, path: str) -> str:
-    """k8s: the downward API's paths."""
+    """k8s: read a field path of the downward API."""
     metadata = pod["metadata"]
     if found := re.fullmatch(r"metadata\.(labels|annotations)(?:\['([^']+)'\])?", path):
         pairs = metadata.get(found[1]) or {}

@@ -1,6 +1,6 @@
-"""The folders that a Pod's containers see: made of ConfigMaps, Secrets, the downward API and claims.
+"""Prepares the folders that a Pod's containers see: ConfigMaps, Secrets, the downward API and claims.
 
-In: a Pod, a folder of its own, a folder of claims. Out: mounts. Never: a folder of the machine that is neither.
+In: a Pod, its own folder, the folder of claims. Out: mounts. Never: any other folder of the machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Mount = tuple[str, str, bool]
 
 
 async def folders_of(pod: Manifest, own: Path, claims: Path, read: Read) -> dict[str, Path]:
-    """The folder of each volume, filled."""
+    """Create and fill the folder of each volume."""
     return {
         str(volume["name"]): await _folder(pod, volume, own / str(volume["name"]), claims, read)
         for volume in pod["spec"].get("volumes") or ()
@@ -37,12 +37,15 @@ def mounts_of(container: Manifest, folders: Mapping[str, Path]) -> list[Mount]:
 
 
 def _below(folder: Path, sub: str) -> Path:
-    """A folder of a volume, made where it is missing. A link on the way may be what an earlier process left there."""
+    """Return a subfolder of a volume, created if missing.
+
+    Links are rejected, because an earlier process may have left one there.
+    """
     at = folder
     for part in Path(sub).parts:
         at = at / part
         if part in ("/", "..") or at.is_symlink():
-            raise NotYet(f"subPath {sub} leads out of its volume; name a folder inside, without links and dots")
+            raise NotYet(f"subPath {sub} leads out of its volume; use a path inside it without links or '..'")
         if not at.exists():
             give(at)
     return at
@@ -52,7 +55,7 @@ async def _folder(pod: Manifest, volume: Manifest, place: Path, claims: Path, re
     if claim := volume.get("persistentVolumeClaim"):
         return give(claims / pod["metadata"]["namespace"] / str(claim["claimName"]))
     if "hostPath" in volume:
-        raise NotYet(f"volume {volume['name']} is a folder of the machine, which no process is given; take it away")
+        raise NotYet(f"volume {volume['name']} is a hostPath, which is not supported; remove it")
     give(place)
     for source in (volume.get("projected") or {}).get("sources") or [volume]:
         await _fill(pod, source, place, read)
@@ -66,7 +69,9 @@ async def _fill(pod: Manifest, source: Mapping[str, Any], place: Path, read: Rea
             chosen = {str(item["path"]): data.get(str(item["key"])) for item in reference.get("items") or ()}
             for path, value in (chosen or data).items():
                 if value is None:
-                    raise NotYet(f"{kind} {reference.get('name') or reference.get('secretName')} lacks a key; add it")
+                    raise NotYet(
+                        f"{kind} {reference.get('name') or reference.get('secretName')} has no such key; add it"
+                    )
                 _write(place, path, value)
     for item in (source.get("downwardAPI") or {}).get("items") or ():
         _write(place, str(item["path"]), field_of(pod, str((item.get("fieldRef") or {}).get("fieldPath"))).encode())
@@ -74,7 +79,7 @@ async def _fill(pod: Manifest, source: Mapping[str, Any], place: Path, read: Rea
 
 def _write(place: Path, path: str, value: bytes) -> None:
     if ".." in Path(path).parts or path.startswith("/"):
-        raise NotYet(f"the path {path} leads out of its volume; take the dots away")
+        raise NotYet(f"the path {path} leads out of its volume; remove '..' and a leading slash")
     file = place / path
     give(file.parent)
     file.write_bytes(value)
@@ -82,13 +87,14 @@ def _write(place: Path, path: str, value: bytes) -> None:
 
 
 def give(folder: Path) -> Path:
-    """A folder for the user that confined processes run as."""
+    """Create a folder owned by the user that confined processes run as."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     own(folder, 0o700)
     return folder
 
 
 def own(path: Path, mode: int) -> None:
+    """Set mode and owner so that confined processes can use the path."""
     path.chmod(mode)
     if os.geteuid() == 0:
         os.chown(path, NOBODY, NOBODY)

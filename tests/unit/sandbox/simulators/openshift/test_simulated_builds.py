@@ -88,7 +88,7 @@ async def test_a_build_waits_for_the_stream_that_it_pushes_to(cluster: EmbeddedC
         await cluster.create(build_config())
         build = await world.becomes(BUILD, lambda it: it["status"]["reason"] == "InvalidOutputReference", "web-1")
         assert build["status"]["phase"] == "New" and judged(build)[0] == "Progressing"
-        assert "there is no ImageStream default/model" in judged(build)[1]
+        assert "ImageStream default/model not found" in judged(build)[1]
         await cluster.create(stream())
         await world.becomes(BUILD, has_phase("Complete"), "web-1")
 
