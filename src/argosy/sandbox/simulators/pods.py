@@ -93,7 +93,7 @@ class Pods:
         if pod is None or is_played_by_others(pod):
             return None
         if not pod["spec"].get("nodeName"):
-            # k8s: whoever set a scheduling gate removes it
+            # k8s: the controller that set a scheduling gate removes it
             if not is_dying(pod) and not pod["spec"].get("schedulingGates"):
                 await self._scheduler.schedule(pod, _wishes(pod, context.cache)[0], context)
             return None

@@ -1,7 +1,7 @@
 """Simulates KServe: InferenceServices served by ServingRuntimes that are chosen for them.
 
-In: a model probe, and whether Routes exist. Out: controllers by kind, CRDs, admitters, runtimes. Never: runs a model in
-this process.
+In: a model probe, and whether Routes exist. Out: controllers by kind, CRDs, admission handlers, runtimes.
+Never: runs a model in this process.
 """
 
 from __future__ import annotations

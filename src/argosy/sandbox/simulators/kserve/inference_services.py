@@ -105,7 +105,7 @@ class InferenceServices:
             return None
         self._known.add(key)
         wanted = defaulted(live)
-        if wanted != live:  # the API server called no admitters
+        if wanted != live:  # the API server called no admission handlers
             await context.cluster.replace(wanted)
             return None
         if is_waiting_for_storage(live):

@@ -1,6 +1,6 @@
 """Simulates OpenShift: Routes, builds, image streams, and the operator lifecycle manager.
 
-In: nothing. Out: controllers by kind, CRDs, admitters, performers. Never: handles models.
+In: nothing. Out: controllers by kind, CRDs, admission handlers, subresource extensions. Never: handles models.
 """
 
 from __future__ import annotations

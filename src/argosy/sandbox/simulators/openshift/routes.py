@@ -70,7 +70,7 @@ class Routes:
         if live is None or is_dying(live) or is_played_by_others(live):
             return
         wanted = with_host(live, self._domain)
-        if wanted is not live:  # the API server called no admitters
+        if wanted is not live:  # the API server called no admission handlers
             patch = {"metadata": {"annotations": {GENERATED: "true"}}, "spec": {"host": wanted["spec"]["host"]}}
             await change(live, patch, context.cluster)
             return

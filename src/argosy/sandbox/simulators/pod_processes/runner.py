@@ -124,7 +124,7 @@ class Processes:
                 pod.close()
             self._pods.clear()
 
-    # -- what a Pod does
+    # -- state
 
     async def step(self, pod: Manifest, context: Context) -> Doing:
         """Start, restart or complete the containers of a Pod; return its state."""
@@ -198,7 +198,7 @@ class Processes:
         readable = (Path(sys.executable), *python_places(), *account.readable)
         return await start(argv, folder=where, readable=readable, limits=_limits(container), around=around)
 
-    # -- its end
+    # -- end
 
     async def stop(self, pod: Manifest, now: datetime) -> float:
         """Ask the processes to end, then kill them after the grace period; return the seconds to wait, 0 when done."""
@@ -235,7 +235,7 @@ class Processes:
         for uid in [uid for uid, running in self._pods.items() if running.key == key]:
             await self.forget(uid, now)
 
-    # -- what it printed
+    # -- output
 
     def lines(
         self, pod: Manifest, *, container: str, follow: bool, tail: int | None, previous: bool = False
