@@ -44,7 +44,7 @@ def told(message: str) -> str:
 
 
 def letters(text: str, count: int) -> str:
-    """Derive a stable name suffix of `count` characters from a text."""
+    """Derive a stable name suffix of `length` characters from a text."""
     return "".join(LETTERS[byte % len(LETTERS)] for byte in hashlib.sha256(text.encode()).digest()[:count])
 
 

@@ -106,7 +106,7 @@ def _not_pulled(actor: Actor, waiting: str) -> Acting:
 
 
 def _running(actor: Actor, began: datetime, restarts: int, last: Manifest) -> Acting:
-    """Replay exits and restarts since `began` and return the state at the current time."""
+    """Replay exits and restarts since `started_at` and return the state at the current time."""
     if began > actor.now + CLOCK_SKEW:  # the clock was set back: count from now
         began = actor.now
     while True:

@@ -31,7 +31,7 @@ REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True)
 class Spread:
-    """The Pods of a DaemonSet by Node; `stray` Pods are on Nodes where they do not belong."""
+    """The Pods of a DaemonSet by Node; `stray_pods` are on Nodes where they do not belong."""
 
     wanted: Sequence[str]
     pods: Mapping[str, Sequence[Manifest]]

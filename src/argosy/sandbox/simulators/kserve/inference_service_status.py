@@ -38,7 +38,7 @@ def status_of(
     door: Door,
     now: str,
 ) -> Status:
-    """Build the status. `others` are the Deployments of transformer and explainer, `revisions` the revision of each
+    """Build the status. `other_deployments` are those of transformer and explainer, `revisions` the revision of each
     component."""
     parts = [predictor_ready(found), *(component_ready(others[each], f"{WORDS[each]}Ready") for each in others)]
     ways = [*parts, _ingress(parts, door)]

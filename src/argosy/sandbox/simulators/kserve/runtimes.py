@@ -25,7 +25,7 @@ class Chosen(NamedTuple):
 
 
 def choose(model: Model, own: Iterable[Manifest], shared: Iterable[Manifest]) -> Chosen:
-    """Choose a runtime; those of the namespace (`own`) come before those of the cluster (`shared`)."""
+    """Choose a runtime; runtimes of the namespace come before runtimes of the cluster."""
     own, shared = list(own), list(shared)
     if name := model.get("runtime"):
         named = next((each for each in (*own, *shared) if each["metadata"]["name"] == name), None)

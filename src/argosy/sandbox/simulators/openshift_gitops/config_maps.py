@@ -73,7 +73,7 @@ def policy(spec: Spec) -> Data:
 
 
 def exclusions(*more: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
-    """Render `resource.exclusions`: kinds that change constantly or are never deployed, and `more`."""
+    """Render `resource.exclusions`: kinds that change constantly or are never deployed, and extra ones."""
     entries = [
         {"apiGroups": list(groups), "kinds": list(kinds), "clusters": ["*"]} for groups, kinds in (*NOISY_KINDS, *more)
     ]

@@ -89,7 +89,7 @@ def of_cluster_service_version(live: Manifest) -> Status:
 
 
 def of_argocd(live: Manifest, *, host: str, parts: Mapping[str, bool], problem: str = "") -> Status:
-    """Build the status of an ArgoCD resource; `parts` maps component fields to True if they are enabled."""
+    """Build the status of an ArgoCD resource; `components` maps status fields to True if they are enabled."""
     # argo: Running once all Pods are ready, Unknown for components that are not installed
     found = {part: "Running" if is_there else "Unknown" for part, is_there in parts.items()}
     condition = _condition(live, "Reconciled", "Success", BY)

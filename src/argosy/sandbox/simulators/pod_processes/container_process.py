@@ -34,7 +34,7 @@ Start = Callable[[Manifest, Callable[[bytes], None]], Awaitable[Resident]]
 
 class Life:
     def __init__(self, container: Manifest, logs: Path, known: Manifest) -> None:
-        """`known` is the container status from before this process started, if any."""
+        """`previous_status` is the container status from before this process started, if any."""
         self.container, self._logs = container, logs
         self.state: dict[str, Any] = dict(known.get("state") or {})
         self.restarts = int(known.get("restartCount") or 0) + self._waits_for_restart
