@@ -1,8 +1,8 @@
 """The store of the embedded API server: one global revision, durable writes, watches that miss nothing.
 
-`compacted` is the oldest revision whose state is still known. A read at revision r (`list_at`), and a watch from r, are
-answered if r >= compacted and raise Gone if r < compacted; nothing else raises Gone, but for an open watch that fell
-behind both memory and the history on disk.
+`compacted` is the oldest revision whose state can still be read. A read at revision r (`list_at`) and a watch from r
+succeed if r >= compacted and raise Gone if r < compacted. The only other source of Gone is an open watch that fell
+behind both the events in memory and the history on disk.
 """
 
 from argosy.sandbox.store.commit import Commit, end_process

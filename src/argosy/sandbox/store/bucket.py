@@ -1,6 +1,6 @@
-"""The committed objects of one bucket, always in order.
+"""The committed objects of one bucket (one resource), sorted by path.
 
-In: entries as they are committed. Out: one entry in O(1), a range as a plain slice. Never: sorts on a read.
+In: entries as they are committed. Out: one entry in O(1), a range as a list slice. Never: sorts on a read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Shelf:
             del self._paths[index], self._entries[index]
 
     def span(self, namespace: str) -> tuple[int, int]:
-        """The index range of a namespace, all when empty."""
+        """Index range of a namespace; of all namespaces if `namespace` is empty."""
         if not namespace:
             return 0, len(self._paths)
         low = bisect_left(self._paths, f"{namespace}/")

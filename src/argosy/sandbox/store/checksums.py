@@ -1,6 +1,6 @@
-"""Detection of damaged rows: a checksum for each row, and the sentences for people.
+"""Row checksums that detect damage, and the error messages about it.
 
-In: values of a row. Out: a checksum, or a Damage. Never: repairs or removes anything.
+In: values of a row. Out: a checksum, or a Damage. Never: repairs or removes rows.
 
 SQLite notices a damaged page only where its structure is wrong. A flipped bit in a value is another value, so every row
 has a CRC-32 of all its columns.
@@ -19,7 +19,7 @@ from argosy.errors import ClusterError, UserError
 
 
 class Damage(Exception):
-    """The file holds something that argosy did not write there. The text says what."""
+    """The store file differs from what argosy wrote. The message says where."""
 
 
 def row_checksum(
@@ -30,7 +30,7 @@ def row_checksum(
 
 
 def checksum_of_unchecked_row(*values: Any) -> int:
-    """The checksum of a row of format 1, which has none. Raises Damage for a row that cannot be right."""
+    """Checksum for a row of format 1, which has no checksum column. Raises Damage for a row that is not JSON."""
     try:
         sealed, body = values[5], values[7]
         if not sealed:
@@ -49,14 +49,14 @@ def object_name(bucket: str, namespace: str, name: str) -> str:
 
 
 def damaged_on_opening(path: Path, what: object) -> UserError:
-    """The refusal to start. Nothing in the folder was changed."""
+    """The error that refuses to start. The data folder was not changed."""
     reset = f"argosy sandbox reset --data-dir {shlex.quote(str(path.parent))}"
     message = f"the store is damaged ({what}); restore it from a copy of the data folder, or remove it with: {reset}"
     return UserError(message, where=str(path))
 
 
 def damaged_while_running(path: Path, what: object) -> ClusterError:
-    """k8s: an object that cannot be decoded is an InternalError. What is in memory is not affected."""
+    """k8s: an object that cannot be decoded is an InternalError. Objects in memory are not affected."""
     message = (
         f"{path} is damaged ({what}); objects are served from memory: save them with `kubectl get -o yaml`, "
         "stop argosy and restore the data folder from a copy"

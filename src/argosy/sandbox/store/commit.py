@@ -1,6 +1,6 @@
-"""A write on its way to the disk, and the end when it cannot get there.
+"""Writes that are staged but not durable yet, and the exit of the process if they cannot be written.
 
-In: what `Store.put` staged. Out: an awaitable that is done once it is durable. Never: done before that.
+In: what `Store.put` staged. Out: an awaitable that is done once the write is durable. Never: done before that.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ FATAL_EXIT = 70
 
 
 def end_process(message: str) -> None:
-    """At once and without cleaning up: clean-up could write, or acknowledge, more."""
+    """Exit immediately and without clean-up, which could write or acknowledge more."""
     sys.stderr.write(f"argosy: {message}\n")
     sys.stderr.flush()
     os._exit(FATAL_EXIT)
 
 
 class Commit:
-    """A staged write. `entry` is known at once; awaiting it means: durable, and every watcher has the event."""
+    """A staged write. `entry` is available at once; awaiting returns when it is durable and watches have the event."""
 
     __slots__ = ("_done", "entry")
 
@@ -33,7 +33,7 @@ class Commit:
         self._done = done
 
     def __await__(self) -> Generator[Any, None, Entry]:
-        # A writer that is cancelled stops waiting, no more: the write goes on, and others wait for it too.
+        # A cancelled writer only stops waiting: the write continues, because others may wait for it.
         yield from asyncio.shield(self._done)
         return self.entry
 

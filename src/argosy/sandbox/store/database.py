@@ -1,7 +1,7 @@
-"""The SQLite file: opened, checked and set up.
+"""Opens, checks and sets up the SQLite file.
 
-In: a path. Out: connections with the settings that durability rests on, each read back. Never: opens a file of another
-program or of a newer argosy, or with a SQLite that has the WAL-reset bug (fixed in 3.51.3).
+In: a path. Out: connections whose durability settings were set and read back. Never: opens a file of another program or
+of a newer argosy, or uses a SQLite that has the WAL-reset bug (fixed in 3.51.3).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ APPLICATION_ID_OFFSET = 68  # in the header of a SQLite file
 WAL_KEPT = 4 * 1024 * 1024
 BUSY_MILLISECONDS = 100
 
-# `prev` is the revision that a row replaces, 0 for a new object. It gives every event its previous state and tells
-# compaction what is superseded, without an index over keys, which would halve the write rate.
+# `prev` is the revision that a row replaces, 0 for a new object. It gives every event its previous state and shows
+# compaction which rows are superseded, without an index over keys, which would halve the write rate.
 SCHEMA = f"""
 CREATE TABLE history(
   rev INTEGER PRIMARY KEY, bucket TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE meta(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES('compacted', 0), ('compacted_sum', {compacted_checksum(0)});
 """
 
-# Set, then read back: a build or a file system that silently does otherwise must not be trusted with acknowledgements.
+# Set, then read back: a build or file system that silently ignores a setting cannot promise durable writes.
 SETTINGS: dict[str, tuple[str, object]] = {
     "journal_mode": ("WAL", "wal"),
     "synchronous": ("FULL", 2),
@@ -49,7 +49,7 @@ SETTINGS: dict[str, tuple[str, object]] = {
     "cell_size_check": ("ON", 1),
 }
 
-# Schema version n → the statements that lead to n + 1, run in one transaction.
+# Schema version n → the statements that migrate it to n + 1, run in one transaction.
 MIGRATIONS: dict[int, str] = {
     1: """
 ALTER TABLE history ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
@@ -61,11 +61,11 @@ DAMAGES_SHOWN = 3
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """The one connection that may write and checkpoint."""
+    """Open the only connection that may write and checkpoint."""
     _refuse_old_sqlite(path)
     _create(path)
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a file that is refused stays as it is
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a refused file must stay unchanged
     try:
         _check_identity(connection, path)
         _check_structure(connection)
@@ -79,9 +79,9 @@ def open_writer(path: Path) -> apsw.Connection:
 
 
 def holds_store(path: Path) -> bool:
-    """True if argosy made a store here, even if its database was lost since. Does not open it, so nothing is changed.
+    """True if argosy created a store here, even if its database was lost since. Does not open it, so changes nothing.
 
-    A database whose schema is only in the write-ahead log has no application id yet.
+    A database whose schema is still only in the write-ahead log has no application id yet.
     """
     if is_initialized(path) or size_of(path.with_name(path.name + LOG_SUFFIX)):
         return True
@@ -94,10 +94,10 @@ def holds_store(path: Path) -> bool:
 
 
 def opening_error(error: apsw.Error, path: Path) -> UserError:
-    """What SQLite says of a file that it cannot open, in words that say what to do."""
+    """Convert SQLite's error about a file that it cannot open to one that says what to do."""
     if isinstance(error, apsw.NotADBError):
         message = "this is not an argosy store; choose another data directory"
-    elif isinstance(error, apsw.CorruptError | apsw.SQLError):  # its statements fit every file that argosy wrote
+    elif isinstance(error, apsw.CorruptError | apsw.SQLError):  # SQLError: not the tables that argosy created
         return damaged_on_opening(path, error)
     elif isinstance(error, apsw.BusyError):
         message = "another program holds the store locked; close it first"
@@ -116,10 +116,10 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def empty_log(connection: apsw.Connection, path: Path) -> None:
-    """Moves the write-ahead log into the database, so that the next write begins a new generation of frames.
+    """Move the write-ahead log into the database, so that the next write starts a new generation of frames.
 
-    After a crash, SQLite would go on in the old generation and leave frames of the torn transaction behind the new
-    ones. If the power went again, the log check could not tell those frames from acknowledged ones.
+    After a crash, SQLite would continue the old generation and leave frames of the torn transaction after the new
+    ones. After a second power loss, the log check could not tell those frames from acknowledged ones.
     """
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -132,7 +132,7 @@ def empty_log(connection: apsw.Connection, path: Path) -> None:
 
 
 def check_key(connection: apsw.Connection, seal: Seal | None, path: Path) -> None:
-    """The store remembers, sealed, a word that only its own key opens."""
+    """Check that the key belongs to this store, by decrypting a known value that the store keeps."""
     row = connection.execute("SELECT value FROM meta WHERE name = 'key'").fetchone()
     if seal is None:
         if row is not None:
@@ -157,7 +157,7 @@ def _refuse_old_sqlite(path: Path) -> None:
 
 
 def _create(path: Path) -> None:
-    """An empty file with mode 0600, which the WAL inherits, and whose directory entry is on disk."""
+    """Create an empty file with mode 0600, which the WAL inherits, and sync its directory entry."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         create_durable_file(path)
@@ -187,7 +187,7 @@ def _check_identity(connection: apsw.Connection, path: Path) -> None:
 
 
 def _check_structure(connection: apsw.Connection) -> None:
-    """Every page is where the tree says. Values are checked when the rows are loaded."""
+    """Check the page structure. Values are checked when the rows are loaded."""
     faults = [str(fault) for (fault,) in connection.execute(f"PRAGMA quick_check({DAMAGES_SHOWN})")]
     if faults != ["ok"]:
         raise Damage("; ".join(fault.replace("\n", " ") for fault in faults))
@@ -195,7 +195,7 @@ def _check_structure(connection: apsw.Connection) -> None:
 
 def _set(connection: apsw.Connection, path: Path, name: str, wanted: str, expected: object) -> None:
     if name == "journal_mode" and not connection.pragma("schema_version"):
-        connection.pragma("auto_vacuum", "INCREMENTAL")  # only before the first page, and the journal mode writes it
+        connection.pragma("auto_vacuum", "INCREMENTAL")  # must precede the first page, which the journal mode writes
     connection.pragma(name, wanted)
     found = connection.pragma(name)
     if found != expected:
@@ -222,4 +222,4 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
         connection.create_scalar_function("checksum_of_row", checksum_of_unchecked_row)
         connection.create_scalar_function("checksum_of_compacted", lambda *values: compacted_checksum(values[0]))
         connection.execute(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT")
-    empty_log(connection, path)  # it holds the whole store now
+    empty_log(connection, path)  # the migration rewrote every row into the log

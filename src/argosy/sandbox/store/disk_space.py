@@ -1,7 +1,7 @@
-"""A full disk: how it is recognized, told and noticed to be over.
+"""Detects a full disk, builds the error for it, and probes whether there is space again.
 
-In: errors of SQLite, and the folder of the store. Out: a StorageFull, or whether there is room again. Never: touches
-the database.
+In: errors of SQLite, and the path of the store. Out: a StorageFull, or True if there is space. Never: touches the
+database.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import apsw
 
 from argosy.errors import StorageFull
 
-PROBE_BYTES = 256 * 1024  # less would be taken by the next batch, and the store would go back and forth
+PROBE_BYTES = 256 * 1024  # a smaller probe would fit before a batch does, and the store would flap
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-# Not a failed sync: after that nobody knows which pages the disk has.
+# A failed sync is not in this list: after it, the content of the disk is unknown.
 WRITES = frozenset({apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_TRUNCATE})
 
 
 def is_full(error: apsw.Error, connection: apsw.Connection) -> bool:
-    """True if there was no room. SQLite has rolled the transaction back then, and later ones may succeed."""
+    """True if the disk had no space. SQLite has rolled the transaction back then, and later ones may succeed."""
     if isinstance(error, apsw.FullError):
         return True
     return getattr(error, "extendedresult", 0) in WRITES and connection.system_errno in NO_SPACE
@@ -36,7 +36,7 @@ def storage_full(path: Path) -> StorageFull:
 
 
 def has_space(path: Path, wanted: int = PROBE_BYTES) -> bool:
-    """Writes a file beside the store: quotas and reserved blocks are seen by no other means."""
+    """Probe by writing a file next to the store, because only a write detects quotas and reserved blocks."""
     probe = path.with_name(path.name + ".probe")
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

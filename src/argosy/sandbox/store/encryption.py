@@ -1,7 +1,7 @@
-"""Encryption of bodies at rest: AES-256-GCM.
+"""Encrypts object bodies at rest with AES-256-GCM.
 
-In: a body and where it stands. Out: nonce + ciphertext + tag. Never: opens a body at another place or revision than it
-was sealed for, since all of that is authenticated.
+In: a body, its key and its revision. Out: nonce + ciphertext + tag. Never: decrypts a body under another key or
+revision than it was encrypted for, because both are authenticated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Seal:
         except (InvalidTag, ValueError) as error:
             which = object_name(bucket, namespace, name)
             raise UserError(
-                f"{which} at revision {revision} cannot be decrypted: changed or moved on disk, or sealed by another"
+                f"{which} at revision {revision} cannot be decrypted: "
+                "it was changed or moved on disk, or encrypted with another key"
             ) from error
 
 

@@ -1,6 +1,6 @@
-"""What the store keeps and tells: entries, and the events that changed them.
+"""Values of the store: entries (stored objects) and events (changes of entries).
 
-In: encoded JSON from the registry. Out: frozen values. Never: looks into a body.
+In: encoded JSON from the registry. Out: frozen values. Never: parses a body.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETE
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One object as it is since `revision`."""
+    """One object in its state as of `revision`."""
 
     namespace: str
     name: str
@@ -30,7 +30,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change. `body` of a DELETED event is the last state, carrying the revision of the deletion."""
+    """One change. `body` of a DELETED event is the last state, with the revision of the deletion."""
 
     revision: int
     type: EventType
@@ -43,7 +43,7 @@ class Event:
 
 
 def path_of(namespace: str, name: str) -> str:
-    """Where an object stands in its bucket.
+    """Path of an object in its bucket, which is also its sort key.
 
     k8s: objects are ordered by the bytes of `namespace/name` as one string, so `team-a/x` comes before `team/x`.
     """

@@ -1,7 +1,7 @@
-"""The newest events, in memory, a log for each bucket.
+"""The newest events in memory, one log for each bucket.
 
-In: committed events. Out: what a watcher has not seen yet. Never: grows past its bounds; the oldest events leave first,
-and `Log.floor` says how far memory reaches back.
+In: committed events. Out: the events that a watch has not delivered yet. Never: grows past its bounds; the oldest
+events are dropped first, and `BucketEventLog.floor` is the newest revision that was dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Log:
         self.waiters: set[asyncio.Future[bool]] = set()
 
     def after(self, revision: int) -> list[Event]:
-        """Oldest first. Looks from the new end, because nearly every watcher is nearly up to date."""
+        """Events after `revision`, oldest first. Searches from the newest, because most watches are nearly current."""
         events: list[Event] = []
         for event in reversed(self.events):
             if event.revision <= revision:
@@ -57,7 +57,7 @@ class Window:
         self.floor = floor
 
     def log(self, bucket: str) -> Log:
-        """A bucket without a log had no event since the store was opened, so its memory reaches back to there."""
+        """The log of a bucket. A new log starts at the opening revision, because the bucket had no event since then."""
         log = self._logs.get(bucket)
         if log is None:
             log = self._logs[bucket] = Log(self._opened_at)
@@ -76,7 +76,7 @@ class Window:
         return log
 
     def drop(self, revision: int) -> None:
-        """Forget every event up to and including `revision`."""
+        """Drop every event up to and including `revision`."""
         while self._order and self._order[0].events[0].revision <= revision:
             self._drop_oldest()
 

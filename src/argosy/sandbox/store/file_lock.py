@@ -1,7 +1,7 @@
-"""One process at a time may open a store file.
+"""File lock that lets one process at a time open a store.
 
-In: the path of the store. Out: a held lock, or a UserError within a moment. Never: leaves a stale lock behind; the
-kernel drops it with the process, however that ends.
+In: the path of the store. Out: a held lock, or a UserError after half a second. Never: leaves a stale lock behind; the
+kernel releases it when the process ends, even by SIGKILL.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 0.5
 
 
 class FileLock:
-    """A file beside the store, not the store: closing any descriptor of that would drop SQLite's own locks."""
+    """Locks a separate file, because closing any descriptor of the store file would drop SQLite's own locks."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.with_name(path.name + ".lock")
@@ -35,12 +35,12 @@ class FileLock:
             ) from error
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
-        # A forked child shares the lock and would keep it alive after our death.
+        # A forked child shares the lock and would keep it after this process ends.
         child_side = weakref.WeakMethod(self.release)
         os.register_at_fork(after_in_child=lambda: (release := child_side()) and release())
 
     def _take(self) -> None:
-        """Try for a moment: a child that was just forked, or a process that is just ending, lets go of it soon."""
+        """Retry for a moment: a child that was just forked, or a process that is about to end, soon releases it."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:

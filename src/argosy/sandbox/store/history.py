@@ -1,9 +1,10 @@
-"""The statements over the history table.
+"""SQL statements on the history table.
 
 In: a connection and plain values. Out: rows as entries and events. Never: decides when to write, commit or compact.
 
-The live state at revision R is every row ≤ R that is no deletion and that no row ≤ R replaces. Every revision after the
-compacted one has a row, and every row that it replaces is there: compaction removes only what it has passed.
+The live state at revision R is every row ≤ R that is not a deletion and that no row ≤ R replaces. Every revision after
+the compacted one has a row, and the row that it replaces still exists: compaction only removes rows that were replaced
+at or before the compacted revision.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from argosy.sandbox.store.encryption import Seal
 from argosy.sandbox.store.entries import ADDED, DELETED, MODIFIED, Entry, Event
 
 ROWS_PER_STATEMENT = 64
-EVENT_BYTES_PER_READ = 1 << 20  # a watcher that reads slowly has its own copy of them
-ROW_COST = 100  # bytes of a row beside its body, about
+EVENT_BYTES_PER_READ = 1 << 20  # each slow watch holds its own copy of what it reads
+ROW_COST = 100  # approximate bytes of a row without its body
 
 INSERT = "INSERT INTO history(rev, bucket, namespace, name, deleted, sealed, prev, body, sum) VALUES "
-# Text as bytes: a name that is no UTF-8 is damage, and the sentence about it names its revision.
+# Text is read as bytes: a name that is not UTF-8 is damage, and the error must name its revision.
 ROWS = """
 SELECT rev, CAST(bucket AS BLOB), CAST(namespace AS BLOB), CAST(name AS BLOB), deleted, sealed, prev, body, sum
 FROM history
@@ -50,7 +51,7 @@ WHERE rev <= :revision AND deleted = 0 AND rev NOT IN
 
 
 class Row(NamedTuple):
-    """One row as it is in the file; `body` may be sealed."""
+    """One row as it is in the file; `body` may be encrypted."""
 
     revision: int
     bucket: str
@@ -63,7 +64,7 @@ class Row(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What a store starts from."""
+    """State that a store starts from."""
 
     revision: int
     compacted: int
@@ -77,14 +78,14 @@ def _insert(rows: int) -> str:
 
 
 class History:
-    """The table, and the seal of the buckets that are encrypted in it."""
+    """Reads and writes the history table; encrypts the bodies of some buckets."""
 
     def __init__(self, seal: Seal | None, encrypted_buckets: frozenset[str]) -> None:
         self._seal = seal
         self._encrypted = encrypted_buckets
 
     def append(self, connection: apsw.Connection, events: Sequence[Event]) -> None:
-        """One transaction. A small batch is a single statement, so SQLite runs it, commit and all, off the GIL."""
+        """Insert in one transaction. A small batch is one statement, so SQLite runs and commits it without the GIL."""
         if len(events) <= ROWS_PER_STATEMENT:
             connection.execute(_insert(len(events)), self._values(events))
             return
@@ -113,7 +114,7 @@ class History:
         return values
 
     def load(self, connection: apsw.Connection) -> Loaded:
-        """The whole state. Raises Damage unless every row is as it was written, and none is missing."""
+        """Load the whole state. Raises Damage if a row was changed or is missing."""
         compacted = read_compacted(connection)
         newest = size = 0
         replay = Replay(compacted)
@@ -125,11 +126,11 @@ class History:
             newest = row.revision
             replay.add(row)
         buckets: dict[str, list[Entry]] = {}
-        names: dict[str, str] = {}  # one string for a namespace, not one for each of its objects
+        names: dict[str, str] = {}  # share one string per namespace among its objects
         for row in replay.live.values():
             entry = Entry(names.setdefault(row.namespace, row.namespace), row.name, row.revision, self._body(row))
             buckets.setdefault(row.bucket, []).append(entry)
-        # Compaction drops deletions too, so the newest row may be older than the newest revision that was given out.
+        # Compaction drops deletions too, so the newest row may be older than the newest assigned revision.
         return Loaded(max(newest, compacted), compacted, size, buckets)
 
     def live(self, connection: apsw.Connection, bucket: str, namespace: str, revision: int) -> Iterator[Entry]:
@@ -141,7 +142,7 @@ class History:
                 yield Entry(row.namespace, row.name, row.revision, self._body(row))
 
     def events(self, connection: apsw.Connection, bucket: str, after: int, upto: int, limit: int) -> list[Event]:
-        """The oldest of them: at most `limit`, and no more once they have EVENT_BYTES_PER_READ."""
+        """The oldest events after `after`: at most `limit`, and at most about EVENT_BYTES_PER_READ bytes."""
         events: list[Event] = []
         size = 0
         with closing(connection.execute(EVENTS, (after, upto, bucket, limit))) as rows:
@@ -165,13 +166,13 @@ class History:
         return self._open(row) if row.sealed else row.body
 
     def _open(self, row: Row) -> bytes:
-        if self._seal is None:  # the check of the key at the start leaves no way to get here
+        if self._seal is None:  # unreachable: the key was checked at startup
             raise RuntimeError("an encrypted row in a store without a key")
         return self._seal.open(row.body, row.bucket, row.namespace, row.name, row.revision)
 
 
 class Replay:
-    """Rows in order become the state; each names the one that it replaces, so that a missing row is noticed."""
+    """Builds the state from rows in order. Each row names the revision it replaces, so a missing row is noticed."""
 
     def __init__(self, compacted: int) -> None:
         self.live: dict[tuple[str, str, str], Row] = {}
@@ -191,7 +192,7 @@ class Replay:
 
 
 def _checked_rows(connection: apsw.Connection, statement: str, values: tuple[Any, ...] = ()) -> Iterator[Row]:
-    """Closes the cursor also if a row is damaged: an open one keeps the snapshot as long as the error is kept."""
+    """Closes the cursor even if a row is damaged: an open one would keep the snapshot as long as the error is kept."""
     with closing(connection.execute(statement, values)) as rows:
         for row in rows:
             yield _checked_row(row)
@@ -203,7 +204,7 @@ def _checked_row(values: tuple[Any, ...]) -> Row:
         row = Row(revision, bucket.decode(), namespace.decode(), name.decode(), deleted, sealed, prev, body)
         if row_checksum(*row) == checksum:
             return row
-    except (AttributeError, TypeError, UnicodeDecodeError):  # another type than was written, or no UTF-8
+    except (AttributeError, TypeError, UnicodeDecodeError):  # another type than was written, or not UTF-8
         raise Damage(f"the row of revision {values[0]} cannot be read") from None
     which = object_name(row.bucket, row.namespace, row.name)
     raise Damage(f"{which} at revision {row.revision} is not as it was written")
@@ -219,7 +220,7 @@ def read_compacted(connection: apsw.Connection) -> int:
 
 
 def compact_step(connection: apsw.Connection, low: int, high: int) -> None:
-    """Forget, in one transaction, what the revisions low < r ≤ high replaced, and the deletions among them."""
+    """Delete, in one transaction, the rows that revisions low < r ≤ high replaced, and the deletions among them."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(

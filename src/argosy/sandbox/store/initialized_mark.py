@@ -1,7 +1,7 @@
-"""The mark that a store was made here, so that a lost database is not taken for a first start.
+"""Marker file that records that a store was created here, so that a lost database is not mistaken for a first start.
 
-In: the path of the store. Out: a mark beside it, an answer, or a Damage. Never: marks a store before its schema is on
-disk, because a first start that was killed must be able to start again.
+In: the path of the store. Out: a marker file next to it, a boolean, or a Damage. Never: writes the marker before the
+schema is on disk, because a first start that was killed must be able to start again.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ def is_initialized(database: Path) -> bool:
 
 
 def write_initialized_mark(database: Path) -> None:
-    """Creates the mark, durably. A disk without space for it is no reason to refuse the store: the next start tries."""
+    """Create the marker durably. If the disk has no space for it, the store still opens and the next start retries."""
     if is_initialized(database):
         return
     try:
         create_durable_file(database.with_name(database.name + MARK_SUFFIX))
     except OSError as error:
-        log.warning("%s: the mark that it was initialized was not written: %s", database, error.strerror)
+        log.warning("%s: cannot write the marker that the store is initialized: %s", database, error.strerror)
 
 
 def check_not_lost(database: Path) -> None:
-    """Raises Damage if the database is empty or missing although a store was here.
+    """Raise Damage if the database is empty or missing although a store was here.
 
-    SQLite would make a new database and drop the write-ahead log. No crash leaves this: the first page of the database
-    is on disk before the log gets its first byte.
+    SQLite would create a new database and drop the write-ahead log. A crash cannot cause this: the first page of the
+    database is on disk before the log gets its first byte.
     """
     if size_of(database):
         return
@@ -56,7 +56,7 @@ def size_of(file: Path) -> int:
 
 
 def create_durable_file(file: Path) -> None:
-    """Creates an empty file with mode 0600 whose directory entry is on disk. An existing file stays as it is."""
+    """Create an empty file with mode 0600 and sync its directory entry. An existing file is left unchanged."""
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     directory = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -1,8 +1,8 @@
-"""Where batches become durable, and where old history is read.
+"""Journal protocol: makes batches durable and reads old history; and a journal without a disk.
 
-In: batches of events from the loop. Out: `committed()` on the loop, once the batch is on disk. Never: acknowledges
-what is not on disk; a write that fails ends the process, because nobody can say what the disk holds then. A full disk
-and a damaged page are told before anything is written: then the store is read-only.
+In: batches of events from the loop. Out: `on_committed()` on the loop, once the batch is on disk. Never: acknowledges a
+write that is not on disk; a failed write ends the process, because the content of the disk is unknown then. A full disk
+and a damaged page are detected before anything is written; they make the store read-only.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Fatal = Callable[[str], None]
 
 
 class Listener(Protocol):
-    """The store, as a journal sees it. Called on the loop."""
+    """Callbacks of the journal, implemented by the store. Called on the loop."""
 
     def committed(self) -> None: ...
     def compacted_to(self, revision: int) -> None: ...
     def failed(self, message: str) -> None: ...
     def refused(self, error: ArgosyError) -> None:
-        """Nothing of the batch was written, and nothing will be until `recovered`."""
+        """The batch was not written, and no batch will be until `on_recovered`."""
 
     def recovered(self) -> None: ...
 
@@ -34,19 +34,19 @@ class Journal(Protocol):
 
     def start(self, listener: Listener) -> None: ...
     def write(self, events: Sequence[Event]) -> None:
-        """One batch at a time: the next only after `committed`."""
+        """Write one batch. The next call must wait for `on_committed`."""
 
     def compact(self, revision: int) -> None: ...
     async def events(self, bucket: str, after: int, upto: int) -> list[Event]: ...
     async def live(self, bucket: str, namespace: str, revision: int) -> list[Entry]: ...
     async def live_revisions(self, revision: int) -> list[tuple[str, str, str, int]] | None:
-        """None: there is no disk to compare with."""
+        """Keys and revisions of the live objects on disk; None if there is no disk."""
 
     async def close(self) -> None: ...
 
 
 class MemoryJournal:
-    """Nothing on disk: what left the window is compacted."""
+    """Keeps nothing on disk: events that left the window are compacted."""
 
     keeps_history = False
 
@@ -76,5 +76,5 @@ class MemoryJournal:
 
 
 def gone(revision: int, compacted: int) -> Gone:
-    # k8s: the words of the watch cache.
+    # k8s: the message of the watch cache.
     return Gone(f"too old resource version: {revision} ({compacted})", reason="Expired")

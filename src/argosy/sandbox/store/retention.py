@@ -1,6 +1,6 @@
-"""How much history is kept.
+"""Decides how much history is kept.
 
-In: the revision, the bytes written and the time, as they grow. Out: the revision to compact to, or None.
+In: the current revision, the bytes written and the time. Out: the revision to compact to, or None.
 Never: compacts.
 """
 
@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-MARKS = 32  # history is cut in pieces of about 1/32 of a bound
+MARKS = 32  # history is compacted in pieces of about 1/32 of a bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,16 @@ class _Mark(NamedTuple):
 
 
 class Marks:
-    """Milestones along the history; the ones that were passed long enough ago say where to compact to."""
+    """Records milestones of the history; those beyond the retention say which revision to compact to."""
 
     def __init__(self, retention: Retention, *, now: float, revision: int, history_bytes: int) -> None:
         self._retention = retention
         self._bytes = history_bytes
-        # What was written before the start is compacted as one piece, when this mark is passed.
+        # History from before the start is compacted in one piece, once this milestone is beyond the retention.
         self._marks: deque[_Mark] = deque([_Mark(now, revision, 0)])
 
     def passed(self, *, now: float, revision: int, written: int) -> int | None:
-        """Account for `written` more bytes; the newest revision that no longer needs its past."""
+        """Account for more written bytes; return the newest revision that is beyond the retention, if there is one."""
         self._bytes += written
         self._set(now, revision)
         keep, target = self._retention, None

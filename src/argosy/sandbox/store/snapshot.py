@@ -1,6 +1,6 @@
-"""The state at another moment, and its fingerprint.
+"""Computes the state at an earlier revision, and digests of a state.
 
-In: entries and events. Out: entries, or a digest. Never: reads anything by itself.
+In: entries and events. Out: entries, or a digest. Never: reads a disk.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from argosy.sandbox.store.entries import Entry, Event, path_of
 
 
 def undo(entries: Sequence[Entry], later: Sequence[Event], namespace: str) -> Sequence[Entry]:
-    """The list as it was before the `later` events, newest undone first."""
+    """Return the entries as they were before the given events, undoing the newest event first."""
     state = {path_of(entry.namespace, entry.name): entry for entry in entries}
     for event in reversed(later):
         if namespace and event.namespace != namespace:

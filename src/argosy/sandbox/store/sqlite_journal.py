@@ -1,7 +1,7 @@
-"""The journal on SQLite: one thread writes, another reads old history.
+"""Journal on SQLite: one thread writes, another reads old history.
 
 In: batches, and a revision to compact to. Out: durable commits, in order. Never: lets a second connection write or
-checkpoint; stops compacting because somebody held a lock. A full disk or a damaged page makes it read-only.
+checkpoint; gives up compacting because the file was locked. A full disk or a damaged page makes it read-only.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class DiskJournal:
         self._target = self._compacted
         self._wal_pages = 0
         self._vacuum = False
-        self._refusal: ArgosyError | None = None  # why nothing is written now
-        self._refusals = 0  # so far, as the writer's thread counts
-        self._refusals_seen = 0  # by the loop
+        self._refusal: ArgosyError | None = None  # why writes are refused now
+        self._refusals = 0  # counted by the writer thread
+        self._refusals_seen = 0  # the same count as the loop knows it
         self._reading: ThreadPoolExecutor | None = None
         self._reader: apsw.Connection | None = None
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -75,28 +75,28 @@ class DiskJournal:
         self._target = max(self._target, revision)
         self._batches.put(_Batch(self._refusals_seen, ()))
 
-    # -- the writer's thread ------------------------------------------------------------------------------------
+    # -- writer thread ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             while (batch := self._next()) is not None:
                 if self._refusal is not None:
                     self._try_to_recover()
-                is_current = batch.refusals_seen == self._refusals  # else the store has taken it back
+                is_current = batch.refusals_seen == self._refusals  # else the store has withdrawn it
                 if batch.events and is_current and self._guarded(self._append, batch.events):
                     self._tell(self._listener.committed)
                 if self._refusal is None:
                     self._guarded(self._one_chore)
             self._guarded(self._checkpoint, apsw.SQLITE_CHECKPOINT_TRUNCATE)
             self._guarded(self._connection.close)
-        except Exception as error:  # whatever it was: from here on nothing more can be promised
+        except Exception as error:  # after any other error, durability can no longer be guaranteed
             message = f"{self._path}: the store could not be written, so the process ends: {error}"
             self._fatal(message)
             self._tell(self._listener.failed, message)
         self._tell(self._end)
 
     def _guarded(self, work: Callable[..., None], *values: Any) -> bool:
-        """Does the work, or makes the store read-only where SQLite has changed nothing. Other errors are fatal."""
+        """Do the work; make the store read-only after an error that changed nothing on disk. Other errors are fatal."""
         try:
             work(*values)
         except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -117,7 +117,7 @@ class DiskJournal:
         self._tell(self._see_refusal, self._refusals, error)
 
     def _see_refusal(self, number: int, error: ArgosyError) -> None:
-        """On the loop: batches that were sent before it are not written, because the store takes them back."""
+        """On the loop: batches sent before the refusal are not written, because the store withdraws them."""
         self._refusals_seen = number
         self._listener.refused(error)
 
@@ -145,7 +145,7 @@ class DiskJournal:
             try:
                 self._history.append(self._connection, batch)
                 break
-            except apsw.BusyError:  # some other program has it open for writing; it was not written
+            except apsw.BusyError:  # another program has the file open for writing; the batch was not written
                 if time.monotonic() > deadline:
                     raise
         self._wal_pages += 2 + sum(len(event.body) for event in batch) // 3_000
@@ -153,14 +153,14 @@ class DiskJournal:
     def _tell(self, callback: Callable[..., None], *values: object) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *values)
-        except RuntimeError:  # the loop was closed without closing the store: nobody is left to hear it
+        except RuntimeError:  # the loop was closed without closing the store, so no callback can run
             pass
 
     def _has_chores(self) -> bool:
         return self._target > self._compacted or self._wal_pages >= CHECKPOINT_PAGES or self._vacuum
 
     def _one_chore(self) -> None:
-        """A bounded piece of housekeeping between two batches. What finds the file locked is tried again."""
+        """Do a bounded piece of housekeeping between two batches. It is retried later if the file is locked."""
         try:
             if self._wal_pages >= CHECKPOINT_PAGES:
                 self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -184,17 +184,17 @@ class DiskJournal:
             pages, done = self._connection.wal_checkpoint(mode=mode)
             self._wal_pages = max(0, pages - done)
         except apsw.BusyError:
-            self._wal_pages = 0  # a reader is in the way: try again after as many pages
+            self._wal_pages = 0  # a reader blocks it: try again after as many pages
 
     def _vacuum_step(self) -> None:
-        """Give pages back to the disk while more than a quarter of the file is free."""
+        """Return pages to the file system while more than a quarter of the file is free."""
         free, pages = self._connection.pragma("freelist_count"), self._connection.pragma("page_count")
         self._vacuum = free > VACUUM_PAGES and free * 4 > pages
         if self._vacuum:
             self._connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
             self._wal_pages += VACUUM_PAGES
 
-    # -- reading, and the end -----------------------------------------------------------------------------------
+    # -- reading and closing ------------------------------------------------------------------------------------
 
     async def events(self, bucket: str, after: int, upto: int) -> list[Event]:
         def read(connection: apsw.Connection) -> list[Event]:
@@ -220,11 +220,11 @@ class DiskJournal:
     def _refuse_compacted(self, connection: apsw.Connection, revision: int) -> None:
         compacted = table.read_compacted(connection)
         if revision < compacted:
-            self._tell(self._listener.compacted_to, compacted)  # the store knows it before its caller hears of Gone
+            self._tell(self._listener.compacted_to, compacted)  # the store must know it before its caller sees Gone
             raise gone(revision, compacted)
 
     async def _read(self, read: Callable[[apsw.Connection], T]) -> T:
-        """In one transaction, so that what is compacted and what is read belong together."""
+        """Read in one transaction, so that the compacted revision and the rows are consistent."""
         if self._reading is None:
             self._reading = ThreadPoolExecutor(1, "store-reader")
         return await self._loop.run_in_executor(self._reading, self._in_snapshot, read)

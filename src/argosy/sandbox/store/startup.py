@@ -1,7 +1,7 @@
-"""From a path to a running journal and the state it starts from.
+"""Opens a store file: takes the lock, checks the file, loads the state and starts the journal.
 
-In: path and key. Out: a DiskJournal and what was loaded, or a UserError. Never: leaves the lock or the file open when
-it fails.
+In: path and key. Out: a SqliteJournal and the loaded state, or a UserError. Never: leaves the lock or the file open on
+an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The store of the embedded API server: objects by key, one revision, history.
+"""The object store of the embedded API server: objects by key, one global revision, history, watches.
 
 In: encoded JSON by bucket (one for each resource), namespace and name. Out: committed state, snapshots, watches.
-Never: shows what is not durable (except to `latest`), gives a revision out twice, or looks into a body.
+Never: returns a write that is not durable (except from `get_latest`), assigns a revision twice, or parses a body.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT = Retention()
 
 
 class Store:
-    """Everything here runs on one loop; only the journal has threads."""
+    """All methods run on one event loop; only the journal has threads."""
 
     def __init__(
         self, journal: Journal, buckets: dict[str, list[Entry]], marks: Marks, retention: Retention, *,
@@ -61,7 +61,7 @@ class Store:
         cls, path: Path | None, *, key: bytes | None = None, encrypted_buckets: frozenset[str] = frozenset(),
         retention: Retention = DEFAULT, fatal: Fatal = end_process,
     ) -> Store:  # fmt: skip
-        """`path` None: in memory. Raises UserError: in use, wrong key, not a store, of a newer argosy."""
+        """Open a store; in memory if `path` is None. Raises UserError: in use, wrong key, not a store, newer format."""
         if path is None:
             marks = Marks(retention, now=time.monotonic(), revision=0, history_bytes=0)
             return cls(MemoryJournal(), {}, marks, retention, revision=0, compacted=0)
@@ -80,7 +80,7 @@ class Store:
         return None if shelf is None else shelf.get(path_of(namespace, name))
 
     def latest(self, bucket: str, namespace: str, name: str) -> Entry | None:
-        """With what is staged but not yet durable: for read-modify-write only, never for an answer."""
+        """The newest state, including staged writes that are not durable: for read-modify-write, never for a reply."""
         path = path_of(namespace, name)
         staged = self._staged.get((bucket, path))
         if staged is not None:
@@ -97,7 +97,7 @@ class Store:
         return high - low
 
     async def list_at(self, bucket: str, namespace: str, revision: int) -> Sequence[Entry]:
-        """The list as it was when `revision` was the newest. Raises Gone if revision < compacted."""
+        """List the bucket as of `revision`. Raises Gone if revision < compacted."""
         if revision > self.revision:
             raise ValueError(f"revision {revision} is not committed yet, the newest is {self.revision}")
         if revision < self.compacted:
@@ -111,7 +111,7 @@ class Store:
         return undo(entries, later, namespace) if later else entries
 
     def in_memory_since(self, bucket: str) -> int:
-        """The revision from which on `list_at` needs no disk."""
+        """The oldest revision at which `list_at` needs no disk."""
         return self._window.log(bucket).floor
 
     def buckets(self) -> Iterable[str]:
@@ -120,7 +120,7 @@ class Store:
     # -- writing ------------------------------------------------------------------------------------------------
 
     def put(self, bucket: str, namespace: str, name: str, body: Callable[[int], bytes]) -> Commit:
-        """Stage a create or an update; whether it may be one is decided by the caller, with `latest`."""
+        """Stage a create or an update. The caller has checked with `get_latest` that it is allowed."""
         before = self.latest(bucket, namespace, name)
         return self._stage(MODIFIED if before else ADDED, bucket, namespace, name, body, before)
 
@@ -131,7 +131,7 @@ class Store:
         return self._stage(DELETED, bucket, namespace, name, body, before)
 
     async def settled(self) -> None:
-        """Wait until everything that `latest` shows now is durable."""
+        """Wait until everything that `get_latest` returns now is durable."""
         last = self._pending or self._writing
         if last:
             await asyncio.shield(last[-1].done)
@@ -143,7 +143,7 @@ class Store:
         self._refuse_if_ended()
         revision = self._next_revision
         entry = Entry(namespace, name, revision, body(revision))
-        self._next_revision = revision + 1  # only now: a body that cannot be made takes no revision
+        self._next_revision = revision + 1  # only now: a body that cannot be encoded must not use up a revision
         previous, previous_revision = (before.body, before.revision) if before else (None, 0)
         event = Event(revision, kind, bucket, namespace, name, entry.body, previous, previous_revision)
         staged = Staged(event, path_of(namespace, name), entry, self._loop.create_future())
@@ -161,7 +161,7 @@ class Store:
             raise copy.copy(self._read_only)
 
     def _flush(self) -> None:
-        """Group commit: what was staged while the last batch was written is the next batch."""
+        """Group commit: the writes staged while the last batch was written are the next batch."""
         self._flush_is_due = False
         if self._writing or not self._pending or self._failure:
             return
@@ -169,7 +169,7 @@ class Store:
         self._journal.write([staged.event for staged in self._writing])
 
     def committed(self) -> None:
-        """The batch is durable: show it, tell watchers and listeners, and only then the writers."""
+        """The batch is durable: publish it, notify watches and listeners, and only then the writers."""
         batch, self._writing = self._writing, []
         self._flush()
         events = [staged.event for staged in batch]
@@ -199,10 +199,10 @@ class Store:
             del self._staged[event.bucket, path]
         self._window.append(event)
 
-    # -- following ----------------------------------------------------------------------------------------------
+    # -- watching -----------------------------------------------------------------------------------------------
 
     def watch(self, bucket: str, *, since: int) -> Watch:
-        """Every event of the bucket after `since`. Raises Gone at once if since < compacted; a future `since` waits."""
+        """Watch the bucket after a revision. Raises Gone at once if it is compacted; waits if it is in the future."""
         if since < self.compacted:
             raise gone(since, self.compacted)
         watch = Watch(
@@ -213,25 +213,25 @@ class Store:
         return watch
 
     def subscribe(self, callback: Callable[[Sequence[Event]], None]) -> Callable[[], None]:
-        """Call back on the loop with every committed batch, in order. The answer ends it."""
+        """Call back on the loop with every committed batch, in order. Call the returned function to unsubscribe."""
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback) if callback in self._listeners else None
 
     def on_refusal(self, callback: Callable[[], None]) -> None:
-        """Call back whenever staged writes are taken back: what was concluded from them does not hold."""
+        """Call back when staged writes are withdrawn, so that values derived from them can be discarded."""
         self._on_refusal.append(callback)
 
     def _tell(self, events: Sequence[Event]) -> None:
         for listener in tuple(self._listeners):
             try:
                 listener(events)
-            except Exception as error:  # one listener's mistake must stop neither the writers nor the others
+            except Exception as error:  # an error in one listener must stop neither the writers nor the other listeners
                 self._loop.call_exception_handler({"message": "a listener of the store failed", "exception": error})
 
-    # -- bounds -------------------------------------------------------------------------------------------------
+    # -- compaction ---------------------------------------------------------------------------------------------
 
     async def compact(self, revision: int) -> None:
-        """Forget everything that is not part of the state at `revision` or later. Returns when it is done."""
+        """Forget everything that is not part of the state at `revision` or later. Returns when done."""
         self._refuse_if_ended()
         if revision > self.revision:
             raise ValueError(f"revision {revision} is not committed yet, the newest is {self.revision}")
@@ -262,17 +262,17 @@ class Store:
         self._keep_bounds(0)
         self._timer = self._loop.call_later(self._tick_seconds, self._tick)
 
-    # -- checks and the end -------------------------------------------------------------------------------------
+    # -- checks, failures and closing ---------------------------------------------------------------------------
 
     def digest(self, bucket: str | None = None) -> str:
-        """A hash over every key and its revision, as memory has them."""
+        """Hash of every key and its revision in memory."""
         buckets = sorted(self._shelves) if bucket is None else [bucket]
         return digest_of(
             (name, entry.namespace, entry.name, entry.revision) for name in buckets for entry in self.list(name)
         )
 
     async def matches_disk(self) -> bool:
-        """Whether memory and disk hold the same state at this moment's revision. Raises Gone if that is compacted."""
+        """True if memory and disk hold the same state at the current revision. Raises Gone if it is compacted."""
         mine, revision = self.digest(), self.revision
         rows = await self._journal.live_revisions(revision)
         if rows is None:
@@ -282,16 +282,16 @@ class Store:
 
     @property
     def read_only(self) -> str:
-        """Why nothing can be written now; empty if writes are possible."""
+        """Why writes are refused now; empty if writes are possible."""
         return str(self._read_only or "")
 
     def refused(self, error: ArgosyError) -> None:
-        """Nothing of what is staged was written: take it back, and refuse further writes until `recovered`."""
+        """No staged write reached the disk: withdraw them all, and refuse further writes until `on_recovered`."""
         self._read_only = error
         staged = [*self._writing, *self._pending]
         self._writing, self._pending = [], []
         self._staged.clear()
-        self._next_revision = self.revision + 1  # a revision without a row would look like a lost one
+        self._next_revision = self.revision + 1  # a revision without a row would look like a lost row
         for callback in self._on_refusal:
             callback()
         self._fail([each.done for each in staged], error)
@@ -300,7 +300,7 @@ class Store:
         self._read_only = None
 
     def failed(self, message: str) -> None:
-        """The journal is dead. Nothing that was not acknowledged ever will be."""
+        """The journal has failed. Writes that were not acknowledged never will be."""
         self._failure = message
         waiting = [staged.done for staged in (*self._writing, *self._pending)] + [done for _, done in self._compactions]
         self._writing, self._pending, self._compactions = [], [], []
@@ -310,16 +310,16 @@ class Store:
         for done in waiting:
             if not done.done():
                 done.set_exception(error)
-                done.exception()  # who awaits it hears of it; who does not needs no report of its own
+                done.exception()  # retrieved, so that asyncio does not report futures that no writer awaits
 
     def end_watches(self, bucket: str = "") -> None:
-        """Every watcher, or every one of a bucket, is told that nothing more will come."""
+        """Close every watch, or every watch of a bucket."""
         for watch in tuple(self._watches):
             if not bucket or watch.bucket == bucket:
                 watch.close()
 
     async def close(self) -> None:
-        """Make durable what is staged, end the watches, release the file."""
+        """Write what is staged, close the watches, release the file."""
         if self._closing:
             return
         self._closing = True

@@ -2,9 +2,9 @@
 
 In: the path of the store. Out: nothing, or a Damage. Never: writes.
 
-SQLite ends its recovery silently at the first frame whose checksum is wrong, because a crash may leave the last
-transaction half written. A transaction that other frames follow was synced and acknowledged, though: a wrong checksum
-there is damage, and ending at it would lose acknowledged writes.
+SQLite silently ends its recovery at the first frame with a wrong checksum, because a crash may leave the last
+transaction half written. But a transaction that is followed by other frames was synced and acknowledged: a wrong
+checksum there is damage, and ending at it would lose acknowledged writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
 MAGIC_LITTLE_ENDIAN, MAGIC_BIG_ENDIAN = 0x377F0682, 0x377F0683
 FORMAT = 3007000
 SMALLEST_PAGE, LARGEST_PAGE = 512, 65536
-LARGE_LOG_BYTES = 16 * 1024 * 1024  # a second of work, about
+LARGE_LOG_BYTES = 16 * 1024 * 1024  # takes about a second to check
 MASK = 0xFFFFFFFF
 
 Sums = tuple[int, int]
@@ -37,7 +37,7 @@ class Frame(NamedTuple):
 
 
 def check_wal(database: Path) -> None:
-    """Raises Damage if acknowledged transactions cannot be read. One frame at a time is in memory."""
+    """Raise Damage if acknowledged transactions cannot be read. Only one frame at a time is in memory."""
     wal = database.with_name(database.name + "-wal")
     try:
         file = wal.open("rb")
@@ -59,16 +59,16 @@ def check_wal(database: Path) -> None:
 
 
 def read_frames(file: BinaryIO, header: bytes, order: str) -> Iterator[Frame]:
-    """All frames, if they belong to the header; it is valid."""
+    """All frames that belong to the header, which the caller has validated."""
     salts = header[16:24]
     sums: Sums = struct.unpack(">II", header[24:32])
     size = struct.unpack(">I", header[8:12])[0] + FRAME_HEADER_BYTES
     if not SMALLEST_PAGE < size <= LARGEST_PAGE + FRAME_HEADER_BYTES:
-        return  # SQLite takes such a log for empty, too
+        return  # SQLite also treats such a log as empty
     valid = True
     for number, frame in enumerate(_read_raw_frames(file, size)):
         if number == 0 and frame[8:16] != salts:
-            return  # the log was begun anew, and what follows was checkpointed
+            return  # the log was restarted, so the old frames were checkpointed
         if valid:
             sums = _checksum(frame[FRAME_HEADER_BYTES:], order, _checksum(frame[:8], order, sums))
             valid = frame[8:16] == salts and struct.unpack(">II", frame[16:24]) == sums
@@ -90,9 +90,9 @@ def _byte_order(header: bytes) -> str | None:
 
 
 def _is_checkpointed(file: BinaryIO, database: Path) -> bool:
-    """True if the database has every page that the log has, so that the log is not needed.
+    """True if the database already has every page in the log, so that the log is not needed.
 
-    A power loss may leave half a header where the log was begun anew; all of its frames had been checkpointed then.
+    A power loss may leave half a header when the log is restarted; all of its frames had been checkpointed by then.
     """
     try:
         stored = database.open("rb")
@@ -113,7 +113,7 @@ def _is_checkpointed(file: BinaryIO, database: Path) -> bool:
 
 
 def _newest_frames(file: BinaryIO, size: int) -> dict[int, int]:
-    """Number of each page that was committed → number of the last frame that has it."""
+    """Number of each committed page → number of the last frame that contains it."""
     committed: dict[int, int] = {}
     pages: dict[int, int] = {}
     salts = b""
@@ -138,7 +138,7 @@ def _checksum(data: bytes, order: str, sums: Sums) -> Sums:
 
 
 def _acknowledged_after_last_valid(frames: Iterator[Frame]) -> int:
-    """Commits after the last valid one that were synced: SQLite writes no further frame before that."""
+    """Count synced commits after the last valid one. A commit was synced if another frame follows it."""
     acknowledged, is_after_commit = 0, False
     salts = b""
     for frame in frames:

@@ -1,7 +1,7 @@
-"""One watcher of one bucket.
+"""A watch of one bucket.
 
-In: a revision. Out: everything after it, once, in order, in batches. Never: holds events of its own, so that a slow
-reader costs nothing: it reads on from memory, else from disk, else is told Gone.
+In: a revision. Out: every later event, once, in order, in batches. Never: buffers events of its own, so a slow reader
+costs no memory: the watch continues from memory, else from disk, else raises Gone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from argosy.sandbox.store.journal import Journal
 
 
 class Watch:
-    """For one task at a time. Cancelling `next_batch` loses nothing."""
+    """Used by one task at a time. Cancelling `next_batch` loses no event."""
 
     __slots__ = ("_bucket", "_closed", "_forget", "_journal", "_log", "_newest", "_position")
 
@@ -37,7 +37,7 @@ class Watch:
 
     @property
     def position(self) -> int:
-        """The revision up to which nothing is left to deliver: what a bookmark may say."""
+        """The revision up to which all events were delivered, as a bookmark reports it."""
         if self._log.floor <= self._position and not self._log.after(self._position):
             self._position = max(self._position, self._newest())
         return self._position
@@ -60,7 +60,7 @@ class Watch:
     async def _from_disk(self) -> list[Event]:
         upto = self._log.floor
         batch = await self._journal.events(self._bucket, self._position, upto)
-        # A read is limited; one that found nothing has seen all there is up to the floor.
+        # A read is limited; an empty one has covered everything up to the floor.
         self._position = batch[-1].revision if batch else upto
         return batch
 
