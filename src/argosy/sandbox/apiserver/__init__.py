@@ -1,5 +1,5 @@
-"""The embedded Kubernetes-compatible API server: an annex that knows nothing of GitOps.
+"""The embedded Kubernetes-compatible API server. Knows nothing of GitOps.
 
-In: Kubernetes REST, or calls through `embedded.EmbeddedCluster`. Out: manifests, watches, Status objects.
-Start at `registry` (every write), `http.asgi` (every request) and `control_plane` (how it is put together).
+In: Kubernetes REST, or calls through `in_process_client.EmbeddedCluster`. Out: manifests, watches, Status objects.
+Start at `registry` (every write), `http.asgi` (every request) and `control_plane` (the wiring).
 """

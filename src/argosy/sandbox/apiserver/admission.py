@@ -135,4 +135,3 @@ class Admission:
 def _is_default(body: bytes) -> bool:
     annotations = orjson.loads(body)["metadata"].get("annotations") or {}
     return bool(annotations.get(DEFAULT_CLASS) == "true")
-

@@ -1,7 +1,7 @@
-"""Removing objects: preconditions, grace, finalizers, and what becomes of dependents.
+"""Deletes objects: preconditions, grace period, finalizers, propagation policy.
 
-In: a served kind, a name and DeleteOptions. Out: the dying object, or a Status that it is gone.
-Never: deletes dependents itself; the garbage collector does, seeing what is written here.
+In: a served kind, a name and DeleteOptions. Out: the terminating object, or a Success Status.
+Never: deletes dependents itself; the garbage collector does that, based on the finalizers set here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DeleteOptions:
 
 
 def read_options(value: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
-    """k8s: options come in the body, else in the query; a bad policy is the options object's fault."""
+    """k8s: options come from the body, else from the query; an invalid policy is reported as invalid DeleteOptions."""
     if not isinstance(value, Mapping):
         raise status_errors.bad_request("DeleteOptions must be an object")
     preconditions = value.get("preconditions") or {}
@@ -65,7 +65,7 @@ def read_options(value: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOp
         raise status_errors.invalid_options("DeleteOptions", field_error.not_supported("dryRun", shown, ["All"]))
     return DeleteOptions(
         Propagation(policy) if policy else None,
-        grace if grace is None or grace >= 0 else 1,  # k8s: less than nothing is a second
+        grace if grace is None or grace >= 0 else 1,  # k8s: a negative value means one second
         str(preconditions.get("uid") or ""),
         str(preconditions.get("resourceVersion") or ""),
         bool(dry),
@@ -91,7 +91,7 @@ class Deletion:
     async def delete(
         self, served: Served, namespace: str, name: str, options: DeleteOptions, call: Call
     ) -> Written | Manifest:
-        """The object where it lives on for a while, else a Status that says it is gone."""
+        """Returns the terminating object, or a Success Status if it was removed at once."""
         registry = self._registry
         registry.authorize(call.user, "delete", served, namespace, name)
         entry = registry.store.latest(served.bucket, namespace, name)
@@ -102,7 +102,7 @@ class Deletion:
         return await self._delete(served, entry, manifest, options)
 
     async def delete_all(self, served: Served, entries: Iterable[Entry], options: DeleteOptions) -> list[Entry]:
-        """Every one of these that is still there; the deleted ones are returned as they were. The caller may."""
+        """Delete those that still exist; return them as they were listed. The caller has authorized the request."""
         deleted = []
         for listed in entries:
             entry = self._registry.store.latest(served.bucket, listed.namespace, listed.name)
@@ -140,10 +140,10 @@ class Deletion:
                 if not options.dry_run:
                     await registry.remove(served, entry, manifest)
                 return status_errors.success(served.resource, entry.name, manifest["metadata"]["uid"])
-            if not options.dry_run:  # k8s: a Pod is answered as it was in its last moment
-                if dying != manifest:  # k8s: watchers see it marked before they see it gone
+            if not options.dry_run:  # k8s: the response for a Pod is its last state
+                if dying != manifest:  # k8s: watches get the deletionTimestamp before the deletion
                     marked = encoder(served.store(dying))
-                    # both are staged at once: nobody can make another of this name between them
+                    # both are staged together, so that no create with the same name can come between
                     entry = registry.store.put(served.bucket, entry.namespace, entry.name, marked).entry
                 await registry.remove(served, entry, dying)
             return Written(served, registry.unstored(served, entry.namespace, dying))
@@ -158,7 +158,7 @@ class Deletion:
 
 
 def _dying(served: Served, manifest: Manifest, options: DeleteOptions, clock: meta.Clock) -> Manifest:
-    """The manifest as a deletion leaves it: marked, with what must happen before it goes."""
+    """The manifest with deletionTimestamp, grace period and finalizers of the deletion."""
     metadata = dict(manifest["metadata"])
     finalizers = _finalizers(served, metadata.get("finalizers") or [], options.propagation)
     if finalizers:
@@ -171,9 +171,9 @@ def _dying(served: Served, manifest: Manifest, options: DeleteOptions, clock: me
         metadata["deletionTimestamp"] = meta.stamp(clock() + timedelta(seconds=grace))
         if served.resource.group_kind != NAMESPACE:
             metadata["deletionGracePeriodSeconds"] = grace
-        if metadata.get("generation"):  # k8s: asking for the end is a change of what is asked for
+        if metadata.get("generation"):  # k8s: a deletion counts as a change of the desired state
             metadata["generation"] += 1
-    elif options.grace is not None and options.grace < left:  # k8s: it may only be shortened, from where it began
+    elif options.grace is not None and options.grace < left:  # k8s: only a shorter grace is accepted
         until = datetime.fromisoformat(metadata["deletionTimestamp"])
         metadata["deletionTimestamp"] = meta.stamp(until + timedelta(seconds=options.grace - left))
         metadata["deletionGracePeriodSeconds"] = options.grace
@@ -184,18 +184,18 @@ def _dying(served: Served, manifest: Manifest, options: DeleteOptions, clock: me
 
 
 def _finalizers(served: Served, present: list[str], propagation: Propagation | None) -> list[str]:
-    """k8s: the policy is written down as a finalizer; asking for none of them takes an earlier one back."""
+    """k8s: the propagation policy becomes a finalizer; Background removes the finalizer of an earlier deletion."""
     if propagation is None:
         if served.resource.group_kind != JOB or {FOREGROUND, ORPHAN} & set(present):
             return list(present)
-        propagation = Propagation.ORPHAN  # k8s: Jobs were there before dependents went along
+        propagation = Propagation.ORPHAN  # k8s: legacy default of Jobs
     wanted = {Propagation.FOREGROUND: FOREGROUND, Propagation.ORPHAN: ORPHAN}.get(propagation)
     kept = [each for each in present if each not in (FOREGROUND, ORPHAN)]
     return [*kept, wanted] if wanted else kept
 
 
 def _grace(served: Served, manifest: Manifest, options: DeleteOptions) -> int:
-    """k8s: only Pods that run somewhere are given time."""
+    """k8s: only Pods that run on a node have a grace period."""
     if served.resource.group_kind != POD:
         return 0
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}

@@ -1,6 +1,6 @@
-"""What there is, as clients ask it: aggregated (v2, v2beta1) and the older form, one document a group version.
+"""Discovery documents: aggregated (v2, v2beta1), and the legacy form with one document per group version.
 
-In: the catalog. Out: documents. Remembered until the catalog changes.
+In: the catalog. Out: documents, which the caller caches until the catalog changes. Never: reads the store.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SERVICE_CIDRS = [{"clientCIDR": "0.0.0.0/0"}]
 
 
 def aggregated(catalog: Catalog, *, core: bool, version: str) -> Manifest:
-    """`version` is v2 or v2beta1: the same document under two names."""
+    """`version` is v2 or v2beta1: the same document with two apiVersions."""
     items = [_group(catalog, group, versions) for group, versions in catalog.groups().items() if (group == "") == core]
     head = {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}}
     return {**head, "items": items}

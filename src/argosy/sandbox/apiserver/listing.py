@@ -1,6 +1,6 @@
-"""Which objects a list or a watch is about: selectors, pages, and the revision that a page belongs to.
+"""Lists objects: list options, selectors, pagination and resource versions. Watches use the same selectors.
 
-In: a served kind and a client's query. Out: entries of one revision, with a token for the rest. Never: encodes them.
+In: a served kind and list options. Out: entries of one revision, with a continue token. Never: encodes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Entry, Event, EventTy
 
 LARGEST_VERSION = (1 << 64) - 1
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
-WAIT_FOR_VERSION = 3.0  # k8s: how long a list waits for a revision that is not there yet
+WAIT_FOR_VERSION = 3.0  # k8s: how long a list waits for a future revision
 SCANNED_BYTES_A_TURN = 1 << 20
 CONTINUE_FORMAT = "meta.k8s.io/v1"
 CONTINUE_EXPIRED = (
@@ -37,7 +37,7 @@ CONTINUE_EXPIRED = (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a list or watch asks for, as the URL said it."""
+    """Options of a list or watch, from the URL's query."""
 
     labels: str = ""
     fields: str = ""
@@ -52,7 +52,7 @@ class Query:
 
     @property
     def single_name(self) -> str:
-        """k8s: a list or watch of one name is asked for as that name, so that a rule for it suffices."""
+        """k8s: a list or watch of a single name is authorized for that name, so a rule with resourceNames suffices."""
         terms = self.fields.split(",")
         names = [term.partition("=")[2].lstrip("=") for term in terms if term.startswith("metadata.name=")]
         return names[0] if len(names) == 1 else ""
@@ -63,7 +63,7 @@ class Page(NamedTuple):
     revision: int
     token: str = ""
     remaining: int | None = None
-    copied_bytes: int = 0  # bodies that were read from the disk for this page, and are in memory for it alone
+    copied_bytes: int = 0  # bodies read from disk, which only this page keeps in memory
 
 
 def read_query(query: Mapping[str, str]) -> Query:
@@ -93,7 +93,7 @@ def whole_number(text: str) -> int:
 
 
 def check_options(query: Query) -> None:
-    """k8s: combinations that a server refuses before it looks at anything."""
+    """Refuse invalid combinations of options. k8s: this check comes before any other."""
     if query.watch and query.initial_events is not None:
         if query.match != "NotOlderThan":
             detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
@@ -132,7 +132,7 @@ def parse_version(text: str) -> int:
 
 
 class Matcher:
-    """The selectors of one request, ready to be asked about entries of one kind."""
+    """Matches entries of one kind against the selectors of a request."""
 
     def __init__(self, served: Served, query: Query) -> None:
         self._served = served
@@ -159,7 +159,7 @@ class Matcher:
         return self._matches_content(self._served.read(entry))
 
     def transition(self, event: Event) -> tuple[EventType, Entry] | None:
-        """What an event is to somebody who sees only what matches: leaving the selection is a deletion."""
+        """The event as a watch with these selectors sees it: an object that leaves the selection is DELETED."""
         here = (event.namespace, event.name)
         new = Entry(*here, event.revision, event.body)
         if self.everything:
@@ -173,7 +173,7 @@ class Matcher:
             return None
         if event.type == DELETED:
             return DELETED, new
-        # k8s: what leaves is shown as it was while it still matched, with the revision of its leaving
+        # k8s: an object that leaves is sent in its last matching state, with the revision of the event
         left = orjson.loads(old.body)
         left["metadata"]["resourceVersion"] = str(event.revision)
         return DELETED, Entry(*here, event.revision, orjson.dumps(left))
@@ -205,7 +205,7 @@ class Lister:
             entries = await self._at(served, namespace, revision)
         else:
             if query.version == "0":
-                limit = 0  # k8s: whatever the cache has, all of it
+                limit = 0  # k8s: the whole list from the cache, without a limit
             elif query.version:
                 await self.wait_for(parse_version(query.version))
                 revision = self._store.revision
@@ -216,7 +216,7 @@ class Lister:
         return page._replace(copied_bytes=sum(len(entry.body) for entry in page.entries))
 
     async def wait_for(self, revision: int) -> None:
-        """k8s: a revision from the future may be about to come; after three seconds it is not."""
+        """k8s: wait up to three seconds for a future revision, then raise a timeout."""
         deadline = asyncio.get_running_loop().time() + WAIT_FOR_VERSION
         while revision > self._store.revision:
             if asyncio.get_running_loop().time() >= deadline:
@@ -234,7 +234,7 @@ class Lister:
     async def _continued(self, served: Served, namespace: str, revision: int, start: str) -> Sequence[Entry]:
         if revision < 0 or revision == self._store.revision:
             return self._store.list(served.bucket, namespace)
-        if revision > self._store.revision:  # a token of another server
+        if revision > self._store.revision:  # the token is from another server
             raise status_errors.internal("etcdserver: mvcc: required revision is a future revision")
         try:
             return await self._store.list_at(served.bucket, namespace, revision)
@@ -244,7 +244,7 @@ class Lister:
 
 
 async def matching(entries: Iterable[Entry], matcher: Matcher) -> AsyncIterator[Entry]:
-    """Those that match. Others are served meanwhile: a selector reads every object."""
+    """Yield matching entries. Yields to the loop in between, because a selector reads every object."""
     if matcher.everything:
         for entry in entries:
             yield entry
@@ -271,7 +271,7 @@ async def _cut(
         return Page(entries, revision)
     page = entries[:limit]
     token = write_token(revision, _place(page[-1], namespace) + "\0")
-    # k8s: a server that filters does not know how many are left
+    # k8s: the remaining count is unknown if a selector is used
     remaining = len(entries) - limit if matcher.everything else None
     return Page(page, revision, token, remaining)
 

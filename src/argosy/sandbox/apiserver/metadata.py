@@ -1,4 +1,4 @@
-"""What the server itself writes into metadata: names, uids, times, generations. Pure but for randomness."""
+"""Metadata that the server sets: names, uids, timestamps, generations. Pure except for randomness."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from argosy.sandbox.apiserver.served_kind import Served
 
 Clock = Callable[[], datetime]
 
-SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # k8s: no vowels, so that no word comes out
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # k8s: no vowels, so that no words are formed
 LONGEST_PREFIX = 58
-# k8s: what only the server may set; the order is the one in which a real server prints it
+# k8s: the fields of metadata in the order in which a real server prints them
 ORDER = [
     "name",
     "generateName",
@@ -36,7 +36,7 @@ ORDER = [
     "finalizers",
     "managedFields",
 ]
-COUNTS_ANNOTATIONS = GroupKind("apps", "Deployment")  # k8s: so that its controller sees new ones
+COUNTS_ANNOTATIONS = GroupKind("apps", "Deployment")  # k8s: so that its controller notices new annotations
 KEPT_FROM_OLD = ("uid", "creationTimestamp", "generation")
 
 
@@ -53,15 +53,15 @@ def generated_name(prefix: str) -> str:
 
 
 def ordered(metadata: Manifest) -> Manifest:
-    """Without the empty fields, in the usual order; `resourceVersion` is always there, to be filled in."""
+    """Drop empty fields and sort the rest; `resourceVersion` is always kept, because the store fills it in."""
     known = {name: metadata[name] for name in ORDER if metadata.get(name) or name == "resourceVersion"}
-    if metadata.get("deletionGracePeriodSeconds") == 0:  # k8s: zero is a value here
+    if metadata.get("deletionGracePeriodSeconds") == 0:  # k8s: zero is not empty here
         known["deletionGracePeriodSeconds"] = 0
     return known
 
 
 def for_create(served: Served, manifest: Manifest, namespace: str, now: datetime) -> Manifest:
-    """The metadata of a new object: identity is the server's to give."""
+    """The metadata of a new object; the server assigns its identity."""
     metadata = manifest.get("metadata") or {}
     resource = served.resource
     if metadata.get("resourceVersion"):
@@ -92,14 +92,14 @@ def for_create(served: Served, manifest: Manifest, namespace: str, now: datetime
 def check_namespace(served: Served, metadata: Manifest, namespace: str) -> None:
     given = metadata.get("namespace") or ""
     if not served.resource.namespaced:
-        given = ""  # k8s: ignored on cluster-scoped kinds
+        given = ""  # k8s: ignored for cluster-scoped kinds
     if given and given != namespace:
         message = "the namespace of the provided object does not match the namespace sent on the request"
         raise status_errors.bad_request(message)
 
 
 def check_name(given: Manifest, expected: str) -> str:
-    """k8s: a body that changes an object names it, by the name in the URL."""
+    """k8s: the body of an update must have the name in the URL."""
     name = given.get("name") or ""
     if not name:
         message = f"the name of the object ({expected} based on URL) was undeterminable: name must be provided"
@@ -112,7 +112,7 @@ def check_name(given: Manifest, expected: str) -> str:
 
 
 def version_of(metadata: Manifest) -> str:
-    """The resourceVersion that a writer saw; "" where it says none, which "0" does too."""
+    """The resourceVersion in a request; "" if there is none or it is "0"."""
     version = str(metadata.get("resourceVersion") or "")
     if version and not (version.isascii() and version.isdigit()):
         raise status_errors.internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
@@ -120,7 +120,7 @@ def version_of(metadata: Manifest) -> str:
 
 
 def for_update(served: Served, manifest: Manifest, old: Manifest) -> Manifest:
-    """The metadata of a changed object: what the server owns stays as it was."""
+    """The metadata of an updated object; fields that the server owns keep their old values."""
     given, before = manifest.get("metadata") or {}, old["metadata"]
     name = check_name(given, before["name"])
     check_namespace(served, given, before.get("namespace", ""))
@@ -128,14 +128,14 @@ def for_update(served: Served, manifest: Manifest, old: Manifest) -> Manifest:
     for field in KEPT_FROM_OLD:
         metadata[field] = before.get(field)
     if given.get("uid"):
-        metadata["uid"] = given["uid"]  # a different one is found by validation
-    # k8s: what dies stays dying; setting either of these is found by validation
+        metadata["uid"] = given["uid"]  # validation refuses a different one
+    # k8s: a deletion cannot be undone; validation refuses a client that sets these fields
     metadata["deletionTimestamp"] = before.get("deletionTimestamp") or given.get("deletionTimestamp")
     if given.get("deletionGracePeriodSeconds") is None:
         metadata["deletionGracePeriodSeconds"] = before.get("deletionGracePeriodSeconds")
     metadata["selfLink"] = ""
     metadata["resourceVersion"] = before["resourceVersion"]
-    # k8s: an empty list of managers is a wish to forget them all, not the same as none given
+    # k8s: an empty list resets managedFields, unlike a missing one
     emptied = {"managedFields": given["managedFields"]} if "managedFields" in given else {}
     return {**ordered(metadata), **emptied}
 
@@ -145,7 +145,7 @@ def _annotations(manifest: Manifest) -> Any:
 
 
 def next_generation(served: Served, new: Manifest, old: Manifest) -> Manifest:
-    """k8s: a generation counts what the user asks for, so neither metadata nor a status of its own counts."""
+    """Increase the generation if the desired state changed. k8s: metadata and a status subresource do not count."""
     if not served.tracks_generation():
         return new
     apart = {"metadata"}
@@ -159,7 +159,7 @@ def next_generation(served: Served, new: Manifest, old: Manifest) -> Manifest:
 
 
 def check_uid(served: Served, old: Manifest, uid: str) -> None:
-    """k8s: whoever replaces an object that was made anew under its name is told in the words of its storage."""
+    """Refuse an update whose uid is of an earlier object of the same name. k8s: the message is etcd storage's."""
     resource, about = served.resource, old["metadata"]
     if uid != about["uid"]:
         path = [resource.plural, about.get("namespace"), about["name"]]

@@ -1,7 +1,7 @@
-"""Every write goes through here: authorise, decode, complete, check, record who owns what, store.
+"""The write path of the API server: authorize, decode, default, admit, validate, track field ownership, store.
 
-In: a served kind, a name and what the client sent. Out: what was written, or a ClusterError in Kubernetes' words.
-Never: knows of HTTP, or tells one client from another but by its user.
+In: a served kind, a name and the request body. Out: the written object, or a ClusterError in Kubernetes' words.
+Never: knows of HTTP, or treats clients differently except by their user.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from argosy.sandbox.apiserver.stored_objects import (
 )
 from argosy.sandbox.store import Entry, Store
 
-STATUS = FieldSet.of(["f:status"])  # k8s: nobody owns it through the main path of a kind that has /status
-PREPARED_PARTS = ("status", ephemeral_containers.PART)  # paths that change one part of an object
-MAX_LARGE_ATTEMPTS = 5  # k8s: how often a patch is tried when others write meanwhile
+STATUS = FieldSet.of(["f:status"])  # k8s: has no owner through the main path of a kind that has /status
+PREPARED_PARTS = ("status", ephemeral_containers.PART)  # subresources that change one part of an object
+MAX_LARGE_ATTEMPTS = 5  # k8s: how often a patch is retried on write conflicts
 WHOLE_PARTS = ("binding", "finalize", "approval")
 Result = TypeVar("Result")
 Change = Callable[[Manifest], tuple[Manifest, Sequence[str]]]
@@ -75,7 +75,7 @@ class Registry:
     ) -> None:
         resource = served.resource
         if (resource.group, resource.plural) == ("", "namespaces"):
-            namespace = name  # k8s: a namespace lies in itself, so a Role in it can allow to read it
+            namespace = name  # k8s: a namespace counts as inside itself, so a Role in it can allow reading it
         asked = Attributes(verb, resource.group, resource.plural, subresource, namespace, name)
         self.access.require(user, asked)
 
@@ -89,15 +89,9 @@ class Registry:
         return await self._create(served, namespace, manifest, call, warnings)
 
     async def _create(
-        self,
-        served: Served,
-        namespace: str,
-        manifest: Manifest,
-        call: Call,
-        warnings: Sequence[str],
-        *,
+        self, served: Served, namespace: str, manifest: Manifest, call: Call, warnings: Sequence[str], *,
         applied: bool = False,
-    ) -> Written:
+    ) -> Written:  # fmt: skip
         resource, now = served.resource, self.clock()
         metadata = meta.for_create(served, manifest, namespace, now)
         self._check_place(served, namespace, metadata["name"])
@@ -114,11 +108,11 @@ class Registry:
         if call.size >= LARGE_BYTES:
             await beside(check_size, served, new)
         if await self._check_rules(served, new, None) or call.size >= LARGE_BYTES:
-            self._check_place(served, namespace, name)  # it may have gone while others were served
-            if self.admission.faults(served, new, None):  # they took the address that it was given
+            self._check_place(served, namespace, name)  # the namespace or CRD may be gone by now
+            if self.admission.faults(served, new, None):  # a concurrent write took the same address
                 return await self._create(served, namespace, manifest, call, warnings, applied=applied)
         if (found := self.store.latest(served.bucket, namespace, name)) is not None:
-            if not manifest.get("metadata", {}).get("name") and not call.dry_run:  # generateName met its like
+            if not manifest.get("metadata", {}).get("name") and not call.dry_run:  # the generated name is already used
                 return await self._create(served, namespace, manifest, call, warnings, applied=applied)
             dying = bool(served.read(found)["metadata"].get("deletionTimestamp"))
             raise status_errors.already_exists(resource, name, dying=dying)
@@ -147,18 +141,11 @@ class Registry:
         return await self.change(served, namespace, name, replaced, call, subresource)
 
     async def patch(
-        self,
-        served: Served,
-        namespace: str,
-        name: str,
-        patch: Any,
-        kind: PatchKind,
-        call: Call,
-        *,
+        self, served: Served, namespace: str, name: str, patch: Any, kind: PatchKind, call: Call, *,
         subresource: str = "",
-    ) -> Written:
+    ) -> Written:  # fmt: skip
         self.authorize(call.user, "patch", served, namespace, name, subresource)
-        if has_copies(patch):  # a small text that may make a large object
+        if has_copies(patch):  # a small patch may create a large object
             call = replace(call, size=max(call.size, LARGE_BYTES))
 
         def change(old: Manifest) -> tuple[Manifest, Sequence[str]]:
@@ -173,7 +160,7 @@ class Registry:
     async def apply(
         self, served: Served, namespace: str, name: str, config: Any, call: Call, *, subresource: str = ""
     ) -> Written:
-        """Server-side apply: what the manager says now, merged with what it and others said before."""
+        """Server-side apply: merge the configuration with the live object and its field owners."""
         self.authorize(call.user, "patch", served, namespace, name, subresource)
         config = applicable(served, config, subresource)
         if self.store.latest(served.bucket, namespace, name) is None and not subresource:
@@ -197,19 +184,12 @@ class Registry:
         return await self.change(served, namespace, name, merged, call, subresource, applied=True)
 
     async def change(
-        self,
-        served: Served,
-        namespace: str,
-        name: str,
-        change: Change,
-        call: Call,
-        subresource: str,
-        *,
+        self, served: Served, namespace: str, name: str, change: Change, call: Call, subresource: str, *,
         applied: bool = False,
-    ) -> Written:
-        """One read-modify-write. `change` makes of the old manifest the one that is asked for, and warnings.
+    ) -> Written:  # fmt: skip
+        """Read an object, change it and store it. `change` returns the requested manifest and warnings.
 
-        `change` is pure: for a large object it runs beside the loop, and again if somebody wrote meanwhile.
+        `change` must be pure: for a large object it runs off the loop, and again if another write came first.
         """
         for attempt in itertools.count(1):
             entry = self.store.latest(served.bucket, namespace, name)
@@ -243,7 +223,7 @@ class Registry:
             if kept is not old and size >= LARGE_BYTES:
                 await beside(check_changed_size, served, kept, entry)
             is_taken = has_admission and size >= LARGE_BYTES and self.admission.faults(served, new, old)
-            if self.store.latest(served.bucket, namespace, name) is entry and not is_taken:  # else: others wrote
+            if self.store.latest(served.bucket, namespace, name) is entry and not is_taken:  # else: write conflict
                 warnings = warnings if subresource else [*warnings, *self.admission.warnings(served, new)]
                 return await self._store_change(served, entry, old, new, kept, call, warnings)
             if size >= LARGE_BYTES and attempt >= MAX_LARGE_ATTEMPTS:
@@ -256,29 +236,23 @@ class Registry:
             new = served.prepare_status(new, old)
             return {**new, "metadata": meta.ordered(new["metadata"])}
         if subresource in WHOLE_PARTS:
-            return new  # the action itself decided what changes
+            return new  # the subresource handler decided what changes
         if subresource == ephemeral_containers.PART:
             return ephemeral_containers.only_debuggers(served.complete(new), old)
         return served.prepare_update(served.complete(new), old)
 
     async def _store_change(
-        self,
-        served: Served,
-        entry: Entry,
-        old: Manifest,
-        new: Manifest,
-        kept: Manifest,
-        call: Call,
+        self, served: Served, entry: Entry, old: Manifest, new: Manifest, kept: Manifest, call: Call,
         warnings: Sequence[str],
-    ) -> Written:
-        """k8s: a change that changes nothing writes nothing; the last finalizer of a dying object takes it along."""
+    ) -> Written:  # fmt: skip
+        """k8s: a change without effect writes nothing; a terminating object without finalizers is removed."""
         metadata = new["metadata"]
         if metadata.get("deletionTimestamp") and is_releasable(new):
             if not call.dry_run:
                 await self.remove(served, entry, new)
             return Written(served, self.unstored(served, entry.namespace, new), warnings=warnings)
         if kept is old:
-            await self.store.settled()  # what is answered must be durable, whoever wrote it
+            await self.store.settled()  # a response must be durable, also if another request wrote it
             return Written(served, entry, warnings=warnings)
         if call.dry_run:
             return Written(served, self.unstored(served, entry.namespace, kept), warnings=warnings)
@@ -289,7 +263,7 @@ class Registry:
         return Written(served, written, warnings=warnings)
 
     async def remove(self, served: Served, entry: Entry, last: Manifest) -> Entry:
-        """The object is gone; watchers see its last state with the revision of its deletion."""
+        """Remove the object; watches get its last state with the revision of the deletion."""
         commit = self.store.remove(served.bucket, entry.namespace, entry.name, encoder(served.store(last)))
         self.admission.stored(served, last, gone=True)
         return await commit
@@ -304,7 +278,7 @@ class Registry:
         return served.faults_on_update(new, old)
 
     async def _beside(self, call: Call, size: int, function: Callable[..., Result], *args: Any) -> Result:
-        """Pure work on an object of this size: the loop goes on meanwhile where it is large."""
+        """Run a pure function; off the loop if the object is large."""
         return await self.large_work.run(call.user.name, size, function, *args)
 
     # -- steps ---------------------------------------------------------------------------------------------------
@@ -317,7 +291,7 @@ class Registry:
         return manifest, warnings
 
     def _created_by(self, served: Served, sent: Manifest, new: Manifest, call: Call) -> Manifest:
-        """k8s: a creator owns what it sent and its defaults, not what the server then put in, nor a status."""
+        """k8s: a creator owns the fields it sent and their defaults, not fields set by the server, nor a status."""
         tracked = without_status(sent) if served.resource.subresource("status") else sent
         owned = self._owned(served, None, tracked, call)["metadata"].get("managedFields")
         metadata = {**new["metadata"], "managedFields": owned}
@@ -366,7 +340,7 @@ class Registry:
             raise status_errors.internal(f"failed to create typed patch object ({which}): {error.message}") from error
 
     def _check_version(self, served: Served, sent: Manifest, old: Manifest, *, applied: bool) -> None:
-        """k8s: some kinds, and all custom ones, are written only by those who say which state they saw."""
+        """k8s: some kinds, and all custom ones, can only be updated with a resourceVersion."""
         version, before = meta.version_of(sent.get("metadata") or {}), old["metadata"]
         if not version and not applied and not served.unconditional:
             detail = field_error.invalid("metadata.resourceVersion", "0x0", "must be specified for an update")
@@ -380,7 +354,7 @@ class Registry:
         self.admission.check_namespace(served, namespace, name)
 
     async def _check_rules(self, served: Served, new: Manifest, old: Manifest | None) -> bool:
-        """Whether there were any: then others have had time to write."""
+        """Check CEL rules. Returns True if there were any: other requests may have written meanwhile."""
         if served.bucket == DEFINITIONS and (old is None or old["spec"] != new["spec"]):
             if faults := await self._rules.definition_faults(new, old):
                 raise status_errors.invalid(served.resource, new["metadata"]["name"], faults)
@@ -392,7 +366,7 @@ class Registry:
         return True
 
     def unstored(self, served: Served, namespace: str, manifest: Manifest) -> Entry:
-        """What would have been written, had it been."""
+        """The entry that would have been written, for dry runs and removed objects."""
         stored = without_kind(served.store(manifest))
         if not stored["metadata"].get("resourceVersion"):
             stored["metadata"] = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}

@@ -1,4 +1,4 @@
-"""A call to the registry: who writes and how; and what came of it."""
+"""Values of a registry call: the caller and its options, and the result."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Validation = Literal["Ignore", "Warn", "Strict"]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who writes, and how."""
+    """The user and the options of a write."""
 
     user: User = ADMIN
     manager: str = "unknown"
     dry_run: bool = False
     validation: Validation = "Warn"
     force: bool = False
-    duplicates: tuple[str, ...] = ()  # fields that the text named twice
-    size: int = 0  # bytes of what was sent: decides whether the loop waits for the work on it
+    duplicates: tuple[str, ...] = ()  # fields that occur twice in the body
+    size: int = 0  # of the request body: decides whether the work runs off the loop
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An object as it is after the call. `entry` of a dry run was never stored."""
+    """The object after the call. `entry` of a dry run was never stored."""
 
     served: Served
     entry: Entry

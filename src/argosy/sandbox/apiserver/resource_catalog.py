@@ -1,7 +1,7 @@
-"""Everything this server serves, built in and custom, found by URL or by kind.
+"""Catalog of all served resources, built-in and custom, by URL or by kind.
 
-Custom kinds come and go with their CustomResourceDefinitions; `version` grows with every change, so that what is made
-from the catalog (discovery, OpenAPI) can be remembered until then.
+In: CustomResourceDefinitions, from the store. Out: served kinds. `version` grows with every change of the catalog, so
+that documents built from it (discovery, OpenAPI) can be cached. Never: writes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from argosy.kube.schema.resources import Resource
 from argosy.sandbox.apiserver.served_kind import BuiltIn, Custom, Served, bucket_of
 from argosy.sandbox.store import DELETED, Entry, Event, Store
 
-ALWAYS_ANEW = 1 << 63  # later than any revision
+ALWAYS_ANEW = 1 << 63  # later than any revision: every entry counts as stale
 DEFINITIONS = bucket_of("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 @lru_cache(maxsize=1)
 def built_in() -> Mapping[tuple[str, str, str], Served]:
-    """By group, version and plural. One table for all servers of a process."""
+    """Built-in kinds by group, version and plural; one table for all servers of a process."""
     return MappingProxyType({(r.group, r.version, r.plural): BuiltIn.of(r) for r in BUILT_IN})
 
 
@@ -34,7 +34,7 @@ class Catalog:
     def __init__(self) -> None:
         self.version = 1
         self._custom: dict[str, tuple[Custom, ...]] = {}  # by the definition's name
-        self._specs: dict[str, Manifest] = {}  # what was made from them
+        self._specs: dict[str, Manifest] = {}  # the specs that `_custom_kinds` was built from, by name
         self._terminating: set[str] = set()
         self._rebuild()
 
@@ -54,7 +54,7 @@ class Catalog:
             if resource.version not in versions:
                 versions.append(resource.version)
         for group in {custom.resource.group for custom in self.custom()}:
-            # k8s: several definitions share a group; whichever came first, its best version is preferred
+            # k8s: several definitions may share a group; the best version is preferred, not the first one
             self._group_versions[group].sort(key=preference)
         self.version += 1
 
@@ -69,7 +69,7 @@ class Catalog:
         return self._by_path.get((group, version, plural))
 
     def of_kind(self, kind: GroupKind, version: str = "") -> Served | None:
-        """The kind in that version, or in the preferred one."""
+        """The kind in the given version, or in the preferred one."""
         served = self._preferred.get(kind)
         if served is None or not version or served.resource.version == version:
             return served
@@ -103,12 +103,12 @@ class Catalog:
         return f"{served.resource.plural}.{served.resource.group}" in self._terminating
 
     def load(self, store: Store) -> None:
-        """Serves every definition in the store, and from now on follows what becomes of them.
+        """Serve every definition in the store, and subscribe to their changes.
 
-        Following commits, not calls: a definition is served even if whoever wrote it did not wait for the answer.
+        It follows commits, not calls: a definition is served even if its writer did not wait for the response.
         """
         definitions = [_definition(entry) for entry in store.list(DEFINITIONS)]
-        for crd in sorted(definitions, key=_is_established, reverse=True):  # who had the names keeps them
+        for crd in sorted(definitions, key=_is_established, reverse=True):  # established definitions keep their names
             self.define(crd)
 
         def follow(events: Sequence[Event]) -> None:
@@ -127,7 +127,7 @@ class Catalog:
         store.end_watches(bucket_of(crd["spec"]["group"], crd["spec"]["names"]["plural"]))
 
     def conflict(self, crd: Manifest) -> tuple[str, str] | None:
-        """What of a definition's names another one of its group has already, and the name; None if all are free."""
+        """The first name of a definition that is already used in its group, as (type of name, name)."""
         group, names = crd["spec"]["group"], crd["spec"]["names"]
         others = [served.resource for (known, _, _), served in built_in().items() if known == group]
         for definition, versions in self._custom.items():
@@ -146,20 +146,20 @@ class Catalog:
         return definition in self._custom
 
     def define(self, crd: Manifest) -> None:
-        """Serves what a definition asks for, or serves it anew after a change; not under names that others have."""
+        """Serve a new or changed definition, unless its names are already used."""
         metadata = crd["metadata"]
         name, revision = metadata["name"], int(metadata["resourceVersion"])
         if "deletionTimestamp" in metadata:
             self._terminating.add(name)
         if self.conflict(crd):
-            return  # k8s: what was accepted before stays as it was
+            return  # k8s: the previously accepted kinds stay served
         if self._specs.get(name) == crd["spec"]:
-            return  # its status or its metadata changed
+            return  # only its status or metadata changed
         before = {served.resource.version: served for served in self._custom.get(name, ())}
         kinds = custom_kinds(crd)
         stored = next(kind for kind in kinds if kind.storage)
         schemas = [_schema(crd, each["name"]) for each in crd["spec"]["versions"]]
-        if any(schema != schemas[0] for schema in schemas):  # what is stored may be of another version's shape
+        if any(schema != schemas[0] for schema in schemas):  # a stored object may have another version's schema
             revision, before = ALWAYS_ANEW, {}
         self._custom[name] = tuple(
             _served(crd, kind, stored, revision, before) for kind in sorted(kinds, key=_preference) if kind.served
@@ -178,10 +178,8 @@ def _preference(kind: CustomKind) -> Any:
     return preference(kind.resource.version)
 
 
-def _served(
-    crd: Manifest, kind: CustomKind, stored: CustomKind, revision: int, before: Mapping[str, Custom]
-) -> Custom:
-    """Keeps the revision of an unchanged schema, so that its objects are not read through it again."""
+def _served(crd: Manifest, kind: CustomKind, stored: CustomKind, revision: int, before: Mapping[str, Custom]) -> Custom:
+    """Keep the revision of an unchanged schema, so that its objects are not converted on every read."""
     resource = kind.resource
     old = before.get(resource.version)
     schema = _schema(crd, resource.version)

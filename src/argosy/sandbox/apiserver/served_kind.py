@@ -1,6 +1,6 @@
-"""A kind as this server keeps, checks and shows it: built-in kinds from tables, custom ones from their definition.
+"""How the server decodes, defaults, validates, stores and encodes a kind, built-in or custom.
 
-In: values from the wire, entries from the store. Out: manifests, faults, bytes. Never: stores anything itself.
+In: request bodies, entries of the store. Out: manifests, faults, bytes. Never: writes to the store.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from argosy.sandbox.store import Entry
 
 
 class Served(Protocol):
-    """What the registry and the HTTP side need to know of a kind."""
+    """What the registry and the HTTP layer need to know about a kind."""
 
     @property
     def resource(self) -> Resource: ...
@@ -43,16 +43,16 @@ class Served(Protocol):
 
     @property
     def unconditional(self) -> bool:
-        """Whether it may be replaced by somebody who does not say which state was seen."""
+        """True if an update without a resourceVersion is allowed."""
 
     def decode(self, value: Any) -> tuple[Manifest, Sequence[str]]:
-        """What the value means as this kind, and the paths of fields the kind does not have."""
+        """The manifest, and the paths of unknown fields."""
 
     def complete(self, manifest: Manifest) -> Manifest:
-        """With the kind's defaults."""
+        """Set the kind's defaults."""
 
     def prepare_create(self, manifest: Manifest) -> Manifest:
-        """A completed manifest as a new object of its kind starts: what only the server may set, set."""
+        """Set or clear the fields that only the server may set on a new object."""
 
     def prepare_update(self, manifest: Manifest, old: Manifest) -> Manifest: ...
     def faults_on_create(self, manifest: Manifest) -> Sequence[Fault]: ...
@@ -72,25 +72,25 @@ class Served(Protocol):
 
     @property
     def deprecation(self) -> str:
-        """A warning for whoever uses the kind in this version; empty if there is none."""
+        """Warning for clients that use the kind in this version; empty if it is not deprecated."""
 
 
 def bucket_of(group: str, plural: str) -> str:
-    """Where a kind's objects are kept; all versions of a kind share it, and so do both groups of Event."""
+    """Bucket of a resource. All versions of a kind share it, and so do both groups of Event."""
     if plural == "events" and group in ("", "events.k8s.io"):
         return "events"
     return f"{group}/{plural}" if group else plural
 
 
 def opening(resource: Resource) -> bytes:
-    """The bytes that turn a stored object, which has no kind, into a whole one."""
+    """The bytes that precede a stored object, which has no kind and apiVersion, in a response."""
     head = {"kind": resource.kind, "apiVersion": resource.api_version}
     return orjson.dumps(head)[:-1] + b","
 
 
 @dataclass(frozen=True, eq=False)
 class BuiltIn:
-    """A kind from the tables in `schema`."""
+    """A kind from the tables in `kube.schema`."""
 
     resource: Resource
     type: Type
@@ -150,7 +150,7 @@ class BuiltIn:
         return validation.has_generation(self.resource.group_kind)
 
     def store(self, manifest: Manifest) -> Manifest:
-        """The manifest as it is kept: in the version that is stored."""
+        """Convert the manifest to the storage version."""
         return self.conversion.to_stored(manifest) if self.conversion else manifest
 
     def read(self, entry: Entry) -> Manifest:
@@ -188,9 +188,9 @@ class Custom:
     resource: Resource
     kind: CustomKind
     bucket: str
-    schema_revision: int  # entries older than this may lack defaults that the schema has now
+    schema_revision: int  # older entries may lack defaults of the current schema
     schema: Manifest
-    stored: CustomKind  # the kind in the version that is stored
+    stored: CustomKind  # the kind in its storage version
 
     zero = None
     unconditional = False
@@ -227,7 +227,7 @@ class Custom:
 
     def faults_on_update(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]:
         faults = metadata_rules.on_update(manifest["metadata"], old["metadata"], conditional=True)
-        return [*faults, *faults, *self.kind.validate(manifest, old)]  # k8s: said twice
+        return [*faults, *faults, *self.kind.validate(manifest, old)]  # k8s: reported twice
 
     def prepare_status(self, manifest: Manifest, old: Manifest) -> Manifest:
         return self.kind.default(only_status(manifest, old))
@@ -249,7 +249,7 @@ class Custom:
         return entry.revision < self.schema_revision
 
     def _brought_up(self, manifest: Manifest) -> Manifest:
-        """k8s: what is stored is pruned and defaulted as the stored version is, then pruned as the asked one is."""
+        """k8s: prune and default with the storage version's schema, then prune with the requested version's schema."""
         pruned, _ = self.stored.decode({**manifest, "apiVersion": self.stored.resource.api_version})
         completed = self.stored.default(pruned)
         if self.stored is self.kind:
@@ -284,7 +284,7 @@ def without_status(manifest: Manifest) -> Manifest:
 
 
 def only_status(manifest: Manifest, old: Manifest) -> Manifest:
-    """k8s: a write to /status changes the status and who owns it, nothing else."""
+    """k8s: a write to /status changes only the status and managedFields."""
     metadata = dict(old["metadata"])
     if "managedFields" in manifest["metadata"]:
         metadata["managedFields"] = manifest["metadata"]["managedFields"]

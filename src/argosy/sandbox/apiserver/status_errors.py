@@ -1,4 +1,4 @@
-"""How a Kubernetes API server says no: its words, reasons and details, as ClusterErrors; and an error as a Status."""
+"""Errors of a Kubernetes API server (message, reason, details) as ClusterErrors, and their Status objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 
 def about(resource: Resource, name: str, *, kind: str = "") -> dict[str, Any]:
-    """The `details` of a Status: what it is about."""
+    """The `details` of a Status: name, group and kind of the object."""
     details: dict[str, Any] = {"name": name} if name else {}
     if resource.group:
         details["group"] = resource.group
@@ -47,7 +47,7 @@ def conflict(resource: Resource, name: str, why: str = MODIFIED, *, kind: str = 
 
 
 def invalid(resource: Resource, name: str, faults: Sequence[Fault], *, kind: str = "") -> Invalid:
-    """`kind` is the resource's plural where the storage layer, not the kind's own rules, refuses."""
+    """`kind` is the resource's plural if the storage layer refuses, not the kind's own validation."""
     named = kind or resource.kind
     which = f"{named}.{resource.group}" if resource.group else named
     return Invalid(
@@ -56,7 +56,7 @@ def invalid(resource: Resource, name: str, faults: Sequence[Fault], *, kind: str
 
 
 def invalid_options(kind: str, *faults: Fault) -> Invalid:
-    """Bad query parameters: the options object itself is what is invalid."""
+    """Invalid query parameters: the Status is about the options object."""
     details = _causes({"group": "meta.k8s.io", "kind": kind}, faults)
     return Invalid(_invalid_text(f"{kind}.meta.k8s.io", "", faults), reason="Invalid", details=details)
 
@@ -77,7 +77,7 @@ def unprocessable_patch() -> Invalid:
 
 
 def unreadable_patch(shown: str, why: str) -> Invalid:
-    """k8s: the patch, or what it made, is shown whole where it cannot be read as its kind."""
+    """k8s: the message contains the whole patch or patched object if that cannot be decoded as its kind."""
     problem = Fault("patch", FaultKind.INVALID, f"Invalid value: {json.dumps(shown, ensure_ascii=False)}: {why}")
     return Invalid(_invalid_text("", "", [problem]), reason="Invalid", details=_causes({}, [problem]))
 
@@ -109,7 +109,7 @@ def forbidden(resource: Resource, name: str, why: str, causes: Sequence[Mapping[
 
 
 def denied(resource: Resource, name: str, who: str, why: str) -> Forbidden:
-    """k8s: as a validating webhook refuses."""
+    """k8s: the error of a validating webhook."""
     message = f'admission webhook "{who}" denied the request: {why}'
     return Forbidden(message, reason="Forbidden", details=about(resource, name))
 
@@ -159,7 +159,7 @@ def too_large_body(limit: int) -> ClusterError:
 
 
 def too_large_to_store() -> ClusterError:
-    """k8s: what etcd says; the server hands it on as it is."""
+    """k8s: the error of etcd, which the server passes on unchanged."""
     return internal("etcdserver: request is too large")
 
 
@@ -185,7 +185,7 @@ def status_of(error: ArgosyError) -> Manifest:
         error = ClusterError(str(error), code=503, reason="ServiceUnavailable")
     metadata: dict[str, Any] = {}
     details = dict(error.details) if error.details is not None else None
-    if details is not None and "continue" in details:  # the fresh token of an expired list
+    if details is not None and "continue" in details:  # the new continue token of an expired list
         metadata["continue"] = details.pop("continue")
         details = details or None
     status: Manifest = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}

@@ -1,6 +1,6 @@
-"""An object as the store keeps it: its bytes, and how large they may be.
+"""Encodes objects for the store and checks their size.
 
-In: a manifest in the version that is stored. Out: bytes without kind and apiVersion. Never: stores them.
+In: a manifest in the storage version. Out: bytes without kind and apiVersion. Never: stores them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_STORED_BYTES = 3 << 19  # k8s: 1.5 MiB, etcd's --max-request-bytes
 
 
 def to_json(manifest: Any) -> bytes:
-    """Raises ClusterError for what is nested deeper than JSON can be written. Many small patches can nest so deeply."""
+    """Raises ClusterError for an object nested too deeply to encode, which many small patches can create."""
     try:
         return orjson.dumps(manifest)
     except TypeError as error:
@@ -36,7 +36,7 @@ def without_kind(manifest: Manifest) -> Manifest:
 
 
 def check_size(served: Served, manifest: Manifest) -> None:
-    """k8s: what etcd would refuse is refused. Built-in kinds are stored as protobuf, custom ones as JSON."""
+    """k8s: refuse what etcd would refuse. Built-in kinds are stored as protobuf, custom ones as JSON."""
     size = len(to_json(manifest))
     if size > MAX_STORED_BYTES and not served.resource.custom:
         size = len(protobuf.encode(manifest))
@@ -47,7 +47,7 @@ def check_size(served: Served, manifest: Manifest) -> None:
 def check_changed_size(served: Served, manifest: Manifest, entry: Entry) -> None:
     """Refuse a change that makes an object too large to store.
 
-    Stores of earlier versions have larger objects. They can still be deleted, and changed where they do not grow.
+    Stores of earlier versions may have larger objects. These can still be deleted, and changed if they do not grow.
     """
     if manifest["metadata"].get("deletionTimestamp") and is_releasable(manifest):
         return  # the change removes the object
@@ -59,9 +59,9 @@ def check_changed_size(served: Served, manifest: Manifest, entry: Entry) -> None
 
 
 def check_owned_fields(served: Served, manifest: Manifest, old: Manifest | None = None) -> None:
-    """Refuses early what `check_size` would refuse after all the work: who owns each field is stored, too.
+    """Refuse early an object that `check_size` would refuse later because of its managedFields.
 
-    Owners are stored as JSON by every kind. For a list with keys they take twice the bytes of its entries.
+    Every kind stores managedFields as JSON. For a list with keys they take twice the bytes of its items.
     """
     if old is not None and len(to_json(old)) > MAX_STORED_BYTES:
         return  # `check_changed_size` decides: the same configuration may be applied again
@@ -77,14 +77,14 @@ def encoder(manifest: Manifest) -> Callable[[int], bytes]:
     def encode(revision: int) -> bytes:
         stored = without_kind(manifest)
         stored["metadata"] = {**manifest["metadata"], "resourceVersion": str(revision)}
-        # A copy: what orjson returns keeps the whole buffer it was written to, 4 KB for a small object.
+        # A copy: the bytes that orjson returns keep its whole buffer alive, 4 KB for a small object.
         return bytes(memoryview(to_json(stored)))
 
     return encode
 
 
 def is_releasable(manifest: Manifest) -> bool:
-    """Nothing holds a dying object back any more."""
+    """True if a terminating object has no finalizer or grace period left."""
     metadata = manifest["metadata"]
     if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
         return False
