@@ -17,7 +17,7 @@ NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def write_private(file: Path, data: bytes) -> None:
-    """Whole or not at all, even if the power fails now; readable by its owner only."""
+    """Write atomically and durably, readable only by the owner."""
     try:
         _write_private(file, data)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Questions a client may ask: may I, may they, who am I, whose token is this. Answered, never stored."""
+"""Reviews that are answered and never stored: access, rules, the caller's identity, tokens."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Reviews:
         return self._echo(served, manifest, status, call)
 
     def _echo(self, served: Served, manifest: Manifest, status: Manifest, call: Call) -> Manifest:
-        """k8s: a review comes back as it was sent, with a status, and even with managedFields."""
+        """k8s: the response is the review as it was sent, with a status and managedFields."""
         metadata = {**(manifest.get("metadata") or {}), "creationTimestamp": None}
         owned = record_update(
             None,

@@ -1,6 +1,6 @@
-"""What a server adds to or asks of an object beyond its kind's rules: living namespaces, addresses, default classes.
+"""Admission: namespace lifecycle, Service addresses, default classes, service accounts, quotas, add-ons' admitters.
 
-In: a served kind and a manifest. Out: the manifest completed, or a refusal. Never: writes.
+In: a served kind and a manifest. Out: the mutated manifest, or an error. Never: writes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Admission:
         self.admitters: Sequence[Admitter] = ()
 
     def check_namespace(self, served: Served, namespace: str, name: str) -> None:
-        """k8s: objects are made only in a namespace that exists and is not on its way out."""
+        """k8s: objects can only be created in a namespace that exists and is not terminating."""
         if not served.resource.namespaced:
             return
         entry = self._store.latest("namespaces", "", namespace)
@@ -59,7 +59,7 @@ class Admission:
         return manifest
 
     def admitted(self, served: Served, manifest: Manifest, old: Manifest | None, now: str) -> Manifest:
-        """As the admitters of add-ons leave it; what they set is owned by them, and not by who sent the request."""
+        """Run the admitters of add-ons. Fields that they set are owned by them, not by the client."""
         resource = served.resource
         for each in self.admitters:
             if (resource.group, resource.kind) != each.kind:
@@ -69,7 +69,7 @@ class Admission:
             except UserError as error:
                 raise status_errors.denied(resource, manifest["metadata"]["name"], each.name, error.message) from error
             if changed != manifest:
-                # k8s: a webhook's fields have no owner; here they have one, so that people see who set them
+                # k8s: fields set by a webhook have no owner; here they have one, so that users see who set them
                 changed = record_update(
                     manifest,
                     served.complete(changed),
@@ -84,7 +84,7 @@ class Admission:
         return manifest
 
     def warnings(self, served: Served, manifest: Manifest) -> list[str]:
-        """What admitters tell whoever writes it, beside the answer."""
+        """Warnings of admitters for the client."""
         kind = (served.resource.group, served.resource.kind)
         asked = [each.warn for each in self.admitters if each.kind == kind and each.warn is not None]
         return [text for warn in asked for text in warn(manifest)]
@@ -96,19 +96,19 @@ class Admission:
         return ()
 
     def stored(self, served: Served, manifest: Manifest, *, gone: bool = False) -> None:
-        """To be told of every write as soon as it is staged."""
+        """Must be called for every write when it is staged."""
         if served.bucket == "services":
             self._services.stored(manifest, gone=gone)
         self._quotas.stored(served, manifest, gone=gone)
 
     def check_quotas(self, served: Served, manifest: Manifest) -> None:
-        """k8s: the last question before something is made."""
+        """k8s: quotas are checked last."""
         self._quotas.check(served, manifest)
 
     def _with_account(self, served: Served, pod: Manifest) -> Manifest:
-        """k8s: the ServiceAccount admission step; both spellings of the field are kept.
+        """k8s: the ServiceAccount admission plugin; both spellings of the field are set.
 
-        `default` is not looked for: it comes a moment after its namespace, and a real server waits for it.
+        `default` need not exist yet: it is created just after its namespace, and a real server waits for it.
         """
         spec, metadata = pod.get("spec") or {}, pod["metadata"]
         account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
@@ -121,7 +121,7 @@ class Admission:
     # -- claims --------------------------------------------------------------------------------------------------
 
     def _classed(self, claim: Manifest) -> Manifest:
-        """k8s: a claim that names no class gets the default one, the newest if there are several."""
+        """k8s: a claim without a class gets the default one, the newest if there are several."""
         spec = claim.get("spec") or {}
         if spec.get("storageClassName") is not None:
             return claim

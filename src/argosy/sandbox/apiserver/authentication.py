@@ -1,4 +1,4 @@
-"""Who is asking: the holder of the administrator's token, a user of the sandbox, or a service account.
+"""Authenticates bearer tokens of the administrator, sandbox users and service accounts; handles impersonation.
 
 In: an Authorization header. Out: a User, or None. Never: decides what the user may do.
 """
@@ -32,7 +32,7 @@ _WRONG_ESCAPE = re.compile("%(?![0-9a-f]{2})")
 
 
 def digest(token: str) -> str:
-    """Tokens are kept and looked up as digests, so that neither a file nor a timing tells one."""
+    """Tokens are stored and looked up as digests, so that neither files nor timing reveal them."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -54,7 +54,7 @@ class Identity:
                     self._learn(event.name, event.body)
 
     def _learn(self, secret: str, body: bytes) -> None:
-        """A Secret of this type is a user: its name, its groups, and the digest of its token."""
+        """Load a user from a Secret of the user type: name, groups, and the digest of the token."""
         if USER_SECRET_TYPE.encode() not in body:
             return
         manifest = orjson.loads(body)
@@ -67,7 +67,7 @@ class Identity:
             self._users[key] = User(name, (*groups, AUTHENTICATED), uid=f"secret:{secret}")
 
     def of_token(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> User | None:
-        """Tokens that are no JWT are for this server, whatever they are asked about."""
+        """The user of a token. Audiences only apply to service account tokens (JWTs)."""
         if not token:
             return None
         key = digest(token)
@@ -78,7 +78,7 @@ class Identity:
         return self._tokens.user(token, self._clock(), audiences) if token.count(".") == 2 else None
 
     def reviewed(self, token: str, audiences: Sequence[str]) -> tuple[User, list[str]] | None:
-        """k8s: whose token it is, and for which of these audiences; this server is meant where none is named."""
+        """k8s: the user of a token and its matching audiences; no audience means this server."""
         wanted = audiences or (ISSUER,)
         user = self.of_token(token, wanted)
         good = self._tokens.audiences(token) if token.count(".") == 2 else [ISSUER]
@@ -91,14 +91,14 @@ class Identity:
 
 
 def implied_groups(user: str) -> tuple[str, ...]:
-    """k8s: the groups that impersonating a service account adds; empty for any other user."""
+    """k8s: the groups added when a service account is impersonated; empty for any other user."""
     if not user.startswith("system:serviceaccount:") or user.count(":") != 3:
         return ()
     return "system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}"
 
 
 def add_implied_groups(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """k8s: the groups of an impersonated user, with those that the server adds."""
+    """k8s: the groups of an impersonated user, including those that the server adds."""
     chosen = groups or implied_groups(name)
     if name == ANONYMOUS:
         return chosen if UNAUTHENTICATED in chosen else (*chosen, UNAUTHENTICATED)
@@ -106,7 +106,7 @@ def add_implied_groups(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw: list[tuple[bytes, bytes]]) -> User:
-    """k8s: acting as somebody else is a permission of its own, asked for each part of the other identity."""
+    """k8s: impersonation is authorized separately for the user, each group, each extra value and the uid."""
     name = headers.get(b"impersonate-user", b"").decode(errors="replace")
     if not name:
         if any(header.startswith(b"impersonate-") for header in headers):
@@ -132,7 +132,7 @@ def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw
 
 
 def _read_extras(raw: list[tuple[bytes, bytes]]) -> dict[str, list[str]]:
-    """k8s: keys are lowercased and then percent-decoded, unless an escape is wrong."""
+    """k8s: keys are lowercased and then percent-decoded, unless an escape is invalid."""
     extras: dict[str, list[str]] = {}
     for header, value in raw:
         name = header.decode(errors="replace").lower()

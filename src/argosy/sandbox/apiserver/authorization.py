@@ -1,6 +1,6 @@
-"""May this user do that? Either everybody who is known may do everything, or RBAC objects decide.
+"""Authorization of requests: either every authenticated user may do everything, or RBAC decides.
 
-In: a user and what it asks for. Out: nothing, or Forbidden in Kubernetes' words. Never: finds out who the user is.
+In: a user and the attributes of a request. Out: nothing, or Forbidden in Kubernetes' words. Never: authenticates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EVERYTHING: Manifest = {
 
 
 class Attributes(NamedTuple):
-    """What is asked for: a verb on a resource, or on a path that is none."""
+    """Attributes of a request: a verb on a resource or on a non-resource path."""
 
     verb: str
     group: str = ""
@@ -40,19 +40,19 @@ class Authorizer(Protocol):
     def allows(self, user: User, asked: Attributes) -> bool: ...
 
     def problem(self, user: User, namespace: str) -> str:
-        """What kept it from allowing more; empty if nothing did."""
+        """Errors in resolving the user's rules, such as missing roles; empty if there are none."""
 
     def rules(self, user: User, namespace: str) -> Manifest:
-        """All that the user may do there, as SelfSubjectRulesReview tells it."""
+        """The user's rules in the namespace, in the format of SelfSubjectRulesReview."""
 
     def check_escalation(
         self, user: User, resource: Resource, manifest: Manifest, *, old: Manifest | None = None, request_name: str = ""
     ) -> None:
-        """Refuses a role or binding that gives more than the user has."""
+        """Raise Forbidden for a role or binding that grants more than the user holds."""
 
 
 class AllowAll:
-    """The sandbox's default: whoever holds a credential may do everything, as on a laptop cluster."""
+    """The sandbox's default: every authenticated user may do everything, as on a laptop cluster."""
 
     def allows(self, user: User, asked: Attributes) -> bool:
         return True
@@ -74,7 +74,7 @@ class Access:
         self.authorizer: Authorizer = authorizer or AllowAll()
 
     def allows(self, user: User, asked: Attributes) -> bool:
-        """Nobody, who has no name, may do nothing, whatever groups were claimed."""
+        """A user without a name is never allowed, whatever its groups are."""
         return bool(user.name) and (SUPERUSERS in user.groups or self.authorizer.allows(user, asked))
 
     def rules(self, user: User, namespace: str) -> Manifest:

@@ -1,4 +1,4 @@
-"""CEL rules of custom kinds, evaluated where they can do no harm: in a confined worker.
+"""Evaluates CEL rules of custom kinds in an isolated worker process.
 
 In: a custom kind and its manifest, new and old. Out: faults. Never: runs a user's rule in this process.
 """
@@ -19,11 +19,11 @@ from argosy.kube.schema.field_error import Fault, FaultKind
 log = logging.getLogger(__name__)
 MODULE = "argosy.kube.schema.cel.worker"
 EVALUATE, CHECK_DEFINITION = f"{MODULE}:evaluate", f"{MODULE}:check_definition"
-PATIENT = Limits(wall=10.0, cpu=10.0)  # some definitions are megabytes of schema
+PATIENT = Limits(wall=10.0, cpu=10.0)  # some CRDs have megabytes of schema
 
 
 class Rules:
-    """The workers are started when the first rule is met: most clusters have none."""
+    """Starts the worker with the first rule, because most clusters have none."""
 
     def __init__(self) -> None:
         self._pool: Pool | None = None
@@ -35,20 +35,20 @@ class Rules:
         try:
             faults, unknown = kind.rule_faults(calls, await self._workers().run(EVALUATE, calls))
         except UserError as error:
-            return [field_error.forbidden("<nil>", f"the rules of this kind could not be evaluated: {error}")]
+            return [field_error.forbidden("<nil>", f"cannot evaluate the CEL rules of this kind: {error}")]
         for each in unknown:
             log.warning("%s: %s", kind.resource.group_resource, each)
         return faults
 
     async def definition_faults(self, definition: Manifest, old: Manifest | None) -> list[Fault]:
-        """What is wrong with a definition; one that has rules is checked where they can be compiled safely."""
+        """Validate a CRD; one with CEL rules is checked in the worker, where compiling them is safe."""
         if b'"x-kubernetes-validations"' not in orjson.dumps(definition):
             return check_definition(definition, old)
         try:
             payload = {"definition": definition, "old": old}
             found = await self._workers().run(CHECK_DEFINITION, payload, limits=PATIENT)
         except UserError as error:
-            return [field_error.forbidden("spec", f"the rules of this definition could not be checked: {error}")]
+            return [field_error.forbidden("spec", f"cannot check the CEL rules of this definition: {error}")]
         return [Fault(field, FaultKind(kind), message) for field, kind, message in found]
 
     def _workers(self) -> Pool:

@@ -1,6 +1,6 @@
-"""The control plane of the embedded cluster, put together: store, catalog, access, registry, and their upkeep.
+"""Wires the control plane of the embedded cluster: store, catalog, authorization, registry and controllers.
 
-In: a data folder, or none for one that lives in memory. Out: a running plane, until it is closed.
+In: the paths of its files, or None to keep everything in memory. Out: a running control plane.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from argosy.sandbox.store import Event, Store, holds_store
 
 ENCRYPTED = frozenset({"secrets"})
 KEY_BYTES = 32
-MAX_WATCHES_PER_USER = 5_000  # several controllers may share an account: replicas times kinds
+MAX_WATCHES_PER_USER = 5_000  # several controllers may share an account, each with a watch per kind
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Where the plane keeps things; made by whoever starts it."""
+    """Paths of the control plane's files. The caller creates their folder."""
 
     database: Path
     secret_key: Path
@@ -62,7 +62,7 @@ class Plane:
     lister: Lister
     tokens: Tokens
     identity: Identity
-    measured: list[Callable[[], str]] = field(default_factory=list)  # who counts besides
+    measured: list[Callable[[], str]] = field(default_factory=list)  # further sources of /metrics, as text
     max_watches_per_user: int = MAX_WATCHES_PER_USER
 
     @classmethod
@@ -116,17 +116,17 @@ async def _open_store(folder: Folder | None) -> Store:
 
 
 def _secret_key(file: Path, database: Path) -> bytes:
-    """The key that Secrets are encrypted with at rest; only its owner may read it. Made once, before the store is."""
+    """Load the key that encrypts Secrets at rest. It is created before the store, and only its owner can read it."""
     if not file.exists():
         if holds_store(database):
             reset = f"argosy sandbox reset --data-dir {shlex.quote(str(database.parent))}"
-            message = f"is missing; put it back (it was made with this store), or remove all objects with: {reset}"
+            message = f"is missing; restore it (it was created with this store), or remove all objects with: {reset}"
             raise UserError(message, where=str(file))
         write_private(file, secrets.token_bytes(KEY_BYTES))
     check_private(file)
     key = file.read_bytes()
     if len(key) != KEY_BYTES:
-        message = f"has {len(key)} bytes, a key has {KEY_BYTES}; put the right key back, or reset the sandbox"
+        message = f"has {len(key)} bytes instead of {KEY_BYTES}; restore the right key, or reset the sandbox"
         raise UserError(message, where=str(file))
     return key
 

@@ -1,6 +1,6 @@
-"""Kinds that are served in more than one shape but kept in one: Event in two groups, HorizontalPodAutoscaler v1 and v2.
+"""Converts kinds that are served in two versions but stored in one: Event, HorizontalPodAutoscaler v1 and v2.
 
-In, out: manifests without kind and apiVersion. Never: loses a field that the other shape has a place for.
+In, out: manifests without kind and apiVersion. Never: loses a field that the other version can hold.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Conversion(NamedTuple):
     from_stored: Callable[[Manifest], Manifest]
 
 
-# k8s: events.k8s.io/v1 renames what v1 calls otherwise
+# k8s: field of a core/v1 Event → its name in events.k8s.io/v1
 EVENT_NAMES = {
     "involvedObject": "regarding",
     "message": "note",
@@ -56,7 +56,7 @@ def event_from_stored(stored: Manifest) -> Manifest:
 
 
 def autoscaler_to_stored(manifest: Manifest) -> Manifest:
-    """v1 → v2: the CPU target becomes a metric; what v1 carried in annotations becomes fields again."""
+    """v1 → v2: the CPU target becomes a metric; values that v1 keeps in annotations become fields."""
     spec, status = dict(manifest.get("spec") or {}), dict(manifest.get("status") or {})
     annotations = dict(manifest["metadata"].get("annotations") or {})
     metrics = _unpacked(annotations, SCALE_METRICS) or []
@@ -70,7 +70,7 @@ def autoscaler_to_stored(manifest: Manifest) -> Manifest:
     if (used := status.pop("currentCPUUtilizationPercentage", None)) is not None:
         current = [_cpu_metric({"averageUtilization": used}, "current"), *current]
     status["currentMetrics"] = current or None
-    if not status.get("currentReplicas"):  # k8s: v1 says 0, v2 says nothing
+    if not status.get("currentReplicas"):  # k8s: v1 has 0, v2 omits it
         status.pop("currentReplicas", None)
     if conditions := _unpacked(annotations, SCALE_CONDITIONS):
         status["conditions"] = conditions

@@ -1,6 +1,6 @@
-"""Ephemeral containers: the one part of a running Pod that may be added to, through a subresource of its own.
+"""The `ephemeralcontainers` subresource of Pods: adds debug containers to a running Pod.
 
-In: a Pod as it is asked for and as it is. Out: the Pod with only its ephemeral containers changed, and faults.
+In: the requested and the live Pod. Out: the Pod with only its ephemeral containers changed, and faults.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FIELD = "spec.ephemeralContainers"
 
 
 def only_debuggers(new: Manifest, old: Manifest) -> Manifest:
-    """k8s: whatever else the client sent is left as it was."""
+    """k8s: all other changes in the request are ignored."""
     spec = {name: value for name, value in (old.get("spec") or {}).items() if name != "ephemeralContainers"}
     asked = (new.get("spec") or {}).get("ephemeralContainers")
     if asked:

@@ -1,7 +1,7 @@
 """RBAC escalation check: which permissions of a role a user does not hold.
 
-In: the user's own rules and the rules to grant. Out: the permissions that no own rule covers, and the message that
-lists them. Never: reads the store. `tests/data/rbac/covers.jsonl.gz` records what Kubernetes' own code answers.
+In: the rules that the user holds and the rules to grant. Out: the permissions that no held rule covers, and the
+message that lists them. Never: reads the store. `tests/data/rbac/covers.jsonl.gz` has answers of Kubernetes' code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from argosy.sandbox.apiserver import status_errors
 
 MAX_LISTED_PERMISSIONS = 5_000
-MAX_COMPARISONS = 100_000  # of values that different own rules cover: about 50 ms
+MAX_COMPARISONS = 100_000  # of values that different held rules cover: about 50 ms
 Rule = dict[str, Any]
 _PARTS = (
     ("APIGroups", "apiGroups"),
@@ -30,11 +30,11 @@ _ESCAPES = {
 
 
 def find_uncovered(own: Sequence[Rule], granted: Sequence[Rule]) -> list[Rule]:
-    """Single permissions of `granted` that no rule of `own` covers, at most MAX_LISTED_PERMISSIONS of them.
+    """Single permissions of the granted rules that no held rule covers, at most MAX_LISTED_PERMISSIONS of them.
 
     k8s: `Covers` of component-helpers/auth/rbac/validation. It compares rules, not requests: a rule without resource
     names is covered only by a rule without resource names, although a request without a name matches
-    `resourceNames: [""]`. Kubernetes multiplies verbs, resources and names; here values that the same own rules cover
+    `resourceNames: [""]`. Kubernetes multiplies verbs, resources and names; here values that the same held rules cover
     are compared together.
     """
     coverage = _Coverage(own)
@@ -43,13 +43,13 @@ def find_uncovered(own: Sequence[Rule], granted: Sequence[Rule]) -> list[Rule]:
 
 
 class _Coverage:
-    """Which own rules cover a value; a set of rules is a number with a bit for each of them."""
+    """Which held rules cover a value. A set of rules is an integer with one bit per rule."""
 
     def __init__(self, own: Sequence[Rule]) -> None:
         self._verbs, self._groups, self._resources = (_index(own, name) for name in ("verbs", "apiGroups", "resources"))
         self._names, self._paths = (_index(own, name) for name in ("resourceNames", "nonResourceURLs"))
         self._nameless = sum(1 << number for number, rule in enumerate(own) if not rule.get("resourceNames"))
-        self._prefixes: dict[str, int] = {}  # of the paths that end in stars
+        self._prefixes: dict[str, int] = {}  # of paths that end in a star
         for pattern, rules in self._paths.items():
             if pattern.endswith("*"):
                 prefix = pattern.rstrip("*")
@@ -58,7 +58,7 @@ class _Coverage:
         self._steps = 0
 
     def find_uncovered(self, number: int, rule: Rule) -> Iterator[tuple[tuple[int, ...], Rule]]:
-        """The uncovered single permissions of a granted rule, each with its place in the order of Kubernetes."""
+        """The uncovered single permissions of a granted rule, each with a sort key for Kubernetes' order."""
         verbs = [(value, _starred(self._verbs, value)) for value in rule.get("verbs") or ()]
         paths = [(value, self._covering_path(value)) for value in rule.get("nonResourceURLs") or ()]
         for (verb_at, verb), (at, path) in self._uncovered([verbs, paths]):
@@ -85,8 +85,8 @@ class _Coverage:
         return rules & self._nameless
 
     def _uncovered(self, parts: Sequence[Sequence[tuple[str, int]]]) -> Iterator[tuple[tuple[int, str], ...]]:
-        """The combinations of one value of each part that no own rule covers, as positions and values."""
-        relevant = -1  # rules that cover some value of every part; the others cover no combination
+        """The combinations of one value per part that no held rule covers, as positions and values."""
+        relevant = -1  # rules that cover at least one value of every part; others cover no combination
         for part in parts:
             relevant &= reduce(or_, (rules for _, rules in part), 0)
         classes: list[dict[int, list[tuple[int, str]]]] = [{} for _ in parts]
@@ -113,12 +113,12 @@ class _Coverage:
     def _count_step(self) -> None:
         self._steps += 1
         if self._steps > MAX_COMPARISONS:
-            why = "the rules have too many combinations of verbs, resources and names to compare with those of the user"
-            raise status_errors.bad_request(f"{why}: write several roles")
+            why = "the rules have too many combinations of verbs, resources and names to compare with the user's rules"
+            raise status_errors.bad_request(f"{why}: split them into several roles")
 
 
 def _index(own: Sequence[Rule], part: str) -> dict[str, int]:
-    """The own rules that name a value in this part."""
+    """The held rules that have a value in this field."""
     index: dict[str, int] = {}
     for number, rule in enumerate(own):
         for value in rule.get(part) or ():
@@ -131,12 +131,12 @@ def _starred(index: dict[str, int], value: str) -> int:
 
 
 def path_matches(pattern: str, path: str) -> bool:
-    """True if a nonResourceURL, which may end in `*`, matches the path. k8s: all trailing stars are cut."""
+    """True if a nonResourceURL, which may end in `*`, matches the path. k8s: all trailing stars are removed."""
     return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
 def shown(missing: Sequence[Rule]) -> str:
-    """k8s: permissions on the same resource become one line, a verb as often as it is granted; the lines are sorted."""
+    """k8s: one sorted line per resource; a verb is repeated as often as it is granted."""
     lines: dict[tuple[str, ...], Rule] = {}
     for rule in missing:
         key = tuple(quote_list(rule.get(name) or ()) for _, name in _PARTS[:4])
@@ -153,12 +153,12 @@ def _line(rule: Rule) -> str:
 
 
 def quote_list(values: Sequence[str]) -> str:
-    """Strings in a list as Go's `%q` shows them."""
+    """A list of strings as formatted by Go's `%q`."""
     return "[" + " ".join(map(quote, values)) + "]"
 
 
 def quote(text: str) -> str:
-    """A string as Go's `%q` shows it."""
+    """A string as formatted by Go's `%q`."""
     return '"' + "".join(map(_escape, text)) + '"'
 
 

@@ -1,4 +1,4 @@
-"""The plane on the wire: HTTPS on a loopback address, served by uvicorn on this loop."""
+"""Serves the control plane over HTTPS on a loopback address, with uvicorn on the running loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DRAIN_SECONDS = 1
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, but signals are the business of whoever runs the loop."""
+    """uvicorn without signal handlers, because the owner of the loop handles signals."""
 
     @contextlib.contextmanager
     def capture_signals(self):  # type: ignore[no-untyped-def]
@@ -30,7 +30,7 @@ class _Server(uvicorn.Server):
 
 
 def bind(port: int, *, any_port: bool = False) -> socket.socket:
-    # The protocol is named: else asyncio leaves Nagle on, and every small answer waits 40 ms for an acknowledgement.
+    # IPPROTO_TCP is explicit: otherwise asyncio leaves Nagle on, and every small response waits 40 ms for an ACK.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -50,7 +50,7 @@ def bind(port: int, *, any_port: bool = False) -> socket.socket:
 async def serve(
     plane: Plane, certificates: Certificates, *, port: int = 0, any_port: bool = False
 ) -> AsyncIterator[str]:
-    """Yields the URL as soon as requests are answered there. `any_port`: the port is a wish, not an order."""
+    """Yield the URL once requests are served. `allow_other_port`: use any free port if this one is taken."""
     listener = bind(port, any_port=any_port)
     config = uvicorn.Config(
         App(plane),
@@ -71,14 +71,14 @@ async def serve(
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
-        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn tells it by a flag only
+        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has only a flag for it
             await asyncio.sleep(0.002)
         if task.done():
             await task
         yield f"https://{LOOPBACK}:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        plane.store.end_watches()  # else the server would wait for clients that wait for it
+        plane.store.end_watches()  # otherwise the shutdown would wait for open watches
         with contextlib.suppress(asyncio.CancelledError):
             await task
         listener.close()

@@ -1,4 +1,4 @@
-"""EmbeddedCluster: the embedded plane as a `Cluster`, in process, with no HTTP between."""
+"""EmbeddedCluster: a `Cluster` client that calls the embedded control plane in process, without HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MANAGER = "argosy"
 
 
 def _size_of(value: Any) -> int:
-    """The bytes that it would have on the wire; 0 where it cannot be sent, which the registry finds."""
+    """Bytes of the value as JSON; 0 if it cannot be encoded, which the registry reports."""
     try:
         return len(orjson.dumps(value))
     except TypeError:
@@ -46,7 +46,7 @@ def _size_of(value: Any) -> int:
 
 
 class EmbeddedCluster:
-    """Raises ClusterError and TransientError, and nothing else."""
+    """Methods raise only ClusterError and TransientError."""
 
     def __init__(self, plane: Plane, user: User = ADMIN) -> None:
         self.plane = plane
@@ -56,7 +56,7 @@ class EmbeddedCluster:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, folder: Folder | None = None, *, rbac: bool = False) -> AsyncIterator[EmbeddedCluster]:
-        """A cluster of one's own; without a folder it lives in memory and is gone afterwards."""
+        """Start a cluster of its own; in memory if `files` is None."""
         async with Plane.open(folder, rbac=rbac) as plane:
             yield cls(plane)
 
@@ -266,7 +266,7 @@ class EmbeddedCluster:
 
 @contextlib.contextmanager
 def _about(key: ResourceKey) -> Iterator[None]:
-    """Whatever is refused within says which object it is about."""
+    """Add the object's key to ClusterErrors raised in the block."""
     try:
         yield
     except ClusterError as error:
@@ -275,7 +275,7 @@ def _about(key: ResourceKey) -> Iterator[None]:
 
 
 def _place(served: Served, namespace: str) -> str:
-    """k8s: kinds of the whole cluster have no namespace, whatever a manifest says."""
+    """k8s: the namespace in a manifest of a cluster-scoped kind is ignored."""
     return namespace if served.resource.namespaced else ""
 
 
@@ -287,7 +287,7 @@ def _named(manifest: Manifest) -> ResourceKey:
 
 
 def _part_for(parent: Served, manifest: Manifest) -> str:
-    """The subresource that takes this kind: an Eviction goes to pods/eviction."""
+    """The subresource that accepts this kind, for example pods/eviction for an Eviction."""
     group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
     for each in parent.resource.subresources:
         if each.kind == manifest.get("kind") and each.group in ("", group):
@@ -296,7 +296,7 @@ def _part_for(parent: Served, manifest: Manifest) -> str:
 
 
 def _shown(served: Served, entry: Entry, metadata_only: bool) -> Manifest:
-    """Metadata alone keeps its kind, so that it has the same key as the whole."""
+    """The manifest, or only its kind and metadata, so that both have the same key."""
     manifest = served.read(entry)
     if not metadata_only:
         return manifest

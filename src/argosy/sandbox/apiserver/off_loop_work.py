@@ -1,9 +1,9 @@
-"""Work on large objects, beside the event loop: decoding, merging, validation, rendering.
+"""Runs work on large objects off the event loop: decoding, merging, validation, encoding.
 
-In: a pure function and its arguments. Out: its result. Never: more than one at a time, or what the loop changes.
+In: a pure function and its arguments. Out: its result. Never: runs two at a time, or reads state that the loop changes.
 
-All of it is Python, so a thread does not make it quicker; it lets the loop answer others meanwhile. One thread, because
-each further one would take as much of the loop's time again.
+The work is Python, so a thread does not make it faster; it lets the loop serve other requests meanwhile. There is one
+thread, because each additional one would take the same share of the loop's time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 Result = TypeVar("Result")
-LARGE_BYTES = 64 << 10  # below it is done at once: it takes milliseconds
-MAX_WRITE_JOBS_BEFORE_READ = 16  # a large write has 5 to 10: reads go on while others write without a pause
-# How long the loop waits for its next turn while the thread works; an answer takes several. Python's own is 5 ms.
+LARGE_BYTES = 64 << 10  # smaller objects are handled on the loop: they take milliseconds
+MAX_WRITE_JOBS_BEFORE_READ = (
+    16  # a large write has 5 to 10 jobs; without this limit, constant writes would starve reads
+)
+# How long the loop waits for the GIL while the thread works; a response needs it several times. Default: 5 ms.
 SWITCH_SECONDS = 0.0005
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="large-work")
@@ -29,8 +31,8 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="large-work")
 class LargeWork:
     """One thread for the jobs of all users: writes go before reads, and users take turns.
 
-    One job of each user waits for the thread at a time, and beside it one read of that user: kubectl and the engine may
-    be the same user, and the lists of the one must not hold up the writes of the other.
+    At most one write job and one read job of each user wait for the thread. They wait separately, because kubectl and
+    the engine may be the same user, and lists of one must not delay writes of the other.
     """
 
     def __init__(self) -> None:
@@ -38,16 +40,16 @@ class LargeWork:
         self._writes: deque[asyncio.Future[None]] = deque()
         self._reads: deque[asyncio.Future[None]] = deque()
         self._is_busy = False
-        self._writes_before_read = 0  # write jobs that went before a read that waits
+        self._writes_before_read = 0  # write jobs that overtook a waiting read
 
     async def run(self, user: str, size: int, function: Callable[..., Result], *args: Any) -> Result:
-        """Calls the function, a step of a write: at once if the object is small, else in the thread."""
+        """Run one step of a write: on the loop if the object is small, else in the thread."""
         if size < LARGE_BYTES:
             return function(*args)
         return await self._run_in_thread(user, False, partial(function, *args))
 
     async def run_read(self, user: str, size: int, function: Callable[..., Result], *args: Any) -> Result:
-        """Calls the function, which renders an answer to a read, as `run` does, but after the writes that wait."""
+        """Encode the response of a read like `run`, but after waiting writes."""
         if size < LARGE_BYTES:
             return function(*args)
         return await self._run_in_thread(user, True, partial(function, *args))
@@ -67,7 +69,7 @@ class LargeWork:
             return await loop.run_in_executor(_thread, _quick_to_yield, job)
         finally:
             turn.release()
-            # Later: first this user's next job joins the queue, and the next step of the write that this job is of.
+            # Deferred, so that this user's next job, or the next step of this write, can join the queue first.
             loop.call_soon(self._start_next)
 
     async def _wait_for_thread(self, queue: deque[asyncio.Future[None]]) -> None:
@@ -79,19 +81,19 @@ class LargeWork:
         try:
             await place
         except asyncio.CancelledError:
-            if not place.cancelled():  # it was this job's turn
+            if not place.cancelled():  # the thread was already given to this job
                 self._start_next()
             elif place in queue:
                 queue.remove(place)
             raise
 
     def _start_next(self) -> None:
-        """Let the job go that waited longest: a write, unless many writes went before a read that waits."""
+        """Start the job that waited longest: a write, unless many writes have overtaken a waiting read."""
         while self._writes or self._reads:
             is_read_due = bool(self._reads) and self._writes_before_read >= MAX_WRITE_JOBS_BEFORE_READ
             queue = self._writes if self._writes and not is_read_due else self._reads
             place = queue.popleft()
-            if not place.done():  # else its request was cancelled just now
+            if not place.done():  # else its request was just cancelled
                 self._writes_before_read = self._writes_before_read + 1 if queue is self._writes and self._reads else 0
                 place.set_result(None)
                 return

@@ -1,7 +1,7 @@
-"""What a server says of a patch whose outcome cannot be read as its kind.
+"""Errors for patches whose result cannot be decoded as its kind.
 
-In: the patch, what it made, and why that cannot be read. Out: a refusal.
-# k8s: strategic patches are turned into Go types without JSON in between, so their words are others.
+In: the patch, the patched object, and the decoding error. Out: an Invalid error. Never: decodes anything.
+# k8s: strategic patches are converted to Go types without JSON in between, so their messages differ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def not_a_list_of_operations(patch: Any) -> str:
 
 
 def go_text(value: Any) -> str:
-    """As Go's `%v` shows plain data."""
+    """Plain data as formatted by Go's `%v`."""
     match value:
         case None:
             return "<nil>"
@@ -49,7 +49,7 @@ def go_text(value: Any) -> str:
 
 
 def _used_up(patch: Any) -> Any:
-    """k8s: merging takes directives, and lists whose order is given, out of the patch before it is shown."""
+    """k8s: merging removes directives and ordered lists from the patch before the message is built."""
     if not isinstance(patch, Mapping):
         return patch
     ordered = {name.removeprefix(_ORDER) for name in patch if name.startswith(_ORDER)}
@@ -69,7 +69,7 @@ def _json_word(value: Any) -> str:
 
 
 def _converted(why: str) -> str:
-    """The sentence of Go's converter for what its JSON reader says otherwise."""
+    """Translate a message of Go's JSON decoder to that of its unstructured converter."""
     if why.startswith("illegal base64"):
         return f"error decoding from json: {why}"
     found = _MISFIT.match(why)

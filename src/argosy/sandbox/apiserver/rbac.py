@@ -1,6 +1,6 @@
-"""RBAC: Roles and bindings in the cluster decide who may do what.
+"""RBAC authorizer: Roles and bindings in the cluster decide what a user may do.
 
-In: a user and what it asks for. Out: yes or no, and all rules of a user. Never: writes; a rule can only allow.
+In: a user and the attributes of a request. Out: allowed or not, and all rules of a user. Never: writes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Rbac:
         return any(permits(rule, asked) for rule in self._rules_for(user, asked.namespace))
 
     def problem(self, user: User, namespace: str) -> str:
-        """k8s: roles that a binding names and nobody made are told to whom they would have helped."""
+        """k8s: the error names the missing roles of the user's bindings."""
         lost = [
             f'{reference["kind"].lower()}.{GROUP} "{reference["name"]}" not found'
             for reference in self._lost_references(user, namespace)
@@ -55,7 +55,7 @@ class Rbac:
         return f"RBAC: {_aggregate(lost)}" if lost else ""
 
     def _lost_references(self, user: User, namespace: str) -> list[Manifest]:
-        """The roles that bindings give to the user and that do not exist."""
+        """Role references of the user's bindings whose role does not exist."""
         bindings = [(binding, "") for binding in self._loaded(CLUSTER_BINDINGS, "")]
         if namespace:
             bindings += [(binding, namespace) for binding in self._loaded(BINDINGS, namespace)]
@@ -66,7 +66,7 @@ class Rbac:
         ]
 
     def rules(self, user: User, namespace: str) -> Manifest:
-        """All that a user may do in a namespace, as SelfSubjectRulesReview tells it."""
+        """The rules of a user in a namespace, in the format of SelfSubjectRulesReview."""
         found = list(self._rules_for(user, namespace))
         wanted = ("verbs", "apiGroups", "resources", "resourceNames")
         resources = [{name: rule[name] for name in wanted if name in rule} for rule in found if "resources" in rule]
@@ -101,7 +101,7 @@ class Rbac:
         return self._store.get(*place, reference["name"]) is not None
 
     def role_rules(self, namespace: str, name: str) -> list[Rule]:
-        """Rules of a Role (with a namespace) or ClusterRole; an aggregating one has those that its labels gather."""
+        """Rules of a Role (with a namespace) or ClusterRole, including aggregated rules."""
         key = (namespace, name)
         if key not in self._cache:
             entry = self._store.get(ROLES if namespace else CLUSTER_ROLES, namespace, name)
@@ -111,9 +111,9 @@ class Rbac:
         return self._cache[key]
 
     def _gathered(self, role: Manifest, visited: set[str]) -> list[Rule]:
-        """Rules that an aggregating ClusterRole selects.
+        """Rules that an aggregated ClusterRole selects.
 
-        k8s: the roles that it selects may aggregate others themselves.
+        k8s: the selected roles may be aggregated themselves.
         """
         found: list[Rule] = []
         for label_selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []:
@@ -128,16 +128,15 @@ class Rbac:
     def check_escalation(
         self, user: User, resource: Resource, manifest: Manifest, *, old: Manifest | None = None, request_name: str = ""
     ) -> None:
-        """k8s: nobody hands out more than they have, unless allowed to `escalate` roles or to `bind` them.
+        """k8s: users cannot grant permissions they do not hold, unless they may `escalate` or `bind` the role.
 
-        `request_name` is the name in the URL, which a POST does not have: a right to escalate one role by its name is
-        not one to create it. As in Kubernetes the check comes before validation, so `manifest` is decoded but may be
-        invalid.
+        `request_name` is the name in the URL, which a POST does not have: the permission to escalate a role by name
+        does not allow creating it. As in Kubernetes, the check precedes validation, so `manifest` may be invalid.
         """
         if SUPERUSERS in user.groups:
             return
         if resource.group_kind == ("", "Secret") and manifest.get("type") == USER_SECRET_TYPE:
-            why = f"only the administrator makes users: Secrets of type {USER_SECRET_TYPE} can be anybody"
+            why = f"only members of system:masters may write Secrets of type {USER_SECRET_TYPE}, which define users"
             raise status_errors.forbidden(resource, manifest["metadata"]["name"], why)
         if resource.group != GROUP:
             return
@@ -152,22 +151,22 @@ class Rbac:
             reference = manifest.get("roleRef") or {}
             kinds = ("Role", "ClusterRole") if namespace else ("ClusterRole",)
             if reference.get("kind") not in kinds or not reference.get("name"):
-                return  # the validation, which comes next, refuses it
+                return  # validation, which comes next, refuses it
             verb, plural, target = "bind", f"{reference['kind'].lower()}s", reference["name"]
             granted = self._role(reference, namespace)
         if self.allows(user, Attributes(verb, GROUP, plural, "", namespace, target)):
             return
-        if verb == "bind" and not self._exists(reference, namespace):  # who makes it later would give it unseen
-            raise status_errors.not_found(resource, target)  # k8s: it names the kind of the binding, not of the role
+        if verb == "bind" and not self._exists(reference, namespace):  # a role created later would be granted unchecked
+            raise status_errors.not_found(resource, target)  # k8s: names the kind of the binding
         if missing := escalation.find_uncovered(own, granted):
             who = f"user {escalation.quote(user.name)} (groups={escalation.quote_list(user.groups)})"
             why = f"{who} is attempting to grant RBAC permissions not currently held:\n{escalation.shown(missing)}"
             if references := self._lost_references(user, namespace):
-                # k8s: it names the kind that is written, not that of the role
+                # k8s: the message has the kind that is written, not that of the role
                 lost = [status_errors.not_found(resource, reference["name"]).message for reference in references]
                 why += f"; resolution errors: [{_aggregate(lost)}]"
             raise status_errors.forbidden(resource, name, why)
-        aggregates = manifest.get("aggregationRule") or (old or {}).get("aggregationRule")  # it can gather anything
+        aggregates = manifest.get("aggregationRule") or (old or {}).get("aggregationRule")  # it can select any role
         if aggregates and escalation.find_uncovered(own, FULL_AUTHORITY):
             why = "must have cluster-admin privileges to use the aggregationRule"
             raise status_errors.forbidden(resource, name, why)
@@ -187,7 +186,7 @@ def permits(rule: Rule, asked: Attributes) -> bool:
 
 
 def _aggregate(messages: Sequence[str]) -> str:
-    """k8s: one error as it is, several in brackets, each once."""
+    """k8s: a single error unchanged, several in brackets without duplicates."""
     messages = list(dict.fromkeys(messages))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
 
@@ -220,6 +219,6 @@ def _is_subject(subject: Manifest, user: User, namespace: str) -> bool:
 
 
 def _without_garbage_fields(manifest: Manifest) -> Manifest:
-    """k8s: whoever may update a role may remove it from its owners, without the rights that are in it."""
+    """k8s: a change of only these fields needs no escalation check."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name not in GARBAGE_FIELDS}
     return {**manifest, "metadata": metadata}

@@ -1,6 +1,7 @@
-"""What a client sent, as a kind understands it: decoded, or patched and then decoded.
+"""Decodes request bodies and patched objects as a kind, and applies patches.
 
-In: a value from the wire and a served kind. Out: a manifest and warnings, or a refusal in Kubernetes' words.
+In: a parsed request body and a served kind. Out: a manifest and warnings, or an error in Kubernetes' words.
+Never: reads the store.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ANY_GROUP = ("DeleteOptions",)  # k8s: registered in every group
 
 
 class Undecodable(ClusterError):
-    """A value that cannot be read as its kind; `why` without the sentence around it."""
+    """A body that cannot be decoded as its kind; `detail` is the cause without the sentence around it."""
 
     def __init__(self, message: str, why: str) -> None:
         super().__init__(message, code=400, reason="BadRequest")
@@ -35,7 +36,7 @@ class Undecodable(ClusterError):
 def decoded(
     served: Served, value: Any, validation: Validation, duplicates: Sequence[str] = ()
 ) -> tuple[Manifest, Sequence[str]]:
-    """What a value from the wire means as this kind; unknown fields are an error, a warning or nothing."""
+    """Decode a body as this kind; unknown fields are an error, a warning, or ignored."""
     resource = served.resource
     if not isinstance(value, dict):
         raise status_errors.bad_request(
@@ -64,7 +65,7 @@ def decoded(
 
 
 def _decode_metadata(value: Manifest) -> dict[str, Any]:
-    """k8s: the metadata of custom objects is decoded as ObjectMeta, whatever their schema says: a null is empty."""
+    """k8s: metadata of custom objects is decoded as ObjectMeta, independent of their schema; null counts as empty."""
     type_ = type_of("meta.k8s.io", "v1", "PartialObjectMetadata")
     assert type_ is not None
     only = {"metadata": value.get("metadata")}
@@ -73,7 +74,7 @@ def _decode_metadata(value: Manifest) -> dict[str, Any]:
 
 
 def decoded_as(api_version: str, kind: str, value: Any) -> Manifest:
-    """A body that is not the object itself: options, a Scale, a Binding, an Eviction, a TokenRequest."""
+    """Decode a body that is not the object itself: options, a Scale, a Binding, an Eviction, a TokenRequest."""
     group, version = split_api_version(api_version)
     type_ = type_of(group, version, kind)
     assert type_ is not None
@@ -108,7 +109,7 @@ def _wrong_kind(served: Served, value: Mapping[str, Any]) -> ClusterError:
 
 
 def _not_that_kind(kind: str, api_version: str, wanted_group: str, wanted: str) -> Undecodable:
-    """k8s: another kind that it knows, it tries to convert; one that it does not know, it says so."""
+    """k8s: a known kind fails in conversion; an unknown one is reported as not registered."""
     group, version = split_api_version(api_version)
     if type_of(group, version, kind) is None:
         why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:100"'
@@ -124,7 +125,7 @@ def patched(served: Served, old: Manifest, patch: Any, kind: PatchKind) -> Any:
             case PatchKind.JSON if not isinstance(patch, list):
                 raise _unreadable(patch, "[]handlers.jsonPatchOp")
             case PatchKind.JSON:
-                # k8s: its library adds what a replace does not find
+                # k8s: its library treats a replace of a missing value as an add
                 return json_patch.apply(old, patch, lenient_replace=True)
             case _ if patch is not None and not isinstance(patch, dict):
                 raise _unreadable(patch, "map[string]interface {}")
@@ -141,7 +142,7 @@ def patched(served: Served, old: Manifest, patch: Any, kind: PatchKind) -> Any:
 
 
 def has_copies(patch: Any) -> bool:
-    """Whether it is a JSON patch that copies parts of the object."""
+    """True if it is a JSON patch with a copy operation."""
     return isinstance(patch, list) and any(isinstance(each, dict) and each.get("op") == "copy" for each in patch)
 
 
@@ -153,9 +154,9 @@ def _unreadable(patch: Any, wanted: str) -> ClusterError:
 
 
 def applicable(served: Served, config: Any, subresource: str) -> Manifest:
-    """The checks of an apply's body that come before merging."""
+    """Check the body of a server-side apply, and drop the fields that this path cannot set."""
     if not isinstance(config, dict):
-        raise status_errors.bad_request("error decoding YAML: the body is no object; send one manifest")
+        raise status_errors.bad_request("error decoding YAML: the body is not an object; send one manifest")
     metadata = config.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("managedFields"):
@@ -164,7 +165,7 @@ def applicable(served: Served, config: Any, subresource: str) -> Manifest:
         group, version = split_api_version(str(config.get("apiVersion") or ""))
         raise status_errors.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind') or ''}")
     config = {**config, "metadata": metadata}
-    # k8s: what another path is for is not this one's to set, nor to own
+    # k8s: fields of another subresource are neither set nor owned by this one
     if subresource == "status":
         return {field: value for field, value in config.items() if field in APPLIED_TO_STATUS}
     return without_status(config) if served.resource.subresource("status") else config

@@ -1,7 +1,7 @@
-"""ResourceQuotas at the door: an object that would exceed one is not made.
+"""Quota admission: refuses an object that would exceed a ResourceQuota.
 
-In: what is about to be stored, and what was. Out: a refusal, or nothing. Never: writes; the status of a quota is kept
-by whoever plays its controller.
+In: an object before it is stored, and every staged write. Out: Forbidden, or nothing. Never: writes; a simulated
+controller keeps the status of quotas.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BUCKET = "resourcequotas"
 class Quotas:
     def __init__(self, store: Store) -> None:
         self._store = store
-        # only where there is a quota; read when first asked
+        # only for namespaces with a quota; loaded on first use
         self._known: dict[Place, dict[str, tuple[Manifest, Amounts]]] = {}
         store.on_refusal(self._known.clear)
 
@@ -39,7 +39,7 @@ class Quotas:
             return
         asked = usage_of(resource.group, resource.plural, manifest)
         for quota in (orjson.loads(entry.body) for entry in entries):
-            # k8s: what the quota's controller has taken over into its status counts, and nothing before
+            # k8s: only limits that the quota controller has copied into the status count
             taken_over = (quota.get("status") or {}).get("hard") or {}
             quota = {**quota, "spec": {**(quota.get("spec") or {}), "hard": taken_over}}
             names = asked.keys() & taken_over.keys()
@@ -49,7 +49,7 @@ class Quotas:
                     raise status_errors.forbidden(resource, metadata["name"], why)
 
     def stored(self, served: Served, manifest: Manifest, *, gone: bool) -> None:
-        """To be told of every write as soon as it is staged."""
+        """Must be called for every write when it is staged."""
         known = self._known.get((served.bucket, manifest["metadata"].get("namespace", "")))
         if known is not None:
             known.pop(manifest["metadata"]["name"], None)

@@ -1,4 +1,4 @@
-"""The `scale` subresource: replicas of anything that has them, as one small kind that every tool understands."""
+"""The `scale` subresource: converts between objects with replicas and the Scale kind."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def read_scale(served: Served, manifest: Manifest) -> Manifest:
 
 
 def applied_scale(served: Served, scale: Manifest, replicas: int) -> Manifest:
-    """What an applied Scale says of the object that it scales."""
+    """The apply configuration of the scaled object for an applied Scale."""
     kind = {"apiVersion": served.resource.api_version, "kind": served.resource.kind}
     return write_scale(served, {**kind, "metadata": scale.get("metadata") or {}}, replicas)
 
 
 def write_scale(served: Served, manifest: Manifest, replicas: int) -> Manifest:
-    if replicas < 0 and not isinstance(served, Custom):  # a custom kind has rules of its own
+    if replicas < 0 and not isinstance(served, Custom):  # a custom kind has its own validation
         problem = field_error.invalid("spec.replicas", str(replicas), "must be greater than or equal to 0")
         raise status_errors.invalid(KIND, manifest["metadata"].get("name", ""), [problem])
     path = ".spec.replicas"
@@ -49,7 +49,7 @@ def write_scale(served: Served, manifest: Manifest, replicas: int) -> Manifest:
 
 
 def selector_text(selector: Manifest) -> str:
-    """A LabelSelector in the form that lists take. ReplicationControllers have a plain map instead."""
+    """A LabelSelector as a query string. ReplicationControllers have a plain map instead."""
     if not {"matchLabels", "matchExpressions"} & selector.keys():
         return ",".join(f"{name}={value}" for name, value in sorted(selector.items()))
     terms = [f"{name}={value}" for name, value in sorted((selector.get("matchLabels") or {}).items())]

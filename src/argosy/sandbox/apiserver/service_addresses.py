@@ -1,7 +1,7 @@
-"""Which addresses and ports of the cluster Services have: each is one Service's, from its writing to its end.
+"""Allocates cluster IPs and node ports to Services.
 
-In: what is written, as it is staged. Out: free numbers, and faults where one is another's.
-Never: gives a number to a write that failed.
+In: Services as they are staged. Out: free addresses and ports, and faults for those that another Service has.
+Never: keeps an allocation of a failed write.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from argosy.sandbox.store import Store
 
 NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
-RESERVED = 10  # at the network's start, for the cluster's own
+RESERVED = 10  # at the start of the network, for the cluster itself
 Key = tuple[str, str]
 
 
 class Services:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._owners: dict[str | int, Key] | None = None  # of addresses and ports; read when first asked
+        self._owners: dict[str | int, Key] | None = None  # of addresses and ports; loaded on first use
         self._numbers: dict[Key, list[str | int]] = {}
         store.on_refusal(self._forget)
 
@@ -36,14 +36,14 @@ class Services:
         self._owners, self._numbers = None, {}
 
     def complete(self, service: Manifest, old: Manifest | None) -> Manifest:
-        """A cluster address, and node ports where the type asks for them; an update keeps what it had."""
+        """Set a cluster IP, and node ports if the type needs them; an update keeps its allocations."""
         if old is not None:
             service = defaults.carry_allocated(service, old)
         handed: set[int] = {each.get("nodePort", 0) for each in (service.get("spec") or {}).get("ports") or []}
         return defaults.allocate_service(service, self._free_address(), lambda: self._free_port(handed))
 
     def stored(self, service: Manifest, *, gone: bool = False) -> None:
-        """To be told of every write as soon as it is staged."""
+        """Must be called for every write when it is staged."""
         owners, key = self._known(), _key(service)
         for number in self._numbers.pop(key, ()):
             if owners.get(number) == key:
@@ -53,7 +53,7 @@ class Services:
             owners |= dict.fromkeys(self._numbers[key], key)
 
     def faults(self, service: Manifest) -> list[Fault]:
-        """k8s: what another Service has is refused, and what no Service may have."""
+        """k8s: refuse addresses and ports of another Service, and addresses outside the range."""
         key, spec, found = _key(service), service.get("spec") or {}, []
         addresses = [each for each in spec.get("clusterIPs") or [] if each not in ("", "None")]
         for address in addresses:
@@ -73,7 +73,7 @@ class Services:
         try:
             inside = ipaddress.ip_address(address) in NETWORK
         except ValueError:
-            return ""  # the kind's own rules say it
+            return ""  # the kind's own validation reports it
         words = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {NETWORK}"
         return "" if inside else words
 
@@ -81,7 +81,7 @@ class Services:
         return "provided port is already allocated" if self._known().get(number, key) != key else ""
 
     def _free_port(self, handed: set[int]) -> int:
-        """One that neither another Service nor this one has."""
+        """Pick a node port that neither another Service nor this one uses."""
         owners = self._known()
         free = (each for each in _shuffled(NODE_PORTS) if each not in handed and each not in owners)
         if (number := next(free, None)) is None:
@@ -117,7 +117,7 @@ def _numbers(spec: Manifest) -> list[str | int]:
 
 
 def _shuffled(numbers: range) -> Iterator[int]:
-    """All of them, starting anywhere, so that two servers rarely hand out the same."""
+    """All numbers from a random start, so that two servers rarely allocate the same ones."""
     start = secrets.randbelow(len(numbers))
     yield from numbers[start:]
     yield from numbers[:start]

@@ -1,6 +1,6 @@
-"""What is asked of an object rather than written into it: scale, evict, bind, finalize, logs, tokens; and reviews.
+"""Subresources and reviews: scale, eviction, binding, finalize, logs, tokens, custom actions of add-ons.
 
-In: a served kind, a name and what the client sent. Out: an answer manifest. Never: speaks HTTP.
+In: a served kind, a name and the request body. Out: the response manifest. Never: knows of HTTP.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from argosy.sandbox.apiserver.served_kind import Served
 from argosy.sandbox.apiserver.tokens import Tokens
 
 Result = TypeVar("Result")
-NOTHING_RUNS = "nothing runs Pods in this cluster, so there is nothing to show or to enter"
+NOTHING_RUNS = "nothing runs Pods in this cluster, so there is nothing to show or to connect to"
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 SENT = {
     "eviction": ("policy/v1", "Eviction"),
@@ -47,7 +47,7 @@ class Actions:
     # -- reviews -------------------------------------------------------------------------------------------------
 
     def answers(self, served: Served) -> bool:
-        """Kinds that are answered and never stored."""
+        """True for kinds that are answered and never stored."""
         return served.resource.verbs == ("create",)
 
     async def review(self, served: Served, namespace: str, value: Any, call: Call) -> Manifest:
@@ -85,27 +85,25 @@ class Actions:
     async def _perform(
         self, served: Served, namespace: str, name: str, subresource: str, value: Any, call: Call
     ) -> Manifest:
-        """What the definition of a custom kind says that its objects can be asked, and an add-on does."""
+        """Run a custom subresource that a CRD declares and an add-on implements."""
         part = served.resource.subresource(subresource)
         if part is None or "create" not in part.verbs:
             raise status_errors.not_found(served.resource, name)
         wanted = {"apiVersion": served.resource.api_version, "kind": part.kind}
         sent = {**wanted, **value} if isinstance(value, dict) else {}
         if any(sent.get(field) != text for field, text in wanted.items()):
-            raise status_errors.bad_request(
-                f"{subresource} is asked with a {part.kind} in version {wanted['apiVersion']}"
-            )
+            raise status_errors.bad_request(f"{subresource} needs a {part.kind} in version {wanted['apiVersion']}")
         live = served.read(self._registry.get(served, namespace, name, ADMIN))
         perform = self.performers.get((served.resource.group_kind, subresource))
         if perform is None:
-            raise unavailable(subresource, "no add-on that runs here does it")
+            raise unavailable(subresource, "no running add-on implements it")
         try:
             return await perform(Asked(live, sent, dry_run=call.dry_run))
         except UserError as error:
             raise status_errors.bad_request(error.message) from error
 
     def no_way_in(self, served: Served, namespace: str, name: str, subresource: str, user: User) -> ClusterError:
-        """Why nobody enters it, and how it is reached instead, where somebody knows."""
+        """The error for exec, attach, port-forward and proxy; says how to reach the Pod instead if that is known."""
         players: object = self.pod_logs
         if not isinstance(players, WayIn) or served.resource.kind not in ("Pod", "Service"):
             return unavailable(subresource)
@@ -120,14 +118,14 @@ class Actions:
     async def patch_scale(
         self, served: Served, namespace: str, name: str, patch: Any, kind: PatchKind | None, call: Call
     ) -> Written:
-        """`kind` None is an apply: it owns the replicas, and meets others who do."""
+        """`kind` None is a server-side apply: it owns the replicas and may conflict with other owners."""
         self._registry.authorize(call.user, "patch", served, namespace, name, "scale")
         if kind is None:
             sent = await self._beside(call, decoded_as, "autoscaling/v1", "Scale", patch)
             replicas = (sent.get("spec") or {}).get("replicas", 0)
             config = applied_scale(served, patch, replicas)
             return await self._registry.apply(served, namespace, name, config, call, subresource="scale")
-        chosen = PatchKind.MERGE if kind is PatchKind.STRATEGIC else kind  # a Scale has nothing to merge but maps
+        chosen = PatchKind.MERGE if kind is PatchKind.STRATEGIC else kind  # a Scale has no lists to merge
         return await self._rescale(
             served, namespace, name, lambda current: patched(served, current, patch, chosen), call
         )
@@ -150,7 +148,7 @@ class Actions:
         return await self._registry.change(served, namespace, name, scaled, call, "scale")
 
     async def finalize(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Written:
-        """k8s: only this path changes a namespace's own finalizers; with the last one it goes."""
+        """k8s: only this subresource changes spec.finalizers of a namespace; without any, the namespace is removed."""
         self._registry.authorize(call.user, "update", served, namespace, name, "finalize")
         sent, _ = await self._beside(call, decoded, served, value, call.validation, call.duplicates)
         finalizers = (sent.get("spec") or {}).get("finalizers") or []
@@ -170,12 +168,12 @@ class Actions:
             details = {"causes": [{"reason": "DisruptionBudget", "message": BUDGET}]}
             raise ClusterError(BUDGET, code=429, reason="TooManyRequests", details=details)
         options = read_options(value.get("deleteOptions") or {}, {"dryRun": "All"} if call.dry_run else {})
-        # k8s: who may evict need not be allowed to delete
+        # k8s: eviction needs no permission to delete
         await self._deletion.delete(served, namespace, name, options, replace(call, user=ADMIN))
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
     def _may_be_evicted(self, namespace: str, pod: Manifest) -> bool:
-        """k8s: a Pod that does not run or is being deleted counts in no budget; else each over it must have room."""
+        """k8s: budgets ignore Pods that do not run or are terminating; every matching budget must allow it."""
         does_not_run = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending")
         if does_not_run or pod["metadata"].get("deletionTimestamp"):
             return True
@@ -230,7 +228,7 @@ class Actions:
         tail: int | None,
         previous: bool = False,
     ) -> AsyncIterator[str]:
-        """k8s: with one container its name may be left out. What was printed before a restart, few keep."""
+        """Stream container logs. k8s: the container may be omitted if there is only one."""
         self._registry.authorize(user, "get", served, namespace, name, "log")
         entry = self._registry.store.get(served.bucket, namespace, name)
         if entry is None:

@@ -1,4 +1,4 @@
-"""The certificates of an embedded server: its own authority, made once and kept in the data folder."""
+"""Creates, checks and renews the TLS certificates of the embedded server: its own CA, kept in the data folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Certificates:
 
 
 def certificates(folder: Path) -> Certificates:
-    """Those in the folder; made where they are missing or about to end. Keys are readable by their owner only."""
+    """The certificate files in the folder; created if missing or about to expire. Only the owner can read the keys."""
     found = Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
     check_private(found.key)
     if not all(file.exists() for file in (found.authority, found.certificate, found.key)) or _ends_soon(found):
@@ -42,7 +42,7 @@ def certificates(folder: Path) -> Certificates:
 
 
 def self_signed(certificate: Path, key: Path, names: Sequence[str], addresses: Sequence[str]) -> None:
-    """For a page that nobody has given a certificate; whoever comes compares its fingerprint."""
+    """Create a certificate for the web page if none is configured; users compare its fingerprint."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -58,20 +58,20 @@ def self_signed(certificate: Path, key: Path, names: Sequence[str], addresses: S
 
 
 def fingerprint(certificate: Path) -> str:
-    """SHA-256, as browsers show it. Raises a UserError where the file holds no certificate."""
+    """SHA-256 fingerprint as browsers show it. Raises UserError if the file is not a certificate."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
     try:
         found = x509.load_pem_x509_certificate(certificate.read_bytes())
     except (OSError, ValueError) as error:
-        message = "is no certificate that can be read; name a PEM file"
+        message = "is not a readable certificate; name a PEM file"
         raise UserError(message, where=str(certificate)) from error
     return found.fingerprint(hashes.SHA256()).hex(":").upper()
 
 
 def speaks_for(certificate: Path, names: Sequence[str], addresses: Sequence[str]) -> bool:
-    """Whether it is good for all of these, for some time to come."""
+    """True if the certificate covers all names and addresses and does not expire soon."""
     from cryptography import x509
 
     try:
@@ -90,19 +90,19 @@ def _ends_soon(found: Certificates) -> bool:
     try:
         certificate = x509.load_pem_x509_certificate(found.certificate.read_bytes())
     except ValueError as error:
-        message = f"is no certificate; remove {found.certificate.parent}, and the next start makes new ones"
+        message = f"is not a certificate; remove {found.certificate.parent}, and the next start creates new ones"
         raise UserError(message, where=str(found.certificate)) from error
     return not _is_valid_for_long(certificate)
 
 
 def _is_valid_for_long(certificate: x509.Certificate) -> bool:
-    """False as well for one that is not valid yet: it was made before the clock was set back."""
+    """Also False if it is not valid yet: it was created before the clock was set back."""
     now = datetime.now(UTC)
     return certificate.not_valid_before_utc <= now and certificate.not_valid_after_utc - now > RENEW_BEFORE
 
 
 def _make(found: Certificates) -> None:
-    """k8s: elliptic curves, because making an RSA key would take longer than everything else at the first start."""
+    """Create CA and server certificate. Elliptic curves, because RSA keys would dominate the time of a first start."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -117,7 +117,7 @@ def _make(found: Certificates) -> None:
     leaf = leaf.add_extension(server_auth, critical=False).add_extension(_usage(signs=False), critical=True)
     signed = leaf.sign(root_key, hashes.SHA256())
     form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    found.authority.unlink(missing_ok=True)  # written last: while it is missing, all are made anew
+    found.authority.unlink(missing_ok=True)  # written last: while it is missing, all files are created again
     write_private(found.key, server_key.private_bytes(serialization.Encoding.PEM, form, plain))
     write_private(found.certificate, _pem(signed) + _pem(signed_root))
     write_private(found.authority, _pem(signed_root))

@@ -1,6 +1,6 @@
-"""Tokens of service accounts: signed here, verified here, and by anyone who has the published keys.
+"""Issues and verifies service account tokens; publishes the public keys as a JWKS.
 
-In: an account, or a token. Out: a token, or who it is. Never: keeps a token. The signing key is made when first needed.
+In: an account, or a token. Out: a token, or its user. Never: stores a token. The signing key is created on first use.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 ISSUER = "https://kubernetes.default.svc"
 SHORTEST, USUAL, LONGEST = 600, 3600, 1 << 32
-LEEWAY_SECONDS = 60  # k8s: a clock that is set back a little must not refuse tokens that were given just before
+LEEWAY_SECONDS = 60  # k8s: a clock that is set back slightly must not refuse tokens issued just before
 ACCOUNT = "system:serviceaccount"
 _REQUEST = Resource("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", "tokenrequest", True, ("create",))
 
 
 class Tokens:
-    """`account_uid` tells the uid of a living account, so that a token dies with what it stands for.
+    """`find_account_uid` returns the uid of an existing account: a token is valid only while its account exists.
 
-    `secret_uid` does so for Secrets that tokens are bound to.
+    `find_secret_uid` does the same for Secrets that tokens are bound to.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Tokens:
         self._signing: RSAPrivateKey | None = None
 
     def request(self, account: Manifest, value: Mapping[str, Any], now: datetime) -> Manifest:
-        """Answers a TokenRequest."""
+        """Issue a token for a TokenRequest."""
         spec = dict(value.get("spec") or {})
         seconds = spec.get("expirationSeconds") or USUAL
         if not SHORTEST <= seconds <= LONGEST:
@@ -77,7 +77,7 @@ class Tokens:
         }
 
     def _bound(self, namespace: str, reference: Mapping[str, Any]) -> dict[str, Any]:
-        """k8s: what the token dies with, beside its account; of a Pod nothing is looked up here."""
+        """k8s: the Secret whose deletion invalidates the token. References to Pods are not checked."""
         if reference.get("kind") != "Secret":
             return {}
         name = str(reference.get("name") or "")
@@ -107,7 +107,7 @@ class Tokens:
         return f"{signed}.{_pack(self._sign(signed.encode()))}"
 
     def user(self, token: str, now: datetime, audiences: Sequence[str] = (ISSUER,)) -> User | None:
-        """Who a token stands for; None unless it is ours, whole, in time, for one of these, and its account lives."""
+        """The user of a token; None if it is invalid, expired, for other audiences, or its account is gone."""
         claims = self._claims(token)
         if claims is None or not claims["nbf"] - LEEWAY_SECONDS <= now.timestamp() < claims["exp"]:
             return None
@@ -125,12 +125,12 @@ class Tokens:
         return User(f"{ACCOUNT}:{namespace}:{account['name']}", groups, account["uid"], extra)
 
     def audiences(self, token: str) -> list[str]:
-        """For whom a token of ours is; none for what is no token of ours."""
+        """Audiences of a token; empty if this server did not sign it."""
         return list((self._claims(token) or {}).get("aud", ()))
 
     def _claims(self, token: str) -> dict[str, Any] | None:
         if self._signing is None and (self._file is None or not self._file.exists()):
-            return None  # nothing was ever signed, and a key is not made for a stranger's sake
+            return None  # no token was ever signed, and a stranger's token must not trigger key generation
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import padding
@@ -153,7 +153,7 @@ class Tokens:
         return self._key().sign(data, padding.PKCS1v15(), hashes.SHA256())
 
     async def ready(self) -> None:
-        """Makes the key where there is none yet; that takes long, so others go on meanwhile."""
+        """Load or create the key, in a thread because creating it is slow."""
         if self._signing is None:
             made = await asyncio.to_thread(_read_or_make, self._file)
             self._signing = self._signing or made
@@ -170,7 +170,7 @@ class Tokens:
         return _pack(hashlib.sha256(public).digest())
 
     def keys(self) -> Manifest:
-        """The published half, as a JSON Web Key Set."""
+        """The public key as a JSON Web Key Set."""
         numbers = self._key().public_key().public_numbers()
         parts = {"n": _pack(_big(numbers.n)), "e": _pack(_big(numbers.e))}
         return {"keys": [{"use": "sig", "kty": "RSA", "kid": self._key_id(), "alg": "RS256", **parts}]}
@@ -180,7 +180,7 @@ def _read_or_make(file: Path | None) -> RSAPrivateKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
-    if file is not None and file.exists() and file.stat().st_size:  # an empty file is replaced as a missing one is
+    if file is not None and file.exists() and file.stat().st_size:  # an empty file is replaced like a missing one
         check_private(file)
         key = serialization.load_pem_private_key(file.read_bytes(), None)
         assert isinstance(key, rsa.RSAPrivateKey)

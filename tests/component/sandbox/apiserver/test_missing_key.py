@@ -34,7 +34,7 @@ async def test_a_missing_key_of_a_store_that_was_stopped_is_not_replaced(tmp_pat
         key = folder.secret_key.read_bytes()
     (tmp_path / lost_as_well).unlink()
     refusal = await refuse_without_key(folder)
-    assert refusal.startswith(f"{folder.secret_key}: is missing; put it back (it was made with this store)")
+    assert refusal.startswith(f"{folder.secret_key}: is missing; restore it (it was created with this store)")
     assert f"argosy sandbox reset --data-dir {tmp_path}" in refusal
     if lost_as_well != "argosy.db":
         folder.secret_key.write_bytes(key)
@@ -50,7 +50,7 @@ async def test_a_missing_key_of_a_store_that_was_killed_is_not_replaced(tmp_path
     async with Plane.open(folder_in(tmp_path / "open")):
         for name in ("argosy.db", "argosy.db-wal", "secret.key"):
             shutil.copy(tmp_path / "open" / name, folder.database.parent / name)
-    assert "is missing; put it back" in await refuse_without_key(folder)
+    assert "is missing; restore it" in await refuse_without_key(folder)
 
 
 async def test_a_first_start_makes_a_key_even_if_another_was_killed_after_it_made_the_file(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ async def test_what_is_asked_of_an_object_is_done_by_who_performs(cluster: Embed
         assert (await cluster.kinds())[BELL].subresources == ("ring",)
         assert (await cluster.create(STROKE, subresource_of=KEY))["heard"] == ["it", False]
         assert (await cluster.create(STROKE, subresource_of=KEY, dry_run=True))["heard"] == ["it", True]
-    with pytest.raises(ClusterError, match="ring is not available: no add-on that runs here does it"):
+    with pytest.raises(ClusterError, match="ring is not available: no running add-on implements it"):
         await cluster.create(STROKE, subresource_of=KEY)
 
 
@@ -59,7 +59,7 @@ async def test_what_is_asked_of_an_object_is_done_by_who_performs(cluster: Embed
     ("sent", "key", "code", "why"),
     [
         ({**STROKE, "times": 13}, KEY, 400, "at most 12 times"),
-        ({**STROKE, "apiVersion": "example.com/v2"}, KEY, 400, "is asked with a Stroke in version example.com/v1"),
+        ({**STROKE, "apiVersion": "example.com/v2"}, KEY, 400, "needs a Stroke in version example.com/v1"),
         (STROKE, KEY._replace(name="other"), 404, 'bells.example.com "other" not found'),
     ],
 )
