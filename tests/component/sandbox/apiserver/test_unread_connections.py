@@ -52,7 +52,7 @@ async def test_the_server_drops_a_connection_whose_client_does_not_read(
             head = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {TOKEN}\r\n\r\n"
             await asyncio.to_thread(wrapped.sendall, head.encode())
             async with asyncio.timeout(HANG_SECONDS):
-                while "did not read its answer" not in caplog.text:
+                while "did not read its response" not in caplog.text:
                     await asyncio.sleep(0.01)
             received = await asyncio.wait_for(asyncio.to_thread(_read_all, wrapped), HANG_SECONDS)
             wrapped.close()

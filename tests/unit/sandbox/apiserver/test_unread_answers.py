@@ -174,7 +174,7 @@ async def test_a_client_that_does_not_read_for_a_minute_is_disconnected(
         assert not client.is_aborted
         clock.leap(2)
         await until(lambda: client.is_aborted)
-        assert "did not read its answer" in caplog.text and app.budget.used == 0
+        assert "did not read its response" in caplog.text and app.budget.used == 0
         assert not client.taken
 
 

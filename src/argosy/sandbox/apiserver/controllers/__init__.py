@@ -1,4 +1,4 @@
-"""The small controllers without which an API server is no cluster: what a real one's controller-manager does for all.
+"""Controllers that every cluster needs: namespaces, CRDs, garbage collection, Event expiry, bootstrap objects.
 
-Each is woken by committed events, takes one key at a time, and writes through the registry like any client.
+Each one is triggered by committed events, reconciles one key at a time, and writes through the registry like a client.
 """

@@ -1,4 +1,4 @@
-"""What every cluster has from its first moment: system namespaces, its own Service, priority classes, RBAC's roles."""
+"""Creates the objects that every cluster has: system namespaces, its Service, priority classes, RBAC roles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 RBAC = "rbac.authorization.k8s.io/v1"
 READ, WRITE = ["get", "list", "watch"], ["create", "delete", "deletecollection", "patch", "update"]
 BOOTSTRAP = {"kubernetes.io/bootstrapping": "rbac-defaults"}
-# k8s: what `view`, `edit` and `admin` are about; secrets and roles are added where they belong
+# k8s: resources of the roles `view`, `edit` and `admin`; Secrets and Roles are added separately
 VIEWABLE = {
     "": "bindings configmaps endpoints events limitranges namespaces persistentvolumeclaims pods pods/log pods/status "
     "replicationcontrollers replicationcontrollers/scale resourcequotas serviceaccounts services",
@@ -47,7 +47,7 @@ DISCOVERY_URLS = [
 
 
 async def furnish(registry: Registry) -> None:
-    """Makes what is missing. Safe to repeat at every start."""
+    """Create missing objects. Runs at every start."""
     for manifest in wanted():
         group, version = split_api_version(manifest["apiVersion"])
         served = registry.catalog.of_kind(GroupKind(group, manifest["kind"]), version)

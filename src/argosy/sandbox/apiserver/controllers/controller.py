@@ -1,4 +1,4 @@
-"""What all keepers share: a queue of keys, no key twice, failures tried again."""
+"""Base class of the controllers: a queue of unique keys, retries with backoff."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Keeper(Generic[Key]):
         self._wake = asyncio.Event()
 
     def notice(self, events: Sequence[Event]) -> None:
-        """Looks at what was committed and adds the keys that need work."""
+        """Enqueue the keys that the committed events affect."""
         raise NotImplementedError
 
     async def keep(self, key: Key) -> None:
@@ -60,13 +60,13 @@ class Keeper(Generic[Key]):
                 self._failures.pop(key, None)
             else:
                 self._again(key, str(error))
-        except Exception:  # a bug must not stop the upkeep of everything else
-            log.exception("%s: %s", type(self).__name__, key)
+        except Exception:  # a bug with one key must not stop the controller
+            log.exception("reconcile failed: controller=%s key=%s", type(self).__name__, key)
             self._again(key, "unexpected")
 
     def _again(self, key: Key, why: str) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        log.debug("%s: %s: %s; trying again", type(self).__name__, key, why)
+        log.debug("reconcile failed, retrying: controller=%s key=%s error=%s", type(self).__name__, key, why)
         delay = min(FIRST_RETRY * 2 ** (failures - 1), LONGEST_RETRY)
         asyncio.get_running_loop().call_later(delay, self.add, key)
 
@@ -75,9 +75,9 @@ class Keeper(Generic[Key]):
         try:
             await self.deletion.delete(served, entry.namespace, entry.name, options, CONTROLLER)
         except ClusterError as error:
-            if error.code not in (404, 409):  # gone already, or another object by now
+            if error.code not in (404, 409):  # already deleted, or replaced by another object
                 raise
 
     async def rewrite(self, served: Served, namespace: str, name: str, manifest: Manifest, part: str = "") -> None:
-        """Writes a manifest that was read before; a Conflict comes back as a retry."""
+        """Update an object from a manifest that was read before; a Conflict causes a retry."""
         await self.registry.update(served, namespace, name, manifest, CONTROLLER, subresource=part)

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: established when their names are free; taken down only after their objects."""
+"""CRD controller: establishes definitions whose names are free; removes them after their objects are deleted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACCEPTED: tuple[Row, ...] = (
 
 
 def refused(what: str, name: str, *, served: bool) -> tuple[Row, ...]:
-    """k8s: who comes second is not served until the first has gone; who is served already stays so."""
+    """k8s: a definition with a taken name is not served until the name is free; one already served stays served."""
     names: Row = ("NamesAccepted", "False", f"{what}Conflict", f'"{name}" is already in use')
     return (names,) if served else (names, ("Established", "False", "NotAccepted", "not all names are accepted"))
 
@@ -40,7 +40,7 @@ class Definitions(Keeper[str]):
         for event in events:
             if event.bucket == DEFINITIONS:
                 self.add(event.name)
-                if event.type == "DELETED":  # its names are free for those that wanted them
+                if event.type == "DELETED":  # other definitions may now get its names
                     for entry in self.registry.store.list(DEFINITIONS):
                         self.add(entry.name)
             elif event.bucket in self._dying:
@@ -59,13 +59,13 @@ class Definitions(Keeper[str]):
             await self._establish(served, manifest)
 
     async def _establish(self, served: Served, manifest: Manifest) -> None:
-        """Says that the names are accepted and the kind is served, and asks to be told before it goes."""
+        """Set the cleanup finalizer, serve the kind, and report conditions and accepted names."""
         name = manifest["metadata"]["name"]
         finalizers = manifest["metadata"].get("finalizers") or []
         if CLEANUP not in finalizers:
             metadata = {**manifest["metadata"], "finalizers": [*finalizers, CLEANUP]}
             await self.rewrite(served, "", name, {**manifest, "metadata": metadata})
-            return  # the write wakes this key again
+            return  # the write enqueues this key again
         status = manifest.get("status") or {}
         catalog = self.registry.catalog
         if not catalog.serves(name):

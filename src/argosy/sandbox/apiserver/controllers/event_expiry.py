@@ -1,4 +1,4 @@
-"""Events are news: an hour after they last happened they go."""
+"""Deletes Events one hour after they last occurred."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ LOOK_EVERY = 60.0
 
 
 class EventAges:
-    """How long each Event is known here, by the monotonic clock: k8s counts its time to live so, too.
+    """Tracks the age of Events by the monotonic clock, like the TTL of Kubernetes.
 
-    The times that are written in Events say little after the clock was set: those from before would stay for as long as
-    it was ahead, or all would go at once. They decide only for Events that were there before this process began.
+    Timestamps in Events are unreliable after the system clock was changed: Events would stay too long or be deleted all
+    at once. Timestamps only decide for Events that existed before this process started.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        # Revision, and since when it is known; None before the first look.
+        # Revision, and when it was first seen; None before the first update.
         self._known: dict[tuple[str, str], tuple[int, float]] | None = None
-        self._old: dict[tuple[str, str], int] = {}  # revisions that were there before the first look
+        self._old: dict[tuple[str, str], int] = {}  # revisions at the first update
 
     def is_over(self, entry: Entry, oldest: datetime) -> bool:
-        """Whether the Event has lived long enough. Asked after `look`."""
+        """True if the Event has expired. Call `update` first."""
         name = (entry.namespace, entry.name)
         assert self._known is not None
         revision, since = self._known[name]
@@ -62,12 +62,12 @@ async def expire(registry: Registry) -> None:
         await asyncio.sleep(LOOK_EVERY)
         try:
             await expire_once(registry, ages)
-        except Exception:  # an event that cannot be judged must not keep all others for ever
-            log.exception("old events could not be removed")
+        except Exception:  # one malformed Event must not stop the expiry of all others
+            log.exception("cannot delete expired Events")
 
 
 async def expire_once(registry: Registry, ages: EventAges | None = None) -> None:
-    """Without `ages`, as after a start: the times that are written in Events decide."""
+    """Without `ages`, as after a start, the timestamps in Events decide."""
     ages = ages or EventAges()
     served = registry.catalog.at("", "v1", "events")
     assert served is not None
@@ -80,7 +80,7 @@ async def expire_once(registry: Registry, ages: EventAges | None = None) -> None
                 uid = orjson.loads(entry.body)["metadata"].get("uid") or ""
                 await deletion.delete(served, entry.namespace, entry.name, DeleteOptions(uid=uid), CONTROLLER)
             except ClusterError:
-                pass  # somebody else removed it, or wrote another Event of its name
+                pass  # already deleted, or replaced by another Event
 
 
 def last_seen(body: bytes) -> datetime:

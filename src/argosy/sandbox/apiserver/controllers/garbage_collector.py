@@ -1,6 +1,6 @@
-"""Garbage collection: dependents go when their last owner has gone, go first, or are set free, as the deletion asked.
+"""Garbage collector: background, foreground and orphan deletion of dependents.
 
-k8s: an owner is known by its uid; it must be cluster-scoped or live in the dependent's namespace.
+k8s: an owner is identified by its uid; it must be cluster-scoped or in the namespace of the dependent.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Garbage(Keeper[Item]):
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
         self._dependents: dict[str, set[Item]] = {}  # by the owner's uid
-        self._owners: dict[Item, frozenset[tuple[str, bool]]] = {}  # and whether they wait for this dependent
-        self._leaving: dict[str, Item] = {}  # owners that go after their dependents, by uid
-        self._absent: dict[str, None] = {}  # uids of owners that were seen to go, the latest of them
+        self._owners: dict[Item, frozenset[tuple[str, bool]]] = {}  # uid, blockOwnerDeletion
+        self._leaving: dict[str, Item] = {}  # owners with a foreground or orphan deletion, by uid
+        self._absent: dict[str, None] = {}  # uids of the most recently deleted owners
         for served in registry.catalog.stored():
             for entry in registry.store.list(served.bucket):
                 self._learn(Item(served.bucket, entry.namespace, entry.name), entry.body)
@@ -68,7 +68,7 @@ class Garbage(Keeper[Item]):
 
     def _forget(self, item: Item) -> None:
         for uid, _ in self._owners.pop(item, ()):
-            if uid in self._leaving:  # an owner that waits for its dependents has one less
+            if uid in self._leaving:  # the owner waits for one dependent less
                 self.add(self._leaving[uid])
             if (kept := self._dependents.get(uid)) is not None:
                 kept.discard(item)
@@ -76,7 +76,7 @@ class Garbage(Keeper[Item]):
                     del self._dependents[uid]
 
     def _left_behind(self, event: Event) -> None:
-        """Those it owned must be looked at; so must an owner that waits for it to go."""
+        """Enqueue the dependents of a deleted object, and owners that wait for its deletion."""
         metadata = orjson.loads(event.body)["metadata"]
         self._leaving.pop(metadata["uid"], None)
         if dependents := self._dependents.get(metadata["uid"]):
@@ -88,7 +88,7 @@ class Garbage(Keeper[Item]):
         self._tell_waiting(metadata.get("ownerReferences") or [], event.namespace)
 
     def _tell_waiting(self, references: Sequence[Manifest], namespace: str) -> None:
-        """Owners that go after their dependents look again."""
+        """Enqueue owners that wait for their dependents in a foreground deletion."""
         for reference in references:
             found = self._owner(reference, namespace)
             if found is not None and _waits(found[1].body):
@@ -111,7 +111,7 @@ class Garbage(Keeper[Item]):
         await self._judge(served, entry, manifest)
 
     async def _judge(self, served: Served, entry: Entry, manifest: Manifest) -> None:
-        """Deleted when no owner is left; only rid of dead references while one lives."""
+        """Delete the object if no owner is left; otherwise remove references to owners that are gone."""
         references = manifest["metadata"].get("ownerReferences") or []
         if not references:
             return
@@ -138,13 +138,13 @@ class Garbage(Keeper[Item]):
             await self.delete(served, entry, uid, chosen)
 
     async def _stop_blocking(self, served: Served, entry: Entry, manifest: Manifest) -> None:
-        """k8s: in a circle of owners each would wait for the next; one of them is no longer waited for."""
+        """k8s: owners in a cycle would wait for each other, so one of them stops blocking."""
         references = [{**each, "blockOwnerDeletion": False} for each in manifest["metadata"]["ownerReferences"]]
         metadata = {**manifest["metadata"], "ownerReferences": references}
         await self.rewrite(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
 
     def _is_beyond_knowing(self, reference: Manifest, namespace: str) -> bool:
-        """k8s: nothing is deleted for an owner of a kind that is not served, or that it may not have."""
+        """k8s: an owner of an unserved kind, or a namespaced owner of a cluster-scoped object, deletes nothing."""
         if reference["uid"] in self._absent:
             return False
         group, _ = split_api_version(reference["apiVersion"])

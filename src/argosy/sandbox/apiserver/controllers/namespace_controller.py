@@ -1,6 +1,6 @@
-"""Namespaces: a new one gets its account and the cluster's certificate; a dying one loses its content, then goes.
+"""Namespace controller: creates the default ServiceAccount and CA ConfigMap; deletes content of terminating namespaces.
 
-k8s: the real controller waits five seconds before it starts; nothing here needs that.
+k8s: the real controller waits five seconds before it starts; this one does not need to.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Namespaces(Keeper[str]):
             try:
                 await self.registry.create(served, namespace, manifest, CONTROLLER)
             except (Conflict, Forbidden):
-                pass  # somebody was faster, or the namespace is on its way out
+                pass  # already created, or the namespace is terminating
 
     async def _empty(self, namespaces: Served, manifest: Manifest) -> None:
         name = manifest["metadata"]["name"]
@@ -141,7 +141,7 @@ class Namespaces(Keeper[str]):
 
 
 def _is_furniture(event: Event) -> bool:
-    """k8s: what every namespace has comes back when it is deleted."""
+    """k8s: the objects that every namespace has are created again when they are deleted."""
     return (event.bucket, event.name) in (("serviceaccounts", "default"), ("configmaps", ROOT_CERTIFICATE))
 
 

@@ -1,4 +1,4 @@
-"""The Kubernetes API as one ASGI application: who asks, what for, and an answer or a Status."""
+"""ASGI application of the Kubernetes API: authentication, routing, limits, errors as Status objects."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class App:
             if not started:
                 await self._refuse(request, await self._settled_refusal(request, error))
             elif isinstance(error, ClusterError) and error.code == 429:
-                log.warning("closed a connection: answers that its user has not read fill the user's share of memory")
+                log.warning("closed a connection: unread responses of its user exceed the user's share of memory")
                 _abort(scope)
         except NoSuchPath:
             await request.respond(
@@ -89,15 +89,15 @@ class App:
         except (ConnectionError, TimeoutError):
             if not started:
                 await self._refuse(
-                    request, ClusterError("the request did not arrive in time", code=408, reason="Timeout")
+                    request, ClusterError("timeout while reading the request body", code=408, reason="Timeout")
                 )
         except Exception:
             log.exception("%s %s", request.method, request.path)
             if not started:
-                await self._refuse(request, status_errors.internal("an internal error; the server's log says more"))
+                await self._refuse(request, status_errors.internal("internal error; see the log of the server"))
 
     async def _settled_refusal(self, request: Request, error: ArgosyError) -> ArgosyError:
-        """A refusal may rest on what another has written just now; if that could not be stored, this is the answer."""
+        """The error to return: an error may depend on a staged write; if that write fails, its error is returned."""
         if request.method != "GET":
             try:
                 await self._plane.store.settled()
@@ -132,26 +132,26 @@ class App:
 
     async def _refuse(self, request: Request, error: ArgosyError) -> None:
         status = status_errors.status_of(error)
-        if status["code"] != 404 or request.method != "GET":  # who looks whether something is there asks in vain often
+        if status["code"] != 404 or request.method != "GET":  # a GET of a missing object is routine
             log.info("%s %s: %s %s", request.method, request.path, status["code"], error)
         retry = (status.get("details") or {}).get("retryAfterSeconds")
         headers = [(b"retry-after", str(retry).encode())] if retry else []
         code = int(status["code"])
         try:
             form = form_for(request.header(b"accept"))._replace(projection="")
-        except ClusterError:  # nothing fits what the client asks for, so it gets what people read
+        except ClusterError:  # no acceptable format: respond with indented JSON
             await request.respond(code, orjson.dumps(status, option=orjson.OPT_INDENT_2), headers=headers)
             return
         await request.respond(code, encode(status, form), media=MEDIA_TYPES[form.encoding], headers=headers)
 
 
 def _abort(scope: Scope) -> None:
-    """Drops the connection, and what is buffered for it."""
+    """Abort the connection and discard its write buffer."""
     if flow := (scope.get("extensions") or {}).get(FLOW):
         flow["abort"]()
 
 
 def _tell(request: Request, code: int) -> None:
-    """What people ask of Applications and projects, as the log of the server that they would ask."""
+    """Log successful writes of Applications and AppProjects, like Argo CD's server does."""
     if request.method not in ("GET", "HEAD") and DELIVERY in request.path and code < 400:
         log.info("%s %s: %s", request.method, request.path, code)

@@ -1,4 +1,4 @@
-"""Which form an answer takes: JSON, YAML or protobuf; the object itself, a Table, or its metadata alone."""
+"""Content negotiation: JSON, YAML or protobuf; the object itself, a Table, or only metadata."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def media_ranges(header: str) -> tuple[MediaRange, ...]:
 
 
 def _liking(found: MediaRange) -> float:
-    """How much a client wants it; those it wants alike stay in its order."""
+    """The q value of a media range. Sorting is stable, so equal values keep the client's order."""
     try:
         return float(found.parameters.get("q", "1"))
     except ValueError:
@@ -61,9 +61,9 @@ def _liking(found: MediaRange) -> float:
 
 @remembered(512)
 def form_for(accept: str) -> Form:
-    """The first form in the client's list that this server has.
+    """The first format in the client's list that this server supports.
 
-    JSON is taken before protobuf wherever the client takes both: it is what is stored, so it costs nothing.
+    JSON is preferred over protobuf if the client accepts both, because objects are stored as JSON.
     """
     if not accept:
         return JSON
@@ -80,7 +80,7 @@ def form_for(accept: str) -> Form:
                 continue
             projection = PROJECTIONS[asked]
             if encoding == "protobuf" and projection == "Table":
-                continue  # k8s: a Table has no such form
+                continue  # k8s: a Table has no protobuf encoding
         form = Form(encoding, projection, parameters.get("v", "v1"))
         if encoding != "protobuf":
             return form

@@ -1,7 +1,7 @@
-"""Lists as protobuf, YAML or indented JSON, encoded in groups of items that are joined at the end.
+"""Encodes lists as protobuf, YAML or indented JSON, in groups of items that are joined at the end.
 
-In: a list without its items, and the items, group by group. Out: the bytes that `encode` makes of the whole list.
-Never: JSON without indentation, which `Rendering.pieces` sends as it is made.
+In: a list without its items, and the items in groups. Out: the same bytes as `encode_response` of the whole list.
+Never: encodes compact JSON, which `ResponseEncoder.encode_page_in_chunks` sends in chunks.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from argosy.kube.schema import protobuf
 from argosy.sandbox.store import Entry
 
 LIST_JOB_BYTES = 1 << 20  # about half a second of work
-_PLACEHOLDER = "placeholder"  # one item that stands for all of them
+_PLACEHOLDER = "placeholder"  # an item that is replaced by the encoded groups
 
 
 def entry_groups(entries: Sequence[Entry], max_bytes: int) -> Iterator[list[Entry]]:
-    """Split entries into groups of about `max_bytes`; an entry that is larger is a group of its own."""
+    """Split entries into groups of at most `max_bytes`; a larger entry forms its own group."""
     group: list[Entry] = []
     size = 0
     for entry in entries:
@@ -34,7 +34,7 @@ def entry_groups(entries: Sequence[Entry], max_bytes: int) -> Iterator[list[Entr
 
 
 def encode_items(head: Manifest, field: str, items: Sequence[Any], encoding: str) -> bytes:
-    """Encode some items of the list `head`, as they stand in its `field`."""
+    """Encode some items of the list `head`, as they appear in its `field`."""
     match encoding:
         case "protobuf":
             return protobuf.encode_items(head["apiVersion"], head["kind"], items)
@@ -50,7 +50,7 @@ def join_items(head: Manifest, field: str, groups: Sequence[bytes], encoding: st
         return protobuf.join_list(head, groups)
     around = {**head, field: [_PLACEHOLDER]}
     if encoding == "yaml":
-        # Only the keys of the list itself stand at the beginning of a line.
+        # Only keys of the list itself are at the start of a line.
         before, line, after = dump(around).partition(f"\n{field}:\n- {_PLACEHOLDER}\n")
         assert line
         return b"".join([before.encode(), f"\n{field}:\n".encode(), *groups, after.encode()])

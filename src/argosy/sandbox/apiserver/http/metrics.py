@@ -1,4 +1,4 @@
-"""Counts of what was answered and what is stored, in Prometheus' text form and with Kubernetes' names."""
+"""Metrics of requests and stored objects, in Prometheus' text format and with Kubernetes' names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is no resource: discovery, OpenAPI, health, version, metrics, published keys."""
+"""HTTP endpoints that are not resources: discovery, OpenAPI, health, version, metrics, public keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from argosy.sandbox.apiserver.tokens import ISSUER
 if TYPE_CHECKING:
     from argosy.sandbox.apiserver.control_plane import Plane
 
-OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})  # k8s: what anybody may ask
+OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})  # k8s: no authentication needed
 TEXT = "text/plain; charset=utf-8"
 VERSION = {
     "major": "1",
@@ -80,7 +80,7 @@ class Plumbing:
                 raise NoSuchPath
 
     async def _health(self, request: Request, endpoint: str) -> None:
-        """k8s: a failed check is a 500 with all checks. A store that is read-only is alive and not ready."""
+        """k8s: a failed check is a 500 that lists all checks. A server with a read-only store is live but not ready."""
         fault = self._plane.store.read_only if endpoint == "readyz" else ""
         store = f"[-]store failed: {fault}" if fault else "[+]store ok"
         checks = f"[+]ping ok\n{store}\n{endpoint} check {'failed' if fault else 'passed'}\n"
@@ -96,7 +96,7 @@ class Plumbing:
             make = self._maker(lambda: discovery.aggregated(self._catalog, core=core, version=version))
         else:
             media = "application/json"
-            if core:  # it names the host that was asked, so it is made for each
+            if core:  # it contains the requested host, so it is not cached
                 await self._document(request, discovery.api_versions(request.header(b"host")))
                 return
             make = self._maker(lambda: discovery.group_list(self._catalog))
@@ -112,7 +112,7 @@ class Plumbing:
         return lambda: orjson.dumps(make())
 
     def _remember(self, key: Any, make: Callable[[], bytes]) -> tuple[bytes, str]:
-        """The document and its tag, made anew only when the catalog has changed."""
+        """The document and its ETag, built again only if the catalog has changed."""
         known = self._remembered.get(key)
         if known is None or known[0] != self._catalog.version:
             body = make()
@@ -127,7 +127,7 @@ class Plumbing:
     # -- OpenAPI -------------------------------------------------------------------------------------------------
 
     async def _openapi(self, request: Request, rest: list[str]) -> None:
-        """k8s: kubectl parses the whole document again for every object, so only `explain` is given schemas."""
+        """Only `kubectl explain` gets schemas, because kubectl parses the whole document again for every object."""
         if not rest:
             body, _ = self._remember("openapi", lambda: orjson.dumps(self._openapi_index()))
             await request.respond(200, body, media=TEXT)
@@ -194,7 +194,7 @@ async def _json(request: Request, value: Manifest, *, indent: bool = False) -> N
 
 
 def _aggregated_version(accept: str) -> str:
-    """k8s: v2, else v2beta1, else the old documents, whichever the client lists first."""
+    """k8s: v2, v2beta1, or "" for the legacy documents, whichever the client lists first."""
     for media, parameters in media_ranges(accept):
         if media == "application/json" and parameters.get("as") == "APIGroupDiscoveryList":
             if parameters.get("g") == "apidiscovery.k8s.io" and parameters.get("v") in ("v2", "v2beta1"):

@@ -1,4 +1,4 @@
-"""Paths of the Kubernetes API as targets: which kind, which object, which part of it."""
+"""Resolves paths of the Kubernetes API to a target: kind, namespace, name, subresource."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from argosy.sandbox.apiserver.resource_catalog import Catalog
 from argosy.sandbox.apiserver.served_kind import Served
 
 NAMESPACE_PARTS = ("status", "finalize")
-# k8s: a segment that could be read as another path is no name
+# k8s: a name must not be readable as another path
 SEGMENT = re.compile(r"[^/%\x00-\x1f]+")
 
 
@@ -19,11 +19,11 @@ class Target(NamedTuple):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    watch: bool = False  # the old /watch/ form
+    watch: bool = False  # the deprecated /watch/ path
 
 
 class NoSuchPath(Exception):
-    """Nothing is served at this path at all: answered in plain text, as a real server does."""
+    """Nothing is served at this path. k8s: the response is plain text."""
 
 
 def resolve(catalog: Catalog, path: str) -> Target:
@@ -45,7 +45,7 @@ def resolve(catalog: Catalog, path: str) -> Target:
         namespace, rest = rest[1], rest[2:]
     served = catalog.at(group, version, rest[0])
     if served is None and catalog.is_custom_group(group):
-        raise NoSuchPath  # k8s: custom kinds are served by another part of the server, which speaks plain text here
+        raise NoSuchPath  # k8s: the apiextensions server responds in plain text
     if served is None or (namespace and not served.resource.namespaced):
         raise status_errors.no_such_resource()
     name = rest[1] if len(rest) > 1 else ""

@@ -1,6 +1,6 @@
-"""HTTP/1.1 as uvicorn speaks it, with bounds on what a client may send before and after its request is a request.
+"""uvicorn's HTTP/1.1 protocol with limits on headers, header time, write buffers and refused bodies.
 
-In: bytes of a connection. Out: requests for the app. Never: lets a head grow without end, or waits for one for ever.
+In: bytes of a connection. Out: requests for the app. Never: accepts headers of unlimited size or duration.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MOST_HEAD_BYTES = 1 << 20  # k8s: Go's bound on a request line and its header fields
-HEAD_SECONDS = 32.0  # k8s: how long a client may take over them
-HANG_UP_SECONDS = 0.5  # for a refusal to be read
-WRITE_BUFFER_BYTES = 256 << 10  # of an answer that its client has not read; further writes wait
-MOST_DISCARDED = 16 << 20  # what is read of a body that was refused, so that a sender comes to read the refusal
+MOST_HEAD_BYTES = 1 << 20  # k8s: Go's limit on the request line and header fields
+HEAD_SECONDS = 32.0  # k8s: how long a client may take to send the header
+HANG_UP_SECONDS = 0.5  # so that the client can read the error
+WRITE_BUFFER_BYTES = 256 << 10  # unread bytes of a response; further writes wait
+MOST_DISCARDED = 16 << 20  # of a refused body; they are read so that the client gets to read the error
 
-FLOW = "argosy.flow"  # an ASGI extension: whether writes wait for the client, and how to drop the connection
+FLOW = "argosy.flow"  # ASGI extension: tells if writes wait for the client, and aborts the connection
 
 _STATUS = (
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the header is too large",'
@@ -41,7 +41,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        # Closing would wait until the buffer is written, and so keep it for a client that never reads.
+        # abort, because close waits until the buffer is written, which never happens if the client does not read.
         self._flow_extension = {"abort": transport.abort, "is_full": lambda: self.flow.write_paused}
         self._patience = self.loop.call_later(HEAD_SECONDS, self._give_up)
 
@@ -79,7 +79,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.transport.abort()
 
     def _refuse(self) -> None:
-        """Says so, reads no more, and hangs up on who goes on sending."""
+        """Send the error, stop reading, and abort the connection a moment later."""
         self._refused = True
         self.transport.write(TOO_LARGE)
         self.transport.pause_reading()

@@ -1,4 +1,4 @@
-"""One HTTP request, its body within limits; and the ways to answer it."""
+"""An HTTP request: reads its body within limits, and sends the response."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-MOST_BYTES = 3 << 20  # k8s: the limit of a request's body
+MOST_BYTES = 3 << 20  # k8s: the limit of request bodies
 MOST_HEADERS = 200
-MOST_WRITES, MOST_WAITING = 200, 2000  # k8s: --max-mutating-requests-inflight, and a queue before it
+MOST_WRITES, MOST_WAITING = 200, 2000  # k8s: --max-mutating-requests-inflight, and a queue
 BODY_SECONDS = 60.0
 GZIP_FROM = 128 << 10
-PIECE_BYTES = 64 << 10  # what is handed to a connection at once
-WRITE_SECONDS = 60.0  # for a client to read one piece
-ANSWER_SECONDS = 300.0  # for a client to read an answer that is sent in pieces
+PIECE_BYTES = 64 << 10  # written to a connection at once
+WRITE_SECONDS = 60.0  # for a client to read one chunk
+ANSWER_SECONDS = 300.0  # for a client to read a response that is sent in chunks
 GZIP_STREAM = zlib.MAX_WBITS | 16
-MOST_WARNING, MOST_WARNING_ITEM = 4096, 256  # k8s: characters of all warnings, and of one where they are more
+MOST_WARNING, MOST_WARNING_ITEM = 4096, 256  # k8s: of all warnings together; of each one if there are more
 
 Held = Callable[[int], AbstractContextManager[None]]
 NO_QUERY: MappingProxyType[str, str] = MappingProxyType({})
@@ -37,7 +37,7 @@ NO_QUERY: MappingProxyType[str, str] = MappingProxyType({})
 
 @remembered(256)
 def parsed_query(raw: bytes) -> MappingProxyType[str, str]:
-    """The first value of each name, as Go's decoder takes it."""
+    """The first value of each parameter, like Go's decoder."""
     query: dict[str, str] = {}
     for name, value in parse_qsl(raw.decode("latin-1"), keep_blank_values=True):
         query.setdefault(name, value)
@@ -45,7 +45,7 @@ def parsed_query(raw: bytes) -> MappingProxyType[str, str]:
 
 
 class ClientTooSlow(ConnectionError):
-    """The client does not read its answer."""
+    """The client does not read its response."""
 
 
 class Request:
@@ -53,7 +53,7 @@ class Request:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
-        self._held: Held | None = None  # None: nobody counts
+        self._held: Held | None = None  # None: bytes are not counted
         flow = (scope.get("extensions") or {}).get(FLOW) or {}
         self._is_full: Callable[[], bool] = flow.get("is_full", _unknown)
         self.method: str = scope["method"]
@@ -61,25 +61,25 @@ class Request:
         raw: bytes = scope["query_string"]
         self.query = parsed_query(raw) if raw else NO_QUERY
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.notes: tuple[str, ...] = ()  # warnings that go with any answer
+        self.notes: tuple[str, ...] = ()  # sent with any response
 
     def send_with(self, send: Send) -> None:
-        """From now on answers go through `send`."""
+        """Send the response through `send` from now on."""
         self._send = send
 
     def count_with(self, held: Held) -> None:
-        """From now on bytes that wait to be written are counted by `held`."""
+        """Count bytes that wait to be written with `hold` from now on."""
         self._held = held
 
     def held(self, size: int) -> AbstractContextManager[None]:
-        """Counts bytes that are in memory for this answer alone, while the block runs."""
+        """Count bytes that are in memory only for this response, while the block runs."""
         return self._held(size) if self._held is not None and size else nullcontext()
 
     def header(self, name: bytes) -> str:
         return self.headers.get(name, b"").decode("latin-1")
 
     async def body(self) -> bytes:
-        """All of it, or a refusal: too large, or too slow in coming."""
+        """Read the whole body; raises if it is too large or too slow."""
         declared = self.headers.get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > MOST_BYTES:
             raise status_errors.too_large_body(MOST_BYTES)
@@ -89,7 +89,7 @@ class Request:
             while True:
                 message = await self._receive()
                 if message["type"] == "http.disconnect":
-                    raise ConnectionResetError("the client went away before its request was whole")
+                    raise ConnectionResetError("the client disconnected before it had sent the whole request")
                 chunk = message.get("body", b"")
                 size += len(chunk)
                 if size > MOST_BYTES:
@@ -100,7 +100,7 @@ class Request:
                     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     async def gone(self) -> None:
-        """Returns when the client has hung up."""
+        """Return when the client has disconnected."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -124,7 +124,7 @@ class Request:
         await self.write(body, more=False)
 
     async def respond_in_pieces(self, code: int, pieces: AsyncIterator[bytes], *, media: str) -> None:
-        """An answer of which only one piece is in memory at a time: the next is made when this one is written."""
+        """Send a response of which only one chunk is in memory: the next is built when this one was written."""
         packer = zlib.compressobj(1, zlib.DEFLATED, GZIP_STREAM) if "gzip" in self.header(b"accept-encoding") else None
         packed = [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")] if packer else []
         async with _ReadingTimeout(ANSWER_SECONDS):
@@ -147,7 +147,7 @@ class Request:
         await self._send_in_time({"type": "http.response.start", "status": code, "headers": sent})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
-        """In pieces, so that a connection buffers little. Raises ClientTooSlow where nobody reads them."""
+        """Write in chunks, so that little is buffered. Raises ClientTooSlow if the client does not read."""
         size = len(data)
         if size <= PIECE_BYTES:
             await self._send_in_time({"type": "http.response.body", "body": data, "more_body": more})
@@ -159,7 +159,7 @@ class Request:
             await self._send_in_time({"type": "http.response.body", "body": piece, "more_body": is_followed})
 
     async def _send_in_time(self, message: MutableMapping[str, Any]) -> None:
-        if not self._is_full():  # it will not wait
+        if not self._is_full():  # send does not wait
             await self._send(message)
             return
         async with _ReadingTimeout(WRITE_SECONDS):
@@ -171,7 +171,7 @@ def _unknown() -> bool:
 
 
 class _ReadingTimeout:
-    """As asyncio.timeout, but it raises ClientTooSlow."""
+    """Like asyncio.timeout, but raises ClientTooSlow."""
 
     __slots__ = ("_seconds", "_timeout")
 
@@ -186,11 +186,11 @@ class _ReadingTimeout:
         try:
             await self._timeout.__aexit__(*raised)
         except TimeoutError as error:
-            raise ClientTooSlow(f"the client did not read its answer for {self._seconds:g} s") from error
+            raise ClientTooSlow(f"the client did not read its response for {self._seconds:g} s") from error
 
 
 class InFlight:
-    """At most so many at once; others wait their turn, and when too many wait, one more is told to come back."""
+    """Limits concurrent requests; others wait, and if too many wait, further ones get TooManyRequests."""
 
     def __init__(self, most: int, waiting: int) -> None:
         self._places = asyncio.Semaphore(most)
@@ -212,7 +212,7 @@ class InFlight:
 
 
 def warning_headers(texts: Sequence[str]) -> list[tuple[bytes, bytes]]:
-    """k8s: each text once, without those that no header can hold; where they are too much, their beginnings."""
+    """k8s: each text once, without those that a header cannot hold; truncated if they are too long together."""
     chosen = [text for text in dict.fromkeys(texts) if text and not any(map(_is_control, text))]
     if sum(map(len, chosen)) > MOST_WARNING:
         chosen = [text[:MOST_WARNING_ITEM] for text in chosen][: MOST_WARNING // MOST_WARNING_ITEM]

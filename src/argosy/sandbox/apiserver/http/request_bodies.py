@@ -1,4 +1,4 @@
-"""What a client sent: JSON, YAML or protobuf; a patch of one of four kinds; and the options in the URL."""
+"""Parses request bodies (JSON, YAML, protobuf, patches) and write options in the URL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def media_of(content_type: str) -> str:
 
 
 def read_object(body: bytes, content_type: str, kind: str, *, strict: bool) -> Sent:
-    """The object in a request's body; `kind` is what it should be, for the message."""
+    """Parse the object in a request body; `kind` is the expected kind, for the error message."""
     media = media_of(content_type) or "application/json"
     try:
         match media:
@@ -58,13 +58,13 @@ def read_object(body: bytes, content_type: str, kind: str, *, strict: bool) -> S
 
 
 def _check_count(body: bytes, value: Any) -> None:
-    """JSON has the limit of YAML, which is more than an object has that a real server could store."""
+    """JSON has the same node limit as YAML, which is more than any object that a real server could store."""
     if body.count(b",") > LIMITS.nodes // 2:
         check_nodes(value, LIMITS, "")
 
 
 def size_of(body: bytes, media: str, value: Any) -> int:
-    """How much work it is: YAML with aliases is more than its text."""
+    """Size of the body, or of its JSON if it is YAML with aliases, which may expand."""
     if b"*" not in body or "yaml" not in media:
         return len(body)
     try:
@@ -74,12 +74,12 @@ def size_of(body: bytes, media: str, value: Any) -> int:
 
 
 def _said(error: UserError, media: str) -> str:
-    """k8s: YAML is told with its line, JSON without."""
+    """k8s: errors in YAML include the line, errors in JSON do not."""
     return str(error) if media in ("application/yaml", APPLY) else error.message
 
 
 def read_patch(body: bytes, content_type: str, served: Served) -> tuple[PatchKind | None, Any]:
-    """None as the kind is server-side apply."""
+    """Parse a patch. The kind is None for server-side apply."""
     media = media_of(content_type)
     kinds: Mapping[str, PatchKind | None] = {APPLY: None, **{str(kind): kind for kind in PatchKind}}
     if media not in kinds:
@@ -107,7 +107,7 @@ def read_patch(body: bytes, content_type: str, served: Served) -> tuple[PatchKin
 
 
 def read_call(query: Mapping[str, str], user: User, agent: str, options: str) -> Call:
-    """The options of a write. `options` is the kind they form, for the message when they are wrong."""
+    """Read the options of a write. `options_kind` is their kind, for error messages."""
     faults = []
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):

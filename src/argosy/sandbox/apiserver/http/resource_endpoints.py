@@ -1,4 +1,4 @@
-"""The verbs on resources, from HTTP to the registry and back."""
+"""HTTP endpoints of resources: reads the request, calls the registry, encodes the response."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from argosy.sandbox.store import Entry
 
 OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 READABLE = ("", "status", "scale", "ephemeralcontainers")
-STREAMS = ("attach", "exec", "portforward", "proxy")  # k8s: these switch protocols instead of sending an object
+STREAMS = ("attach", "exec", "portforward", "proxy")  # k8s: these upgrade the connection instead of sending an object
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -75,7 +75,7 @@ class Resources:
         if target.subresource:
             part = resource.subresource(target.subresource)
             if part is None:
-                if resource.custom:  # k8s: a custom kind without the subresource has no such object
+                if resource.custom:  # k8s: a custom kind reports the object as not found
                     raise status_errors.not_found(resource, target.name)
                 raise status_errors.no_such_resource()
             verbs: tuple[str, ...] = part.verbs
@@ -104,7 +104,7 @@ class Resources:
         await request.respond(200, body, media=rendering.media)
 
     async def _rendered(self, rendering: Rendering, entry: Entry, user: User, *, is_read: bool = False) -> bytes:
-        """Only plain JSON is what is stored; all else is made anew, at a megabyte a second."""
+        """Encode an entry; off the loop if it is large and not stored in this format (about 1 MB/s)."""
         size = 0 if rendering.is_as_stored else len(entry.body)
         run = self._work.run_read if is_read else self._work.run
         return await run(user.name, size, rendering.entry, entry)
@@ -122,7 +122,7 @@ class Resources:
         await self._answer_page(request, rendering, page, user)
 
     async def _answer_page(self, request: Request, rendering: Rendering, page: Page, user: User) -> None:
-        """A large list is sent in pieces; where its form does not allow that, it is made beside the loop."""
+        """Send a large list in chunks, or encode it off the loop if its format does not allow chunks."""
         size = sum(len(entry.body) for entry in page.entries)
         if size <= PIECE_BYTES:
             await request.respond(200, rendering.page(page), media=rendering.media)
@@ -135,7 +135,7 @@ class Resources:
                 await request.respond(200, body, media=rendering.media)
 
     async def _rendered_page(self, rendering: Rendering, page: Page, user: User) -> bytes:
-        """Render a list in several jobs, so that large writes get their turns between them."""
+        """Encode a list in several jobs, so that large writes can run in between."""
         groups = []
         for entries in entry_groups(page.entries, LIST_JOB_BYTES):
             size = sum(len(entry.body) for entry in entries)
@@ -166,11 +166,11 @@ class Resources:
             sending.cancel()
             await asyncio.wait({sending})
         if not sending.cancelled():
-            sending.result()  # raises why no more could be sent
+            sending.result()  # raises the error that ended the stream
             await request.write(b"", more=False)
 
     async def _part(self, request: Request, target: Target, user: User) -> None:
-        """k8s: logs are a plain text stream, not an object."""
+        """k8s: logs are a stream of plain text, not an object."""
         if target.subresource != "log":
             raise self._no_way_in(target, user)
         query = request.query

@@ -1,4 +1,4 @@
-"""Entries as the bytes a client asked for: whole, as a Table, or as metadata alone; JSON, YAML or protobuf."""
+"""Encodes entries, lists and watch events in the negotiated format: object, Table or metadata; JSON, YAML, protobuf."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ NOT_FOR_CUSTOM = f"only the following media types are accepted: {AVAILABLE}"
 
 
 class Rendering:
-    """How one request wants its answer."""
+    """Encodes the response of one request."""
 
     def __init__(self, served: Served, form: Form, query: Mapping[str, str], clock: Clock) -> None:
-        # The clock, not the time: a watch shows objects that are younger than its request.
+        # The clock, not the time, because a watch sends objects that are newer than its request.
         self.served, self.form, self._clock = served, form, clock
         self.pretty = query.get("pretty", "") in ("1", "true")
         self._include = query.get("includeObject") or "Metadata"
@@ -49,7 +49,7 @@ class Rendering:
 
     @property
     def stream_media(self) -> str:
-        """What a watch is sent as."""
+        """Media type of a watch."""
         if self.form.encoding == "yaml":
             raise status_errors.not_acceptable(f"only the following media types are accepted: {STREAMED}")
         return f"{self.media};stream=watch" if self.form.encoding == "protobuf" else self.media
@@ -67,16 +67,16 @@ class Rendering:
 
     @property
     def is_as_stored(self) -> bool:
-        """Whether an entry is shown by its own bytes."""
+        """True if the stored bytes of an entry are the response."""
         return self.form.encoding == "json" and not self.form.projection and not self.pretty
 
     @property
     def can_be_sent_in_pieces(self) -> bool:
-        """Only JSON: protobuf begins with its length, and indented or YAML lists are for people, who ask for little."""
+        """Only compact JSON: protobuf starts with its length, and indented or YAML lists are usually small."""
         return self.form.encoding == "json" and not self.pretty
 
     async def pieces(self, page: Page) -> AsyncIterator[bytes]:
-        """The same bytes as `page`, each piece made when it is asked for."""
+        """The same bytes as `encode_page`, each chunk built on demand."""
         head, item = self._list_parts(page)
         parts, size = [head], len(head)
         for number, entry in enumerate(page.entries):
@@ -90,7 +90,7 @@ class Rendering:
         yield b"".join([*parts, b"]}\n"])
 
     def _list_parts(self, page: Page) -> tuple[bytes, Callable[[Entry], bytes]]:
-        """A list up to its first item, and how an item is made."""
+        """The bytes of a list up to its first item, and the function that encodes an item."""
         head, field = self._list_head(self._list_metadata(page))
         makers = {"Table": self._encoded_row, "": self.served.item}
         item = makers.get(self.form.projection, self._encoded_partial)
@@ -109,17 +109,17 @@ class Rendering:
         return self.encoded({**head, field: self._list_items(page.entries)})
 
     def items(self, entries: Sequence[Entry]) -> bytes:
-        """Some items of a list that cannot be sent in pieces; `joined_page` makes the list of them."""
+        """Encode some items of a list that cannot be sent in chunks; `join_page` joins them."""
         head, field = self._list_head({})
         return encode_items(head, field, self._list_items(entries), self.form.encoding)
 
     def joined_page(self, page: Page, groups: Sequence[bytes]) -> bytes:
-        """The same bytes as `page`, of items that are encoded already."""
+        """The same bytes as `encode_page`, from encoded groups of items."""
         head, field = self._list_head(self._list_metadata(page))
         return join_items(head, field, groups, self.form.encoding)
 
     def _list_head(self, metadata: Mapping[str, Any]) -> tuple[Manifest, str]:
-        """A list without its items, and the field that has them."""
+        """A list without its items, and the name of the field for the items."""
         match self.form.projection:
             case "Table":
                 return {name: value for name, value in self.table([], metadata).items() if name != "rows"}, "rows"
@@ -146,7 +146,7 @@ class Rendering:
         return metadata
 
     def _joined(self, entries: Sequence[Entry], metadata: Mapping[str, Any]) -> bytes:
-        """A list is its items' own bytes, joined: nothing is decoded."""
+        """Join the stored bytes of the items without decoding them."""
         head = orjson.dumps(self._own_head(metadata))[:-1] + b',"items":['
         return head + b",".join([self.served.item(entry) for entry in entries]) + b"]}\n"
 
@@ -173,7 +173,7 @@ class Rendering:
         return {**PARTIAL, "metadata": manifest["metadata"]}
 
     def scale(self, manifest: Manifest) -> bytes:
-        """A subresource that is of a kind of its own."""
+        """Encode a Scale, as an object or a Table."""
         if self.form.projection != "Table":
             return self.encoded(manifest)
         shown = columns.of(SCALE, "v1")
@@ -186,14 +186,14 @@ class Rendering:
         return encode(manifest, self.form, pretty=self.pretty)
 
     def event(self, type_: str, entry: Entry, *, first: bool) -> bytes:
-        """One line of a watch, or one frame."""
+        """Encode one event of a watch: a line of JSON, or a protobuf frame."""
         if self.form.encoding == "protobuf":
             whole = self.served.read(entry)
             return self._framed(type_, self._partial(whole) if self.form.projection else whole)
         if self.form.projection == "":
             shown = self.served.present(entry)
         elif self.form.projection == "Table":
-            # k8s: the columns are told once, in the first event
+            # k8s: only the first event has column definitions
             shown = orjson.dumps(self.table([entry], {"resourceVersion": str(entry.revision)}, columns=first))
         else:
             shown = orjson.dumps(self._partial(self.served.read(entry)))
@@ -214,7 +214,7 @@ class Rendering:
         return self._framed("BOOKMARK", manifest)
 
     def error(self, error: ArgosyError) -> bytes:
-        """The last event of a watch that cannot go on."""
+        """Encode the ERROR event that ends a watch."""
         return self._framed("ERROR", status_errors.status_of(error))
 
     def _framed(self, type_: str, manifest: Manifest) -> bytes:

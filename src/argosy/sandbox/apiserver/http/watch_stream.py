@@ -1,6 +1,6 @@
-"""A watch as a stream of lines: what is there, then what changes, until the time is up or the client goes.
+"""Streams a watch: initial objects, then changes and bookmarks, until the timeout or until the client disconnects.
 
-Selectors apply to transitions: what leaves the selection is DELETED for this client, what enters it is ADDED.
+Selectors apply to transitions: an object that leaves the selection is DELETED, one that enters it is ADDED.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BLUEPRINT = "kubernetes.io/initial-events-list-blueprint"
 
 
 async def stream(store: Store, rendering: Rendering, namespace: str, query: Query) -> AsyncIterator[bytes]:
-    """Raises before the first line what a status code can still say; afterwards errors are events."""
+    """Errors before the first line are raised and become a status code; later errors become events."""
     check_options(query)
     matcher = Matcher(rendering.served, query)
     since = parse_version(query.version) if query.version else 0
@@ -64,7 +64,7 @@ async def _lines(
     seen = start
     try:
         async for piece in _initial_events(entries, rendering, matcher):
-            if store.compacted > start:  # as it would be told anyway, once it came to the changes since then
+            if store.compacted > start:  # the changes since then could not be read
                 yield rendering.error(status_errors.expired(f"too old resource version: {start} ({store.revision})"))
                 return
             yield piece
@@ -108,7 +108,7 @@ async def _lines(
 
 
 async def _initial_events(entries: Sequence[Entry], rendering: Rendering, matcher: Matcher) -> AsyncIterator[bytes]:
-    """What is there, in pieces; each is made when the one before it is written."""
+    """ADDED events of existing objects, in chunks; each is built when the previous one was written."""
     lines: list[bytes] = []
     size = 0
     first = True
@@ -133,7 +133,7 @@ def _line(event: Event, rendering: Rendering, matcher: Matcher, namespace: str, 
 
 
 class _Bookmarks:
-    """When the next one is due: once a minute, and shortly before the end so that a client resumes from there."""
+    """Schedule of bookmarks: once a minute, and shortly before the end, so that clients resume from there."""
 
     def __init__(self, now: float, deadline: float, *, enabled: bool) -> None:
         self._enabled = enabled

@@ -1,6 +1,6 @@
-"""Limits on what unread answers cost: bytes that wait to be written, by user, and open watches, by user.
+"""Per-user limits on unread responses (bytes in memory) and on open watches.
 
-In: who is answered, and how many bytes. Out: a place, or a refusal. Never: knows of a connection.
+In: a user, and a number of bytes. Out: a context manager, or TooManyRequests. Never: knows of a connection.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ EXEMPT_GROUP = "system:masters"  # k8s: priority and fairness does not count its
 
 
 class WriteBudget:
-    """Bytes of answers that wait for their clients. A user may hold half of what the others leave.
+    """Bytes of responses that their clients have not read yet. A user may hold half of what the others leave.
 
-    So one user never holds more than half of it all, and there is always room for another one.
+    So one user never holds more than half of the total, and there is always space for another user.
     """
 
     def __init__(self, total: int = MAX_BUFFERED_BYTES) -> None:
@@ -33,9 +33,9 @@ class WriteBudget:
 
     @contextlib.contextmanager
     def hold(self, user: str, size: int) -> Iterator[None]:
-        """Counts `size` bytes while the block runs. TooManyRequests where they exceed the user's share."""
+        """Count `size` bytes while the block runs. Raises TooManyRequests if they exceed the user's share."""
         mine = self._by_user[user]
-        # Somebody who holds nothing gets one answer of any size: else a list that is larger could never be read.
+        # A user who holds nothing may get one response of any size: otherwise a larger list could never be read.
         if mine and mine + size > (self._total - self.used + mine) // 2:
             raise status_errors.too_many_requests()
         self.used += size
@@ -50,7 +50,7 @@ class WriteBudget:
 
 
 class WatchLimit:
-    """How many watches each user may have open. Members of system:masters are not limited."""
+    """Limits the open watches of each user. Members of system:masters are not limited."""
 
     def __init__(self, most: int) -> None:
         self._most = most
