@@ -1,6 +1,6 @@
-"""The GitOps repository as tests: a plug-in for pytest, and what its fixtures give.
+"""Tests a GitOps repository: a pytest plug-in, and the classes that its fixtures return.
 
-In: a repository, pytest. Out: Repo, Manifests, Sandbox. Never: imports anything before a test asks for it.
+In: a repository, pytest. Out: Repo, Manifests, Sandbox. Never: imports a submodule before a test uses it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HOMES = {"Manifests": "manifests", "Repo": "repository", "Sandbox": "sandbox"}
 
 
 def __getattr__(name: str) -> Any:
-    """Late: pytest imports the plug-in on every start, whether a test uses it or not."""
+    """Import lazily: pytest imports the plug-in on every start, even if no test uses it."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -1,6 +1,6 @@
-"""A loop in a thread: what simulators and engines do goes on while a test thinks.
+"""An event loop in a thread, so that simulators and the engine keep running while a test does not await.
 
-In: coroutines. Out: what they return, or raise. Never: outlives the run of the tests.
+In: coroutines. Out: what they return, or raise. Never: outlives the test run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Background:
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         except ArgosyError as error:
-            raise error.with_traceback(None) from None  # what it says is for the test; where it was said is not
+            raise error.with_traceback(None) from None  # the internal traceback does not help the test author
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -38,7 +38,7 @@ class Background:
 
 
 class Held(Generic[Thing]):
-    """What an asynchronous context gives, open until it is let go; entered and left by one task, as it must be."""
+    """Keeps an async context manager open until `close`. One task enters and leaves it, as asyncio requires."""
 
     def __init__(self, background: Background, context: AbstractAsyncContextManager[Thing]) -> None:
         self._background = background
@@ -53,7 +53,7 @@ class Held(Generic[Thing]):
         with contextlib.suppress(asyncio.CancelledError):
             await opened
         if opened.cancelled():
-            await self._life  # raises why it could not be opened
+            await self._life  # raises the error that prevented opening
         return opened.result()
 
     async def _live(self, opened: asyncio.Future[Thing]) -> None:

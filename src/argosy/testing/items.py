@@ -1,7 +1,7 @@
-"""Applications as tests: `apps/dev.yaml::llmops-dev::render`, and so on.
+"""Collects Applications as pytest items, for example `apps/dev.yaml::llmops-dev::render`.
 
-In: files that pytest walks over, a Workshop. Out: items, a sentence for each that fails. Never: a finding that belongs
-to no Application lost; it fails the file that it is in.
+In: files that pytest collects, a Workshop. Out: items, with a message for each failure. Never: drops a finding that
+belongs to no Application; it fails the file that it is in.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from argosy.gitops.analysis.violation import Severity
 from argosy.testing.repository import Repo, told
 from argosy.testing.workshop import Workshop
 
-SCHEMAS: Final = "AGY15"  # rules about fields that a kind does not have begin so
-RENDER: Final = ("AGY101", "AGY102")  # what the first item tells itself
+SCHEMAS: Final = "AGY15"  # prefix of the rules about unknown fields
+RENDER: Final = ("AGY101", "AGY102")  # reported by the `render` item
 
 
 def file_of(path: Path, parent: pytest.Collector, shop: Workshop) -> pytest.Collector | None:
@@ -65,7 +65,7 @@ class ApplicationNode(pytest.Collector):
         try:
             self.shop.repo.render(self.name)
         except ArgosyError:
-            pytest.skip("it does not render, so there is nothing to judge")
+            pytest.skip("the Application does not render, so there is nothing to check")
 
     def _findings(self, *, is_schema: bool) -> list[str]:
         repo = self.shop.repo
@@ -87,7 +87,7 @@ class ApplicationNode(pytest.Collector):
 
 
 class Unsound(Exception):
-    """What is wrong, a line each."""
+    """The failures of an item, one per line."""
 
 
 class GitOpsItem(pytest.Item):

@@ -1,7 +1,7 @@
-"""Rendered manifests, as tests ask for them.
+"""Rendered manifests, with lookups for tests.
 
-In: items of a rendering. Out: manifests by kind and name, and the line that wrote a field. Never: a None where a test
-expects a manifest: what is not there is said, with what is.
+In: items of a rendering. Out: manifests by kind and name, and the file and line that set a field. Never: returns None
+for a missing manifest: the AssertionError lists the manifests that exist.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from argosy.kube.objects import Manifest
 
 
 class Manifests(Sequence[Manifest]):
-    """A list of manifests. Kinds are written `Deployment`, or `Deployment.apps` where two groups have one."""
+    """A sequence of manifests. Kinds are written `Deployment`, or `Deployment.apps` if two groups have the kind."""
 
     def __init__(self, items: Sequence[Item], *, source: str, namespace: str = "") -> None:
         self._items = tuple(items)
-        self.source = source  # what was rendered, for people
-        self.namespace = namespace  # where those end that name none
+        self.source = source  # the Application or folder, for messages
+        self.namespace = namespace  # of manifests without a namespace
 
     @overload
     def __getitem__(self, index: int) -> Manifest: ...
@@ -42,20 +42,20 @@ class Manifests(Sequence[Manifest]):
 
     @property
     def names(self) -> list[str]:
-        """`Deployment/web` and so on, in the order of the rendering."""
+        """`KIND/NAME` of each manifest, in rendering order."""
         return [item.name for item in self._items]
 
     def of(self, kind: str) -> Manifests:
-        """Those of one kind; none is an answer, too."""
+        """The manifests of one kind; may be empty."""
         return self._among([item for item in self._items if _is(item, kind)])
 
     def one(self, kind: str, name: str = "") -> Manifest:
-        """The only one of this kind, or of this name."""
+        """The only manifest of this kind, or of this kind and name."""
         __tracebackhide__ = True
         return self._one(kind, name).manifest
 
     def place(self, kind: str, name: str, *path: str | int) -> str:
-        """`FILE:LINE` where a field is written: in the base, an overlay or a patch."""
+        """`FILE:LINE` where a field is set: in the base, an overlay or a patch."""
         __tracebackhide__ = True
         return str(self._one(kind, name).at(*path))
 
@@ -67,7 +67,7 @@ class Manifests(Sequence[Manifest]):
         asked = f"{kind}/{name}" if name else kind
         if found:
             names = ", ".join(item.name for item in found)
-            raise AssertionError(f"{self.source}: {asked} may be any of {names}; name the one that is meant")
+            raise AssertionError(f"{self.source}: {asked} is ambiguous: {names}; add the name")
         near = difflib.get_close_matches(asked, self.names, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it renders to {', '.join(self.names) or 'nothing'}"
         raise AssertionError(f"{self.source}: there is no {asked}; {hint}")

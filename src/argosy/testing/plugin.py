@@ -1,7 +1,7 @@
-"""What pytest knows of argosy: fixtures, flags, and Applications as tests.
+"""The pytest plug-in: fixtures, options, and Applications as tests.
 
-In: pytest's hooks. Out: `argosy_repo`, `rendered`, `sandbox`, `argosy_app`; with `--argosy` an item for each thing that
-must hold of an Application. Never: imports more than pytest before somebody uses it; changes a run that does not.
+In: pytest's hooks. Out: `argosy_repo`, `rendered`, `sandbox`, `argosy_app`; with `--argosy`, one item for each check of
+an Application. Never: imports more than pytest before it is used; changes a run that does not use it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ APP = "argosy_app"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("argosy", "GitOps repositories")
-    about = "test every Application: it renders, fits its schemas, is sound"
+    about = "test every Application: rendering, schemas, policy"
     group.addoption("--argosy", action="store_true", help=about)
-    about = "with it: deliver every Application to a sandbox of its own, too"
+    about = "also sync every Application to its own sandbox"
     group.addoption("--argosy-sync", action="store_true", help=about)
-    about = "the GitOps repository (default: argosy_path of the settings, else the root of the tests)"
+    about = "the GitOps repository (default: the setting argosy_path, else pytest's rootdir)"
     group.addoption("--argosy-path", default="", metavar="DIR", help=about)
-    parser.addini("argosy_path", "the GitOps repository, from the root of the tests", default="")
-    parser.addini("argosy_addons", "what plays in sandboxes, as for argosy sandbox start", default="simulators")
+    parser.addini("argosy_path", "the GitOps repository, relative to pytest's rootdir", default="")
+    parser.addini("argosy_addons", "add-ons of sandboxes, as for argosy sandbox start --addons", default="simulators")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if _is_collecting(config) and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        config.args.append(str(_root(config)))  # testpaths name Python's tests; these are elsewhere
+        config.args.append(str(_root(config)))  # testpaths lists Python tests; the Applications are elsewhere
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -55,7 +55,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that asks for `argosy_app` runs once for each Application."""
+    """Parametrize `argosy_app`: a test that uses it runs once for each Application."""
     if APP not in metafunc.fixturenames or APP in getattr(metafunc, "_arg2fixturedefs", {}):
         return
     if any(APP in str(mark.args[0]) for mark in metafunc.definition.iter_markers("parametrize") if mark.args):
@@ -69,19 +69,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def argosy_repo(pytestconfig: pytest.Config) -> Repo:
-    """The GitOps repository: its Applications, what they render to, what `argosy check` finds."""
+    """The GitOps repository: its Applications, their manifests, the findings of `argosy check`."""
     return _shop(pytestconfig).repo
 
 
 @pytest.fixture(scope="session")
 def rendered(argosy_repo: Repo) -> Callable[[str], Manifests]:
-    """Call it with the name of an Application or the path of a folder: the manifests that it renders to."""
+    """Function that renders an Application (by name) or a folder (by path) to manifests."""
     return argosy_repo.render
 
 
 @pytest.fixture
 def sandbox(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A cluster of this test's own, where Pods, models and Routes are played; it can deliver Applications."""
+    """A sandbox for this test, with simulated Pods, models and Routes; it can sync Applications."""
     made = _shop(pytestconfig).sandbox(tmp_path_factory.mktemp("argosy"))
     try:
         yield made

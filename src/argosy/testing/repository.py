@@ -1,6 +1,6 @@
-"""The repository under test: its Applications, what they render to, and what `argosy check` says of it.
+"""The repository under test: its Applications, their manifests, and the findings of `argosy check`.
 
-In: a folder. Out: Repo. Never: renders twice what did not change; reaches a cluster.
+In: a folder. Out: Repo. Never: renders an unchanged source twice; connects to a cluster.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class Repo:
-    """Read when it is first asked for something, and kept: files that change while tests run are not seen."""
+    """Read on first use and cached: changes of files during the test run are not seen."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         if not root.is_dir():
-            raise UserError("is no folder; correct argosy_path or --argosy-path", where=str(root))
+            raise UserError("is not a folder; correct argosy_path or --argosy-path", where=str(root))
         self._checkouts = Checkouts(talk=lambda _: None)
         self._builder = Builder(self._checkouts)
 
@@ -42,23 +42,23 @@ class Repo:
 
     @property
     def applications(self) -> list[str]:
-        """The names of all Applications that are written here, or rendered by others that are."""
+        """Names of all Applications in the repository, including those that other Applications render."""
         return list(self._named)
 
     @property
     def notes(self) -> list[str]:
-        """What could not be looked at, and why."""
+        """Files and sources that could not be checked, with the reason."""
         return list(self._surveyed.notes)
 
     def application(self, name: str) -> Manifest:
-        """As it stands in Git."""
+        """The manifest of an Application as it is in the repository."""
         __tracebackhide__ = True
         written = self.rendering(name).written
         assert written is not None
         return written.item.manifest
 
     def render(self, what: str) -> Manifests:
-        """An Application by its name, or any folder of the repository by its path."""
+        """Render an Application by its name, or a folder of the repository by its path."""
         __tracebackhide__ = True
         if what in self._named or not (self.root / what).is_dir():
             found = self.rendering(what)
@@ -73,7 +73,7 @@ class Repo:
         return Manifests(built.items, source=what)
 
     def findings(self, at_least: str = "warning", *, application: str = "") -> list[str]:
-        """What `argosy check` finds, a line each: empty, and the repository is as it should be."""
+        """Findings of `argosy check`, one line each; empty if there are none."""
         least = Severity(at_least).weight
         return [
             told(each)
@@ -82,7 +82,7 @@ class Repo:
         ]
 
     def is_about(self, finding: Finding, application: str) -> bool:
-        """Whether a finding is in a file that this Application is written in or made of."""
+        """True if the finding is in a file that defines this Application or that it renders."""
         found = self.rendering(application)
         files = {item.at().file for item in found.items} | {found.written.at().file if found.written else ""}
         file = finding.place.file
@@ -98,13 +98,13 @@ class Repo:
         __tracebackhide__ = True
         if name not in self._named:
             near = difflib.get_close_matches(name, self._named, n=1)
-            known = ", ".join(self._named) or "none is written here"
-            hint = f"did you mean {near[0]}?" if near else f"there are: {known}"
+            known = ", ".join(self._named) or "none"
+            hint = f"did you mean {near[0]}?" if near else f"Applications: {known}"
             raise UserError(f"there is no Application or folder {name}; {hint}", where=str(self.root))
         return self._named[name]
 
     def homes(self, name: str) -> dict[str, Path]:
-        """The addresses that an Application names, with the folder that stands for each here."""
+        """The repository URLs of an Application, each with the local folder that replaces it."""
         __tracebackhide__ = True
         found = self.rendering(name)
         if found.written is None or not found.folder:

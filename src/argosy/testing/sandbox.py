@@ -1,6 +1,6 @@
-"""A cluster for one test, with simulators that play Pods, models and Routes, and an engine that delivers.
+"""A cluster for one test, with simulated Pods, models and Routes, and an engine that syncs Applications.
 
-In: manifests, names as people write them. Out: what lives. Never: another cluster; another test's objects.
+In: manifests, kinds and names as for kubectl. Out: live objects. Never: uses another cluster or another test's objects.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = "default"
 Given = Manifests | Sequence[Manifest] | Manifest | Path | str
-LOOKS: Final = 1.0  # seconds that a comparison has to come about after all
-SOON: Final = 0.02  # seconds between two looks
+LOOKS: Final = 1.0  # seconds that a failing comparison has to recover
+SOON: Final = 0.02  # seconds between two polls
 WELL: Final = ("Synced", "Healthy")
 
 
@@ -49,7 +49,7 @@ class Sandbox:
         self.cluster = self._stage.cluster
 
     def apply(self, what: Given, namespace: str = "") -> list[Manifest]:
-        """Manifests, one of them, a file, or YAML. Namespaces that are not there are made."""
+        """Apply manifests, a manifest, a file or YAML. Missing namespaces are created."""
         __tracebackhide__ = True
         given: Sequence[Manifest]
         match what:
@@ -70,7 +70,7 @@ class Sandbox:
         return self._background.run(self._get(kind, name, namespace))
 
     def list(self, kind: str, namespace: str = "", labels: str = "") -> list[Manifest]:
-        """Of all namespaces where none is named."""
+        """List objects; of all namespaces if `namespace` is empty."""
         __tracebackhide__ = True
 
         async def listed() -> list[Manifest]:
@@ -80,7 +80,7 @@ class Sandbox:
         return self._background.run(listed())
 
     def patch(self, kind: str, name: str, patch: Mapping[str, Any], namespace: str = DEFAULT) -> Manifest:
-        """A merge patch: what somebody does by hand."""
+        """Apply a merge patch, like a manual change with kubectl."""
         __tracebackhide__ = True
 
         async def patched() -> Manifest:
@@ -106,7 +106,7 @@ class Sandbox:
         namespace: str = DEFAULT,
         seconds: float = 20.0,
     ) -> Manifest:
-        """The object, as soon as something is true of it; a field that is missing is not true yet."""
+        """Wait until `until(object)` is true and return the object; a missing field counts as not true yet."""
         __tracebackhide__ = True
 
         async def waited() -> Manifest | None:
@@ -123,12 +123,12 @@ class Sandbox:
         found = self._background.run(waited())
         if found is None:
             last = self.get(kind, name, namespace)
-            status = (last or {}).get("status") if last else "it is not there"
-            raise AssertionError(f"{kind}/{name} -n {namespace}: not come true after {seconds:g} s; status: {status}")
+            status = (last or {}).get("status") if last else "not found"
+            raise AssertionError(f"{kind}/{name} -n {namespace}: condition not met in {seconds:g} s; status: {status}")
         return found
 
     def deliver(self, application: str, *, seconds: float = 60.0) -> Manifest:
-        """Syncs an Application of the repository as it is on disk, waves and hooks and all, until it is well."""
+        """Sync an Application from the files on disk, with waves and hooks, until it is Synced and Healthy."""
         __tracebackhide__ = True
         repo = self._repo()
         app, why = self._background.run(self._deliver(repo.application(application), repo.homes(application), seconds))
@@ -153,12 +153,12 @@ class Sandbox:
                 ends = min(ends, now() + LOOKS)
             if _has_failed(found) or now() > ends:
                 desk = Desk(self.cluster, "the sandbox of this test", USUAL, USUAL)
-                return found, await causes(desk, found) or ["it tells no reason"]
+                return found, await causes(desk, found) or ["the status gives no reason"]
             await asyncio.sleep(SOON)
 
     @property
     def kubeconfig(self) -> Path:
-        """For kubectl and others; the cluster listens on this machine from then on."""
+        """Path of a kubeconfig for kubectl; the sandbox listens on localhost from the first use."""
         return self._background.run(self._stage.serve())
 
     async def _get(self, kind: str, name: str, namespace: str) -> Manifest | None:
@@ -176,6 +176,6 @@ def _cannot_be_compared(app: Application) -> bool:
 
 
 def _has_failed(app: Application) -> bool:
-    """Whether the sync is over and nothing will come of it."""
+    """True if the sync operation has ended in a failure."""
     state = app.state
     return state is not None and state.progress in (Progress.FAILED, Progress.ERROR) and not is_busy(app)

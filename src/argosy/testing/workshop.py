@@ -1,6 +1,6 @@
-"""What all tests of one run share: the repository, a loop in the background, and who renders for engines.
+"""Resources that all tests of a run share: the repository, the background loop, the render processes.
 
-In: a folder. Out: Repo, Sandbox. Never: makes anything before it is asked for.
+In: a folder. Out: Repo, Sandbox. Never: creates anything before it is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Workshop:
     def __init__(self, root: Path, addons: str) -> None:
         self.repo = Repo(root)
-        self._addons = addons  # of sandboxes
+        self._addons = addons  # for sandboxes
 
     def sandbox(self, folder: Path) -> Sandbox:
         from argosy.testing.sandbox import Sandbox

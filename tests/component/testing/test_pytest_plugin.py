@@ -174,7 +174,7 @@ def test_what_fails_says_what_and_what_to_do_without_a_traceback_into_argosy(wro
     assert "there is no Application or folder llmops-stagin; did you mean llmops-staging?" in wrong
     assert "llmops-dev: there is no Deployment; it renders to Secret/" in wrong
     assert re.search(r"llmops-staging is \w+, \w+:\nE +\w*Error: .*nothing\.yaml", wrong), wrong
-    assert "cm/a -n default: not come true after 0.1 s" in wrong
+    assert "cm/a -n default: condition not met in 0.1 s" in wrong
     assert "src/argosy" not in wrong and len(re.findall(r"^tests/\S+ FAILED", wrong, re.MULTILINE)) == 4
 
 
@@ -210,5 +210,5 @@ def test_what_does_not_render_is_judged_no_further(tmp_path: Path) -> None:
     folder = begun(tmp_path)
     (folder / "deploy_model" / "overlays" / "dev" / "kustomization.yaml").write_text("resources: [../gone]\n")
     told = ran(folder, "--argosy", "-v", "-rs", "-k", "llmops-dev", "argocd-apps/dev-application.yaml", code=1)
-    assert re.search(r"llmops-dev::render FAILED", told) and "it does not render" in told
+    assert re.search(r"llmops-dev::render FAILED", told) and "the Application does not render" in told
     assert re.search(r"llmops-dev::schema SKIPPED", told) and re.search(r"llmops-dev::policy SKIPPED", told)
