@@ -1,1 +1,1 @@
-"""Everything that tests share: one module for each thing, named after it."""
+"""Code that tests share: one module per topic."""

@@ -1,6 +1,6 @@
 """Runs the playbook in integrations/ansible with the real ansible-playbook, against a cluster.
 
-In: a cluster and variables. Out: what Ansible said and counted. Never: uses settings of the user who runs the tests.
+In: a cluster and variables. Out: Ansible's output and counts. Never: uses settings of the user who runs the tests.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ needs_kubectl = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there
 
 
 class Reachable(Protocol):
-    """A cluster: of the sandbox, or a real one."""
+    """A cluster: a sandbox, or a real one."""
 
     kubeconfig: Path
 
 
 class Run(NamedTuple):
     code: int
-    text: str  # all that was printed
+    text: str  # stdout and stderr
     changed: int
     failed: int
 
     @property
     def words(self) -> str:
-        """On one line, as it is read: Ansible breaks and escapes lines as it likes."""
+        """The output as one line, because Ansible wraps and escapes lines unpredictably."""
         return re.sub(r"\s+", " ", self.text.replace("\\n", " ").replace('\\"', '"'))
 
 
 def play(running: Reachable, *flags: object, client: Path = KUBECTL, **variables: Any) -> Run:
-    """The playbook, without pauses between looks."""
+    """Run the playbook without delays between retries."""
     home = running.kubeconfig.parent.with_name(f"{running.kubeconfig.parent.name}-ansible-home")
     home.mkdir(exist_ok=True)
     given = {"kubectl": str(client), "kubeconfig": str(running.kubeconfig), "wait_retries": 100, "wait_delay": 0}
@@ -65,7 +65,7 @@ def play(running: Reachable, *flags: object, client: Path = KUBECTL, **variables
 
 
 def noted(folder: Path, before: str = "") -> Path:
-    """A kubectl that notes what it is called with, and may do something else before."""
+    """Create a kubectl wrapper that records its arguments, and may run something else first."""
     program = folder / "noted-kubectl"
     program.write_text(f'#!/bin/sh\necho "$*" >> "{folder}/calls"\n{before}\nexec "{KUBECTL}" "$@"\n')
     program.chmod(0o755)

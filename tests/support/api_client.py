@@ -1,6 +1,6 @@
-"""Asks the server's ASGI application directly: no socket, no TLS, no process between a test and what it tests.
+"""Calls the API server's ASGI application directly, without a socket, TLS or another process.
 
-In: a plane. Out: answers with code, headers and body; watches as a list of events that have arrived so far.
+In: a control plane. Out: responses with code, headers and body; watches as a list of the events received so far.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
 
 
 class Api:
-    """One client of one plane; `token` says who it is."""
+    """A client of a control plane; `token` is its identity."""
 
     def __init__(self, plane: Plane, token: str = TOKEN) -> None:
         self.plane = plane
@@ -95,14 +95,14 @@ class Api:
         return await self.ask("DELETE", path, body, "application/json", **headers)
 
     async def made(self, path: str, body: Any) -> Any:
-        """What was created; the test ends where it was not."""
+        """Create an object and return it; fails the test on an error."""
         answer = await self.post(path, body)
         assert answer.code == 201, answer.body
         return answer.json
 
     @asynccontextmanager
     async def watch(self, path: str, accept: str = "") -> AsyncIterator[Watching]:
-        """A watch that is open while the block runs."""
+        """Keep a watch open while the block runs."""
         watching = Watching()
         mark = "&" if "?" in path else "?"
         scope = self._scope("GET", f"{path}{mark}watch=true", {"accept": accept})
@@ -116,7 +116,7 @@ class Api:
 
 
 class Watching:
-    """What a watch has brought so far."""
+    """The events that a watch has received so far."""
 
     def __init__(self) -> None:
         self.code = 0
@@ -145,7 +145,7 @@ class Watching:
 
     @property
     def told(self) -> list[tuple[str, str]]:
-        """Type and name of every event but bookmarks."""
+        """Type and name of every event except bookmarks."""
         return [(e["type"], e["object"]["metadata"]["name"]) for e in self.events if e["type"] != "BOOKMARK"]
 
     async def until(self, true: Callable[[], bool], seconds: float = HANG_SECONDS) -> None:
@@ -202,7 +202,7 @@ def version(name: str = "v1", *, storage: bool = True, spec: Any = None, **field
 
 
 def definition(*versions: Mapping[str, Any], scope: str = "Namespaced", plural: str = "widgets") -> dict[str, Any]:
-    """Widgets of argosy.dev: with a status and a scale, unless versions are given."""
+    """A CRD of widgets.argosy.dev, with status and scale subresources unless versions are given."""
     parts = {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}}
     kind = plural.removesuffix("s").capitalize()
     names = {"plural": plural, "singular": plural.removesuffix("s"), "kind": kind, "listKind": f"{kind}List"}

@@ -1,6 +1,6 @@
-"""The API over an embedded cluster with an engine at work, on a real socket.
+"""Serves the API of an embedded cluster with a running engine on a real socket.
 
-In: a folder. Out: an ApiScene to ask, and a Room to push to. Never: a mock of a cluster.
+In: a folder. Out: an ApiScene to send requests to, and a Room to push to. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SECRET_VALUE = "c3VwZXItc2VjcmV0LXZhbHVl"  # super-secret-value
 
 
 class PrintedLines:
-    """What every Pod printed."""
+    """Fixed log lines for every Pod."""
 
     async def lines(
         self, pod: Manifest, *, container: str, follow: bool, tail: int | None
@@ -51,10 +51,10 @@ class ApiScene:
     site: Site
     entry: Entry
     people: KnownPeople | None = None
-    codes: Codes | None = None  # where people are real
+    codes: Codes | None = None  # with real accounts
 
     async def token(self) -> str:
-        """Of a session of the admin's own."""
+        """Token of a new session of the admin."""
         assert self.codes is not None
         found: str = await self.site.identities.enter(self.codes.mint())  # type: ignore[attr-defined]
         return found
@@ -69,7 +69,7 @@ class ApiScene:
         return found.json()
 
     async def seen(self, name: str, holds: Callable[[Manifest], Any]) -> Manifest:
-        """The Application as the lookout sees it, as soon as something is true of it."""
+        """Wait until the cluster view's Application fulfils a condition, and return it."""
         key = ResourceKey("argoproj.io", "Application", CONTROL, name)
         async with asyncio.timeout(HANG_SECONDS):
             while True:
@@ -80,7 +80,7 @@ class ApiScene:
                 await asyncio.sleep(0.02)
 
     async def over(self, name: str) -> Manifest:
-        """The Application after the operation that was asked for."""
+        """The Application after the requested operation has ended."""
         return await self.seen(
             name,
             lambda app: "operation" not in app
@@ -92,7 +92,7 @@ class ApiScene:
 async def api_scene(
     folder: Path, allowed: dict[str, Callable[[str, str, str], bool]] | None = None, routes: Iterable[Route] = TABLE
 ) -> AsyncIterator[ApiScene]:
-    """Who asks is who a test says: ann may everything, bob nothing."""
+    """The test chooses the caller: ann may do everything, bob nothing."""
     async with _room(folder) as (room, repositories):
         desk = Desk(room.cluster, "a test", CONTROL, CONTROL)
         people = KnownPeople({"ann": anything, "bob": nothing, **(allowed or {})})
@@ -104,7 +104,7 @@ async def api_scene(
 
 @contextlib.asynccontextmanager
 async def real_scene(folder: Path) -> AsyncIterator[ApiScene]:
-    """With the accounts and policies of the cluster, as `argosy serve` has them."""
+    """Uses the accounts and policies of the cluster, like `argosy serve`."""
     own = folder / "own"
     own.mkdir(mode=0o700)
     async with _room(folder) as (room, repositories):

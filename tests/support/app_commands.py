@@ -1,6 +1,6 @@
-"""`argosy app` at work: a plane on a socket, an engine beside it, a Git repository, and commands as people type them.
+"""Runs `argosy app` commands against a control plane on a socket, with an engine and a Git repository.
 
-In: a folder. Out: a Scene with `argosy(...)`. Never: a mock of a cluster.
+In: a folder. Out: a Scene with `argosy(...)`. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from support.clusters import TOKEN, Served, served
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, Room, shared_crew
 
-HANG = f"{HANG_SECONDS:g}"  # for --timeout, where a command is to come to its end
-HANDS = ThreadPoolExecutor(8)  # for all tests: a worker ends with the thread that started it
+HANG = f"{HANG_SECONDS:g}"  # for --timeout of commands that are expected to finish
+HANDS = ThreadPoolExecutor(8)  # shared by all tests: a worker process ends with the thread that started it
 
 
 class Lent(Crew):
-    """A command's own while it runs, then the next one's: a worker takes as long to start as most tests take."""
+    """Lends a process pool to one command at a time, because starting a worker takes as long as most tests."""
 
     free: ClassVar[list[Crew]] = []
 
@@ -50,12 +50,12 @@ class Said(NamedTuple):
     err: str
 
 
-_at_work: list[Path] = []  # a kubeconfig for each command
+_at_work: list[Path] = []  # one kubeconfig per running command
 
 
 @contextlib.contextmanager
 def _kubeconfig_in_environment(file: Path) -> Iterator[None]:
-    """Choose the cluster while a command runs. A flag would be repeated in each command that is printed."""
+    """Select the cluster by KUBECONFIG, because a flag would appear in every command that is printed."""
     assert all(other == file for other in _at_work), "commands for two clusters cannot run at once in one process"
     assert _at_work or "KUBECONFIG" not in os.environ
     _at_work.append(file)
@@ -73,7 +73,7 @@ class Scene(Room):
     kubeconfig: Path
 
     async def argosy(self, *words: str, program: str = "argosy") -> Said:
-        """A command, in a thread of this process: it talks to the plane over its socket."""
+        """Run a command in a thread of this process; it connects to the control plane's socket."""
         loop = asyncio.get_running_loop()
         with _kubeconfig_in_environment(self.kubeconfig):
             return await loop.run_in_executor(HANDS, self._run, list(words), program)

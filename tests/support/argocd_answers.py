@@ -1,11 +1,11 @@
-"""Commands of Argo CD as they were recorded, played back: what is typed, the exit code, the shape of what is printed.
+"""Replays recorded Argo CD commands and compares exit code and shape of the output.
 
-In: a table of commands, a desk. Out: what argosy says to each, and how that differs from the record. Never: a command
-that differs and is not told.
+In: a table of commands, a desk. Out: argosy's output for each, and its differences from the record. Never: ignores a
+difference.
 
-A line of a record is the line that is printed, with two spaces where columns are apart and these words for what differs
-from run to run: GITURL, COMMIT (seven signs), FULL (the whole commit), TIME, STAMP and ANY. `...` is any number of
-lines. HANG is typed as the seconds after which something hangs.
+A line of a record is a printed line, with two spaces between columns and these placeholders for values that differ
+between runs: GITURL, COMMIT (seven characters), FULL (the whole commit), TIME, STAMP and ANY. `...` is any number of
+lines. HANG in a command is replaced by the timeout in seconds.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
 class Command:
     line: str
     code: int = 0
-    out: str | None = None  # the shape of stdout; empty: nothing is printed
+    out: str | None = None  # the shape of stdout; empty: no output
     json: Mapping[str, Any] = field(default_factory=dict)  # values by path
-    err: str = ""  # what stderr must hold, besides being there where it fails
-    before: str = ""  # what happens before it is typed
+    err: str = ""  # a part of stderr; a failing command must print to stderr in any case
+    before: str = ""  # an action that runs before the command
 
 
 def recorded() -> list[Command]:
@@ -45,7 +45,7 @@ def recorded() -> list[Command]:
 
 
 def differences(command: Command, said: Said, known: Mapping[str, str]) -> list[str]:
-    """Every way in which an answer is not what was recorded."""
+    """All differences between an answer and the record."""
     found = [] if said.code == command.code else [f"exit code {said.code}, not {command.code}: {said.err}"]
     if command.out is not None:
         found += _shape(command.out.splitlines(), said.out.splitlines(), known)
@@ -59,7 +59,7 @@ def differences(command: Command, said: Said, known: Mapping[str, str]) -> list[
 
 
 def _shape(wanted: Sequence[str], lines: Sequence[str], known: Mapping[str, str]) -> list[str]:
-    """Recursion over what `...` stands for would hide where it differs: the longest fit is told."""
+    """Not recursive over `...`, which would hide the difference: the longest match is reported."""
     place = 0
     skips = False
     for want in wanted:
@@ -93,7 +93,7 @@ def _at(data: Any, path: str) -> Any:
 
 
 async def play(desk: Scene, folder: Path, commands: Iterable[Command]) -> list[tuple[Command, Said, dict[str, str]]]:
-    """The commands in their order, each after what the record says happens before it."""
+    """Run the commands in order, each after its `before` action."""
     played = []
     for command in commands:
         if command.before:
@@ -105,7 +105,7 @@ async def play(desk: Scene, folder: Path, commands: Iterable[Command]) -> list[t
     return played
 
 
-# -- what happens between commands ---------------------------------------------------------------------------------
+# -- actions between commands --------------------------------------------------------------------------------------
 
 
 async def _looked_at(desk: Scene, folder: Path) -> None:

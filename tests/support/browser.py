@@ -1,13 +1,13 @@
-"""Where the Chromium of this machine is.
+"""Finds the Chromium of this machine.
 
-In: what is installed. Out: its path, or nothing. Never: one that was downloaded past the machine's packages.
+In: the installed packages. Out: its path, or None. Never: a Chromium that was downloaded outside the package manager.
 """
 
 from __future__ import annotations
 
 import shutil
 
-# The first draws pages as the second does, at half the cost: it has no windows, menus and extensions to look after.
+# The first renders pages like the second at half the cost, because it has no windows, menus and extensions.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 

@@ -1,6 +1,6 @@
-"""Certificates for TLS servers of tests, good ones and those of attackers.
+"""Certificates for TLS servers of tests, valid ones and those of attackers.
 
-In: what is special about a certificate. Out: PEM, and an SSLContext of a server. Never: files that outlive the test.
+In: the properties of a certificate. Out: PEM, and an SSLContext of a server. Never: leaves files behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ YEAR = 365 * DAY
 
 
 class Certificate(NamedTuple):
-    """`pem` may hold more than one certificate, the server's own first."""
+    """`pem` may contain several certificates, the server's own first."""
 
     pem: bytes
     key: ec.EllipticCurvePrivateKey
@@ -75,7 +75,7 @@ def server_context(certificate: Certificate, folder: Path) -> ssl.SSLContext:
 
 
 def only_old_tls(context: ssl.SSLContext) -> ssl.SSLContext:
-    """A server that speaks no TLS newer than 1.1."""
+    """SSLContext of a server that supports at most TLS 1.1."""
     context.set_ciphers("ALL:@SECLEVEL=0")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -1,6 +1,6 @@
-"""Starts the real server for tests: `argosy sandbox start` as a process of its own, or a plane on a socket in this one.
+"""Starts the real server for tests: `argosy sandbox start` as a process, or a control plane served in this process.
 
-In: a data folder and flags. Out: a Sandbox that answers requests. Never: leaves a process behind.
+In: a data folder and flags. Out: a Sandbox that serves requests. Never: leaves a process behind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from support.failure_report import record_log
 ARGOSY = Path(sys.executable).parent / "argosy"
 KUBECTL = Path(sys.executable).parent / "kubectl"
 TOKEN = "admin-of-a-test"
-# For thousands of short processes: none lives long enough to clean up, or asks a host that the world vouches for.
+# Saves time in thousands of short processes: none needs garbage collection or public CA certificates.
 QUICK = {"GOGC": "400", "SSL_CERT_FILE": os.devnull}
 
 
@@ -55,7 +55,7 @@ class Finished(NamedTuple):
 
 
 class Endpoint:
-    """Where a server is and how to be let in; each call is one request."""
+    """Address and credentials of a server; each call is one request."""
 
     def __init__(self, address: str, authority: str, token: str) -> None:
         self.address, self.token = address, token
@@ -95,7 +95,7 @@ def ask(
     token: str = "",
     **headers: str,
 ) -> Answer:
-    """One request on a connection that is kept."""
+    """Send a request on a kept-alive connection."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     if token:
         sent["Authorization"] = f"Bearer {token}"
@@ -132,7 +132,7 @@ class Sandbox:
         return self.endpoint.request(method, path, body, media, **headers)
 
     def end(self, number: int = signal.SIGTERM) -> float:
-        """How long it took to end after the signal."""
+        """Stop it by a signal; return how many seconds that took."""
         began = time.monotonic()
         self.process.send_signal(number)
         self.process.wait(HANG_SECONDS)
@@ -150,13 +150,13 @@ class Sandbox:
         return self._log.read_text()
 
     def memory(self) -> int:
-        """Resident bytes now."""
+        """Current resident memory in bytes."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def environment(home: Path) -> dict[str, str]:
-    """A user's, with a home of its own, and with the code that is tested where it is not the installed one."""
+    """Environment of a user with its own home, using the tested code if that is not the installed one."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -170,8 +170,8 @@ def environment(home: Path) -> dict[str, str]:
 def sandbox(
     folder: Path, *flags: str, home: Path | None = None, program: Sequence[str] = (), bug: str = ""
 ) -> Iterator[Sandbox]:
-    """Ready, and surely ended afterwards. With a `program`, such as ARGOSY itself, that is what is started. A `bug` is
-    Python that breaks the server on purpose before it starts."""
+    """Start a sandbox, wait until it is ready, and stop it afterwards. `program` replaces the command. A `bug` is
+    Python code that breaks the server on purpose before it starts."""
     home = home or folder.parent
     log = record_log(home / f"{folder.name}.log")
     where = () if "--ephemeral" in flags else ("--data-dir", str(folder))
@@ -206,7 +206,7 @@ def _ready_line(process: subprocess.Popen[str] | forked_commands.Started, log: P
 
 
 def argosy(*arguments: object, home: Path, timeout: float = HANG_SECONDS, input: str | None = None) -> Finished:
-    """A process of its own; it begins after the imports."""
+    """Run a command in a new process, forked after the imports."""
     forked_commands.wait_until_ready()
     began = time.monotonic()
     done = forked_commands.run(arguments, env=environment(home), input=input, timeout=timeout)
@@ -221,7 +221,7 @@ def kubectl(kubeconfig: Path, *arguments: object, input: str | None = None, time
 
 
 def until_served(kubeconfig: Path, *definitions: str) -> None:
-    """Kinds are served. kubectl gives up at once on a definition that has no conditions yet."""
+    """Wait until kinds are served. kubectl fails at once on a CRD without conditions."""
     waited = ("wait", "--for=condition=Established", f"--timeout={HANG_SECONDS:g}s", "crd", *definitions)
     wait_until(lambda: kubectl(kubeconfig, *waited).code == 0, f"{definitions} are served")
 
@@ -236,7 +236,7 @@ def _finished(command: list[str], env: Mapping[str, str], timeout: float, given:
 
 
 class Served(NamedTuple):
-    """A plane on a socket in this process."""
+    """A control plane on a socket in this process."""
 
     plane: Plane
     endpoint: Endpoint
@@ -245,7 +245,7 @@ class Served(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def served(folder: Path, *, durable: bool = False, rbac: bool = False) -> AsyncIterator[Served]:
-    """In memory unless `durable`; much faster to start than a process."""
+    """Serve a control plane, in memory unless `durable`; starts much faster than a process."""
     folder.mkdir(exist_ok=True)
     found = certificates(folder / "tls")
     place = Folder(folder / "argosy.db", folder / "secret.key", folder / "token.key", found.authority)

@@ -1,4 +1,4 @@
-"""Small manifests, and comparisons of them in one line."""
+"""Small manifests, and one-line comparisons of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def deployment(container: dict[str, Any] | None = None, **spec: Any) -> Manifest
 
 
 def applied(live: Manifest, original: Manifest) -> Manifest:
-    """Live, as an apply of the original left it."""
+    """The live manifest after an apply of the original."""
     annotations = {**(live["metadata"].get("annotations") or {}), LAST_APPLIED: json.dumps(original)}
     return live | {"metadata": live["metadata"] | {"annotations": annotations}}
 

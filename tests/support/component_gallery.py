@@ -1,6 +1,6 @@
-"""Every component of the page with values: what tests look at, and what a writer of pages can read.
+"""A gallery of all components of the web page with example values, for tests and page authors.
 
-In: nothing. Out: one HTML page of all parts. Never: served by argosy.
+In: nothing. Out: one HTML page with all components. Never: served by argosy.
 """
 
 # ruff: noqa: E501 (a table is read across)
@@ -20,7 +20,7 @@ TEMPLATE = Path(__file__).with_name("component_gallery.html")
 
 
 def page(is_live: bool = False, **frame: Any) -> str:
-    """The gallery, framed as asked for."""
+    """The gallery in the requested page layout."""
     values = {"path": "/gallery", "caller": "amy", "csrf": "token", "version": "0.1.0", "where": "demo", "now": NOW}
     values |= {"query": (("sync", "OutOfSync"), ("env", "production")), "is_simulated": True}
     made = environment(lambda: NOW)

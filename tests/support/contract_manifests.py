@@ -1,4 +1,4 @@
-"""The manifests that the contract speaks of, as small as servers allow."""
+"""Minimal manifests for the contract tests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def owned_by(owner: dict[str, Any], **flags: bool) -> list[dict[str, Any]]:
 
 
 def definition(group: str) -> dict[str, Any]:
-    """A CRD of kind Widget, with a status subresource, in a group of its own."""
+    """A CRD of kind Widget with a status subresource, in its own group."""
     schema = {"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1},
                                                   "colour": {"type": "string", "default": "blue"}}},
@@ -66,7 +66,7 @@ def definition(group: str) -> dict[str, Any]:
 
 
 async def eventually(question: Callable[[], Awaitable[T | None]], *, within: float = WAIT) -> T:
-    """Ask until the answer is not None (or False)."""
+    """Poll until the result is neither None nor False."""
     until = time.monotonic() + within
     while True:
         answer = await question()

@@ -33,14 +33,14 @@ from cryptography.x509.oid import NameOID
 from support.deadlines import HANG_SECONDS
 from support.failure_report import record_log
 
-# Not by HOME, which tests change.
+# Not from HOME, which tests change.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or f"{pwd.getpwuid(os.getuid()).pw_dir}/.cache", "argosy/realcluster")
 ETCD_NAMES = ("etcd", "v3", "server")  # `go build` names a program after the last part of its module's path
 ADMIN_TOKEN = "admin-of-a-test"  # good for one temporary server on loopback
 
 
 def programs() -> dict[str, Path] | None:
-    """Where the three programs are; None where one is missing."""
+    """Paths of the three programs; None if one is missing."""
     found = {name: CACHE / name for name in ("kube-apiserver", "kube-controller-manager")}
     etcd = next((CACHE / name for name in ETCD_NAMES if (CACHE / name).is_file()), None)
     if etcd is None or not all(path.is_file() for path in found.values()):
@@ -49,7 +49,7 @@ def programs() -> dict[str, Path] | None:
 
 
 class RealCluster:
-    """A running control plane. `kubeconfig` leads to it; the user is in system:masters."""
+    """A running control plane. The user of `kubeconfig` is in system:masters."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -107,7 +107,7 @@ class RealCluster:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-2000:]
 
     def compact(self) -> None:
-        """Forget etcd's history. The server's own cache still remembers most kinds, but never Events."""
+        """Compact etcd's history. The server's watch cache still has most kinds, but never Events."""
 
         def ask(path: str, question: dict[str, object]) -> dict[str, dict[str, str]]:
             request = urllib.request.Request(self.etcd_url + path, data=json.dumps(question).encode())
@@ -119,7 +119,7 @@ class RealCluster:
         ask("/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def stop(self) -> None:
-        """The last first: a server that has lost its etcd does not end well."""
+        """Stop in reverse order: an API server without etcd does not shut down cleanly."""
         for process in reversed(self.processes.values()):
             process.terminate()
             try:
@@ -171,7 +171,7 @@ def controller_arguments(folder: Path) -> list[str]:
             "--use-service-account-credentials=false", "--concurrent-gc-syncs", "5"]
 
 
-# What the embedded server does itself, by the names of kube-controller-manager.
+# Controllers that the embedded server implements, by their names in kube-controller-manager.
 CONTROLLERS_OF_THE_SANDBOX = ("garbage-collector-controller,namespace-controller,serviceaccount-controller,"
                               "root-ca-certificate-publisher-controller,clusterrole-aggregation-controller")
 
@@ -199,7 +199,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def make_certificates(folder: Path) -> None:
-    """An authority, a server certificate for loopback, and the key that signs service accounts' tokens."""
+    """Create a CA, a server certificate for loopback, and the signing key of service account tokens."""
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "argosy test authority")])
     server_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
@@ -230,7 +230,7 @@ def write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -
 
 
 def write_kubeconfig(path: Path, server: str, authority: bytes, token: str) -> None:
-    """JSON is YAML."""
+    """Written as JSON, which is valid YAML."""
     config = {
         "apiVersion": "v1", "kind": "Config", "current-context": "real",
         "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin"}}],

@@ -1,6 +1,6 @@
-"""How much work a function does, in calls: the same on every machine, however busy it is.
+"""Measures the work of a function in calls, which is the same on every machine under any load.
 
-In: a function and its arguments. Out: how many functions were called meanwhile, of Python and of C. Never: seconds.
+In: a function and its arguments. Out: the number of Python and C functions called. Never: seconds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def calls_of(function: Callable[..., Any], *arguments: Any) -> int:
-    """It must not raise: a function that is to fail catches its error itself."""
+    """The function must not raise: catch expected errors in it."""
     profile = cProfile.Profile()
     profile.runcall(function, *arguments)
     return sum(each.callcount for each in profile.getstats())

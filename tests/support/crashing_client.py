@@ -1,6 +1,6 @@
-"""A cluster behind which the caller dies: before or after its n-th call, as by kill -9.
+"""A cluster client that crashes the caller before or after its n-th call, like kill -9.
 
-Everything that the caller tries afterwards dies as well: a dead process does nothing any more.
+All later calls crash too, because a dead process makes no calls.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ WRITES = frozenset({"create", "apply", "replace", "patch", "delete"})
 
 
 class Crash(BaseException):
-    """Not an Exception: nothing in the product may catch it."""
+    """Not an Exception, so that the product cannot catch it."""
 
 
 class CrashingCluster:
-    """`point` counts calls from 0; a call that is met dies before it is done, or after, with its answer lost.
+    """`point` counts calls from 0; that call crashes before it is sent, or after it is done, with its response lost.
 
-    Where that is not fatal, the call fails as if the network had, and the caller lives on.
+    If the crash is not fatal, the call fails like a network error and the caller continues.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class CrashingCluster:
     ) -> None:
         self._inner, self._point, self._after, self._is_fatal = inner, point, after, is_fatal
         self.calls: list[str] = []
-        self.created = [] if created is None else created  # all that ever was, whoever saw the answer
+        self.created = [] if created is None else created  # everything that was created, even if the response was lost
         self.is_dead = False
 
     @property
@@ -74,7 +74,7 @@ class CrashingCluster:
             raise Crash
         place = len(self.calls)
         if place == self._point and not self._after:
-            self.calls.append("")  # it counts, or the next one would be met again
+            self.calls.append("")  # it must count, otherwise the next call would crash again
             self._die()
         return place
 

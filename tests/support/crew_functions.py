@@ -1,4 +1,4 @@
-"""Functions that the tests have a crew run."""
+"""Functions that tests run in a process pool."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def learn(value):
 
 
 def wait_at(file, seconds=60):
-    """Say where it runs, then rest."""
+    """Report the process id, then sleep."""
     Path(file).write_text(str(os.getpid()))
     time.sleep(seconds)
 
@@ -106,6 +106,6 @@ def surroundings():
 
 
 def hold_scratch_folder() -> None:
-    """Use a temporary folder for ever."""
+    """Use a temporary folder until the process is killed."""
     with scratch_folder("argosy-tree-"):
         threading.Event().wait()

@@ -1,7 +1,7 @@
-"""How long a test waits before it says that something hangs. No test asserts how long something takes.
+"""Timeouts of tests, and functions that wait for a state. No test asserts how long something takes.
 
-In: ARGOSY_TEST_PATIENCE, a factor for slow machines. Out: limits in seconds, and waits for a state. Never: a verdict
-on speed; that is what `bench/` is for.
+In: ARGOSY_TEST_PATIENCE, a factor for slow machines. Out: limits in seconds, and waits for a state. Never: measures
+speed; `bench/` does that.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ try:
     PATIENCE_FACTOR = float(os.environ.get("ARGOSY_TEST_PATIENCE") or 1)
 except ValueError:
     sys.exit(f"ARGOSY_TEST_PATIENCE must be a number, such as 3, not {os.environ['ARGOSY_TEST_PATIENCE']!r}")
-HANG_SECONDS = 120.0 * PATIENCE_FACTOR  # for one state to come about
-TEST_HANG_SECONDS = 5 * HANG_SECONDS  # for one test, which may wait for several
+HANG_SECONDS = 120.0 * PATIENCE_FACTOR  # for one expected state
+TEST_HANG_SECONDS = 5 * HANG_SECONDS  # for one test, which may wait for several states
 PROOF_HANG_SECONDS = 30 * HANG_SECONDS  # for one proof in full, which may take half an hour
 POLL_SECONDS = 0.01
 
@@ -37,7 +37,7 @@ def wait_until(condition: Callable[[], Value], what: str = "", *, seconds: float
 async def wait_until_async(
     condition: Callable[[], Value | Awaitable[Value]], what: str = "", *, seconds: float = HANG_SECONDS
 ) -> Value:
-    """The same beside other tasks of the event loop; `condition` may be a coroutine function."""
+    """Like `wait_until`, without blocking the event loop; `condition` may be a coroutine function."""
     until = time.monotonic() + seconds
     while True:
         value = condition()
@@ -49,5 +49,5 @@ async def wait_until_async(
         await asyncio.sleep(POLL_SECONDS)
 
 
-if __name__ == "__main__":  # the Makefile asks: for one test, or with the word `prove` for one proof
+if __name__ == "__main__":  # for the Makefile: the limit of one test, or of one proof with the argument `prove`
     print(f"{PROOF_HANG_SECONDS if sys.argv[1:] == ['prove'] else TEST_HANG_SECONDS:g}")

@@ -1,6 +1,6 @@
-"""CustomResourceDefinitions: one to try schemas with, and whether a server is done with its own.
+"""CustomResourceDefinitions: builds one for schema tests, and checks if a server has established all of them.
 
-In: the schema of a spec, or a cluster. Out: a definition, or a verdict. Never: waits by itself.
+In: the schema of a spec, or a cluster. Out: a CRD, or a boolean. Never: waits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 def thing_definition(**spec_properties: Any) -> Manifest:
-    """The definition of `things.example.com`, whose spec has these properties."""
+    """The CRD of `things.example.com`, whose spec has these properties."""
     spec = {"type": "object", "properties": spec_properties}
     schema = {"type": "object", "properties": {"spec": spec}}
     return {
@@ -32,9 +32,9 @@ def thing_definition(**spec_properties: Any) -> Manifest:
 
 
 async def are_established(cluster: Cluster) -> bool:
-    """True if there are definitions, and the server writes into none of them any more.
+    """True if there are CRDs, and the server has finished writing to them.
 
-    It does so for a moment after a definition was made: a finalizer, then the status.
+    After a CRD is created, the server adds a finalizer and then the status.
     """
     definitions = (await cluster.list(DEFINITION)).items
     return bool(definitions) and all(map(_is_established, definitions))

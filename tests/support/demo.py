@@ -1,4 +1,4 @@
-"""Starts the real `argosy demo` for tests, and types commands at it.
+"""Starts the real `argosy demo` for tests, and runs commands against it.
 
 In: a home and flags. Out: a Demo. Never: leaves a process behind.
 """
@@ -28,19 +28,19 @@ class Demo:
         self.where: dict[str, Any] = json.loads(self.argosy("demo", "status", "-o", "json"))
 
     def argosy(self, *words: str, code: int = 0) -> str:
-        """What it printed. A person's second shell: nothing but the home is shared."""
+        """Run a command and return its stdout. Like a user's second shell, it shares only the home."""
         done = run(words, env=own(self.home), timeout=HANG_SECONDS)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def argosy_said(self, *words: str, code: int = 0) -> str:
-        """What it told beside its answer."""
+        """Run a command and return its stderr."""
         done = run(words, env=own(self.home), timeout=HANG_SECONDS)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stderr
 
     def kubectl(self, *words: str, editor: str = "") -> str:
-        """`editor` is what a person does in theirs, as a command that gets the file."""
+        """`editor` is a command that edits the file like a user in an editor."""
         more = {"KUBE_EDITOR": editor} if editor else {}
         done = self._run([str(KUBECTL), "--kubeconfig", self.where["kubeconfig"], *words], **more)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -60,13 +60,13 @@ class Demo:
         )  # fmt: skip
 
     def apps(self) -> dict[str, dict[str, Any]]:
-        """Without a process: this is asked again and again."""
+        """Without a process, because it is polled."""
         endpoint = Endpoint.of_kubeconfig(Path(self.where["kubeconfig"]).read_text())
         found = endpoint.request("GET", "/apis/argoproj.io/v1alpha1/applications").json()["items"]
         return {each["metadata"]["name"]: each for each in found}
 
     def words(self, name: str) -> tuple[str, str]:
-        """Sync and health."""
+        """Sync and health status."""
         status = self.apps()[name].get("status") or {}
         return status.get("sync", {}).get("status", ""), status.get("health", {}).get("status", "")
 
@@ -85,14 +85,14 @@ class Demo:
 
 
 def own(home: Path) -> dict[str, str]:
-    """With the code that is tested, where it is not the installed one."""
+    """The environment with the tested code, if that is not the installed one."""
     path = os.environ.get("PYTHONPATH")
     return {**environment(home), **({"PYTHONPATH": path} if path else {})}
 
 
 @contextlib.contextmanager
 def demo(home: Path, *flags: str) -> Iterator[Demo]:
-    """Ready, and surely ended afterwards."""
+    """Start a demo, wait until it is ready, and stop it afterwards."""
     home.mkdir(exist_ok=True)
     log = record_log(home / "demo.log")
     with log.open("a") as errors:
@@ -108,7 +108,7 @@ def demo(home: Path, *flags: str) -> Iterator[Demo]:
 
 
 def printed(process: Started | subprocess.Popen[str], log: Path) -> str:
-    """All until it says how to end it."""
+    """Its output up to the line that says how to stop it."""
     assert process.stdout is not None
     found = ""
     watchdog = threading.Timer(HANG_SECONDS, process.kill)

@@ -1,7 +1,7 @@
-"""The demo on a real control plane: its own operator, engine, page and repository; controllers are the real ones.
+"""The demo on a real control plane: its own operator, engine, page and repository, but real controllers.
 
-In: a home, a real server. Out: a Demo whose commands are those of `argosy demo`. Never: plays what a controller-manager
-does: of the simulators only those of Nodes, Pods, claims, Routes and models run.
+In: a home, a real server. Out: a Demo with the commands of `argosy demo`. Never: simulates what a controller-manager
+does: only the simulators of Nodes, Pods, claims, Routes and models run.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from support import control_plane as realcluster
 from support.demo import Demo, own, printed
 from support.failure_report import record_log
 
-# What neither a controller-manager nor an API server does, and KServe.
+# Simulators of what neither a controller-manager nor an API server does, and of KServe.
 BESIDE = "Node+Pod+PersistentVolumeClaim+Route+InferenceService"
 
 
 def addons() -> list[AddOn]:
-    """The operator's Deployments roll out as all others do: nobody plays them."""
+    """The operator's Deployments are rolled out by the real controllers, not simulated."""
     operator = replace(make_operator(""), controllers=[Operator()])
     return [operator, make_simulators(BESIDE), make_notebooks(""), make_notifications("")]
 
 
 async def run(kubeconfig: Path) -> None:
-    """Until SIGTERM; ready when it says so."""
+    """Run until SIGTERM; print when ready."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     folder, connection = DataFolder(state_home() / DEMO_NAME), load_kubeconfig([kubeconfig])
@@ -66,7 +66,7 @@ async def run(kubeconfig: Path) -> None:
 
 
 def _lead_there(folder: DataFolder, connection: Connection) -> None:
-    """Commands find a demo's API by what its folder holds."""
+    """Write the files by which commands find a demo's API."""
     folder.tls.mkdir(mode=0o700)
     (folder.tls / "ca.crt").write_bytes(connection.ca_data)
     folder.admin_token.touch(mode=0o600)
@@ -75,7 +75,7 @@ def _lead_there(folder: DataFolder, connection: Connection) -> None:
 
 @contextlib.contextmanager
 def demo_elsewhere(home: Path) -> Iterator[Demo]:
-    """Ready, and surely ended afterwards. Skips where no real server is built."""
+    """Start the demo, wait until it is ready, and stop it afterwards. Skips if no real server is built."""
     if realcluster.programs() is None:
         pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
     log = record_log(home / "demo.log")

@@ -1,4 +1,4 @@
-"""What the documents say of health, row by row: an object, its health, and the message to the letter."""
+"""The documented health rules as a table: an object, its health, and the exact message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Manifest = dict[str, Any]
 
 
 class Row(NamedTuple):
-    says: str  # the row in words
+    says: str  # description of the row
     manifest: Manifest
     health: str
     message: str

@@ -1,8 +1,8 @@
-"""An engine at work: a cluster, a real Git repository, and applications that deliver from it.
+"""A running engine with a cluster, a real Git repository, and Applications that deliver from it.
 
-In: a folder. Out: a Room to push to and to look into. Never: a mock of a cluster.
+In: a folder. Out: a Room to push to and to inspect. Never: mocks a cluster.
 The cluster is embedded (in this process), wire (KubeCluster, TLS on loopback, the embedded server) or real
-(KubeCluster, an API server of our own that is wiped for each room).
+(KubeCluster, a private API server that is wiped for each room).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TOKEN = "admin-of-a-test"
 
 
 class LeapingClock(SystemClock):
-    """The system's, but for the leaps that a test makes: what is due by then happens at once."""
+    """The system clock plus offsets that a test adds: timers that become due fire at once."""
 
     def __init__(self) -> None:
         self._ahead = 0.0
@@ -62,7 +62,7 @@ class LeapingClock(SystemClock):
         return timer
 
     def set_by(self, seconds: float) -> None:
-        """The time of day alone, as NTP or a person sets it; durations and timers do not notice."""
+        """Change only the wall clock, like NTP does; durations and timers are not affected."""
         self._set_by += seconds
 
     def leap(self, seconds: float) -> None:
@@ -90,7 +90,7 @@ class _Timer:
 
 
 class Repository:
-    """A repository on this machine that is written to by commits of whole texts."""
+    """A local repository; each commit writes whole files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -102,7 +102,7 @@ class Repository:
         return f"file://{self.path}"
 
     def push(self, files: Mapping[str, str | Manifest | None], message: str = "a commit") -> str:
-        """None removes a file."""
+        """Commit files; None removes a file."""
         for name, content in files.items():
             path = self.path / name
             if content is None:
@@ -145,7 +145,7 @@ class Room:
         return found
 
     async def deliver(self, name: str = "models", path: str = "app", **spec: Any) -> Manifest:
-        """An Application of the repository's folder, in namespace ml."""
+        """Create an Application of a folder of the repository, with destination namespace ml."""
         return await self.cluster.create(
             {
                 "apiVersion": "argoproj.io/v1alpha1",
@@ -165,7 +165,7 @@ class Room:
         return await self.cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
 
     async def annotate(self, name: str = "models", **annotations: str | None) -> None:
-        """Of argocd.argoproj.io; underscores are written as dashes."""
+        """Set annotations of argocd.argoproj.io; underscores become dashes."""
         given = {f"argocd.argoproj.io/{each.replace('_', '-')}": value for each, value in annotations.items()}
         await self.patch_app({"metadata": {"annotations": given}}, name)
 
@@ -174,7 +174,7 @@ class Room:
         await self.cluster.patch(key, {"data": dict(data)}, kind_of_patch=PatchKind.MERGE)
 
     async def project(self, name: str = "team", **spec: Any) -> Manifest:
-        """One that allows everything but what is said here."""
+        """Create an AppProject that allows everything except for these fields."""
         return await self.cluster.create(
             {
                 "apiVersion": "argoproj.io/v1alpha1",
@@ -190,12 +190,12 @@ class Room:
         )
 
     async def change(self, name: str = "settings", namespace: str = "ml", **data: str) -> None:
-        """By a hand that is not Git's."""
+        """Change a live object outside of Git."""
         key = ResourceKey("", "ConfigMap", namespace, name)
         await self.cluster.patch(key, {"data": data}, kind_of_patch=PatchKind.MERGE)
 
     async def until_condition(self, word: str, name: str = "models") -> str:
-        """The message of a condition, as soon as there is one of its type."""
+        """Wait for a condition of this type and return its message."""
         app = await self.until(lambda status: conditions(status, word), name)
         return conditions(app["status"], word)[0]
 
@@ -205,7 +205,7 @@ class Room:
                 await asyncio.sleep(0.02)
 
     async def settled(self, name: str = "models") -> dict[str, Any]:
-        """The Application after a refresh that somebody asked for just now."""
+        """The Application after a requested refresh."""
         await self.annotate(name, refresh="normal")
         async with asyncio.timeout(HANG_SECONDS):
             while True:
@@ -218,7 +218,7 @@ class Room:
         await self.patch_app({"operation": {"sync": sync, "initiatedBy": {"username": "ann"}}}, name)
 
     async def until(self, holds: Callable[[dict[str, Any]], Any], name: str = "models") -> dict[str, Any]:
-        """The Application, as soon as something is true of its status; a field that is missing is not true yet."""
+        """Wait until a predicate of the status is true and return the Application; a missing field counts as false."""
         app: dict[str, Any] = {}
         try:
             async with asyncio.timeout(HANG_SECONDS):
@@ -245,7 +245,7 @@ class Room:
         return await self.until(holds, name)
 
     async def until_over(self, name: str = "models") -> dict[str, Any]:
-        """The Application when its operation has come to an end."""
+        """The Application after its operation has ended."""
         for _ in range(int(HANG_SECONDS / 0.02)):
             app = await self.app(name)
             state = (app.get("status") or {}).get("operationState") or {}
@@ -281,13 +281,13 @@ FLAVOURS = {"embedded": embedded, "wire": wire}
 
 
 async def furnish(cluster: Cluster, *namespaces: str) -> None:
-    """The kinds that an engine knows, and namespaces; on a wiped server they may be there still."""
+    """Create the CRDs and namespaces that an engine needs; on a wiped server they may still exist."""
     for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
         await _ensure(cluster, definition(name))
     for namespace in namespaces:
         await _ensure(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     async with asyncio.timeout(HANG_SECONDS):
-        while not {APPLICATION, PROJECT} <= (await cluster.kinds()).keys():  # k8s: some moments after its definition
+        while not {APPLICATION, PROJECT} <= (await cluster.kinds()).keys():  # k8s: shortly after the CRD
             await asyncio.sleep(0.05)
 
 
@@ -300,7 +300,7 @@ _OF_THREAD = threading.local()
 
 
 def shared_crew() -> Crew:
-    """One for all rooms of a thread, as one engine has one for all applications: a crew belongs to one event loop."""
+    """One process pool for all rooms of a thread, because a pool belongs to one event loop."""
     if not hasattr(_OF_THREAD, "crew"):
         _OF_THREAD.crew = Crew(workers=1)
     crew: Crew = _OF_THREAD.crew
@@ -317,8 +317,8 @@ async def engine_room(
     member: str = "",
     crew: Crew | None = None,
 ) -> AsyncIterator[Room]:
-    """`seen`: the cluster as the engine sees it. `member`: as whom it shares the work, if it does. `crew`: renders; the
-    caller closes it."""
+    """`seen`: the cluster client of the engine. `member`: its identity if sharded. `crew`: process pool for rendering;
+    the caller closes it."""
     async with server.opened() if server else FLAVOURS[flavour](folder) as cluster:
         await furnish(cluster, CONTROL, "ml")
         ours = {"source.local.roots": str(folder)}

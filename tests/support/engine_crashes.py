@@ -1,6 +1,6 @@
-"""Engines that die and faults that strike: a cluster, sources in memory, and engines one after another.
+"""Runs scenes in which engines crash or requests fail: a cluster, sources in memory, and one engine after another.
 
-In: scenes. Out: what came of them. Never: a mock of a cluster; what the engine asks is done by the real one.
+In: scenes. Out: their outcomes. Never: mocks a cluster; all requests go to a real one.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ COUNTED = WRITES | {"get"}
 
 
 class Crash(BaseException):
-    """Not an Exception: nothing in the product may catch it."""
+    """Not an Exception, so that the product cannot catch it."""
 
 
 class Shelf(Repositories):
-    """Revisions in memory. A branch may move to any of them, and the host may be away."""
+    """A source with revisions in memory. A branch may move to any of them, and the host may be unreachable."""
 
     def __init__(self) -> None:
         super().__init__(Path("unused"), SourceSettings())
@@ -90,9 +90,9 @@ class Here:
 
 
 class Mortal:
-    """A cluster behind which the engine dies at its n-th call, or meets faults; and which counts what is written.
+    """A cluster client that crashes the engine at its n-th call or injects faults, and counts writes.
 
-    Watches and lists of informers do not count: they change nothing.
+    Watches and lists of informers do not count, because they change nothing.
     """
 
     def __init__(self, inner: Cluster, made: dict[str, Manifest], point: int | None = None, *, after: bool = False):
@@ -160,7 +160,7 @@ async def nothing(theatre: Theatre) -> None:
 
 @dataclass(frozen=True)
 class Scene:
-    """`before` is delivered by an engine that lives; then `act` happens, and `desired` is what the branch holds."""
+    """`before` is delivered by an engine that does not crash; then `act` runs, and the branch has `desired`."""
 
     desired: Sequence[Manifest]
     before: Sequence[Manifest] = ()
@@ -177,13 +177,13 @@ class Scene:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is to be the same, whatever happened on the way."""
+    """The final state, which must not depend on crashes."""
 
     status: str
     phase: str
     revision: str
     standing: dict[str, str]
-    runs: dict[str, int]  # how often each hook was made
+    runs: dict[str, int]  # how often each hook was created
     deployments: int
 
 
@@ -229,7 +229,7 @@ class Theatre:
         )
 
     async def _without(self, key: ResourceKey) -> None:
-        """A server that others played on may have it still."""
+        """Delete an object that an earlier test may have left on the server."""
         with contextlib.suppress(ClusterError):
             await self.cluster.delete(key)
         async with asyncio.timeout(HANG_SECONDS):
@@ -237,7 +237,7 @@ class Theatre:
                 await asyncio.sleep(0.05)
 
     async def prepare(self) -> None:
-        """Up to the moment from which the engine may die."""
+        """Run the scene up to the point from which the engine may crash."""
         await self.open()
         if self.scene.before:
             async with self.engine() as running:
@@ -250,7 +250,7 @@ class Theatre:
         self.is_prepared = True
 
     async def ask(self, **sync: Any) -> None:
-        """As somebody asks for a sync by hand."""
+        """Request a manual sync."""
         await self.patch({"operation": {"sync": sync, "initiatedBy": {"username": "ann"}}})
 
     async def ask_of(self, name: str) -> None:
@@ -260,7 +260,7 @@ class Theatre:
         await self.cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
 
     async def outcome(self) -> Outcome | None:
-        """None while something is under way."""
+        """The outcome, or None while an operation is running."""
         app = await self.cluster.get(APP)
         if (app is None) != (self.scene.is_deleted and self.is_prepared):
             return None
@@ -290,13 +290,13 @@ class Theatre:
         return found
 
     def runs(self) -> dict[str, int]:
-        """Of hooks, each by its uid."""
+        """Number of created hooks by name; each uid counts once."""
         hooks = [each for each in self.made.values() if names.OPERATION in (each["metadata"].get("annotations") or {})]
         return dict(Counter(without_second(each["metadata"]["name"]) for each in hooks))
 
 
 def without_second(name: str) -> str:
-    """A hook's generated name without the moment at which its operation began, which differs from run to run."""
+    """A hook's generated name without the start time of its operation, which differs between runs."""
     return re.sub(r"-(presync|sync|postsync|syncfail|predelete|postdelete)-[0-9]{10}$", r"-\1", name)
 
 
@@ -308,7 +308,7 @@ class Running:
     work: asyncio.Task[None]
 
     async def until(self, holds: Callable[[Outcome], bool]) -> Outcome:
-        """The outcome, when it holds and stays. Raises Crash where the engine died."""
+        """Wait for the outcome and that it is stable. Raises Crash if the engine crashed."""
         found, since = None, 0
         ends = asyncio.get_running_loop().time() + HANG_SECONDS
         ready = asyncio.ensure_future(self.engine.everything.synced())
@@ -331,7 +331,7 @@ class Running:
         raise AssertionError(f"it never came so far: {found}\n{(app or {}).get('status')}")
 
     async def rest(self) -> None:
-        """Until nobody has anything to do for a while."""
+        """Wait until all controllers are idle for a while."""
         quiet = 0
         while quiet < 10:
             await asyncio.sleep(0.005)
@@ -350,7 +350,7 @@ async def theatre(scene: Scene, opened: Opened = EmbeddedCluster.open) -> AsyncI
 
 
 async def straight(scene: Scene, opened: Opened = EmbeddedCluster.open) -> tuple[Outcome, list[str]]:
-    """What comes of a scene in which nobody dies, and the calls that it takes."""
+    """The outcome of a scene without crashes, and its number of calls."""
     async with theatre(scene, opened) as stage, stage.engine() as running:
         wanted = (scene.status, scene.phase, "" if scene.is_deleted else stage.shelf.head)
         found = await running.until(lambda outcome: (outcome.status, outcome.phase, outcome.revision) == wanted)
@@ -360,11 +360,11 @@ async def straight(scene: Scene, opened: Opened = EmbeddedCluster.open) -> tuple
 async def killed(
     scene: Scene, wanted: Outcome, points: Sequence[tuple[int, bool]], opened: Opened = EmbeddedCluster.open
 ) -> Outcome:
-    """An engine that dies at each point in turn, and after them one that lives."""
+    """Run engines that crash at the given points, one after another, then one that does not crash."""
 
     def is_as_wanted(found: Outcome) -> bool:
         more = {name: count for name, count in found.runs.items() if count > wanted.runs.get(name, 0)}
-        assert not more, f"hooks were made too often: {more}"  # which nothing later can mend
+        assert not more, f"hooks were made too often: {more}"  # cannot be corrected later
         return found == wanted
 
     async with theatre(scene, opened) as stage:

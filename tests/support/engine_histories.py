@@ -1,4 +1,4 @@
-"""Scenes of an engine's life: hooks of all kinds and policies, waves, prunes, retries, rollbacks, heals, deletions."""
+"""Scenes for crash tests: hooks of all types and policies, waves, pruning, retries, rollbacks, self-heal, deletion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def key(name: str, kind: str = "ConfigMap", group: str = "") -> ResourceKey:
 
 
 def generated(hook: Manifest) -> Manifest:
-    """The same with its name as the beginning of one that each sync generates."""
+    """The same hook with generateName instead of a name."""
     metadata = {name: value for name, value in hook["metadata"].items() if name != "name"}
     return {**hook, "metadata": {**metadata, "generateName": hook["metadata"]["name"]}}
 
@@ -31,7 +31,7 @@ async def by_hand(stage: Theatre) -> None:
 
 
 async def leaves_state_running(stage: Theatre) -> None:
-    """As somebody removes the operation of a sync that runs, and leaves its state."""
+    """Remove the operation of a running sync, but leave its operationState."""
     state = {"operation": {"sync": {}}, "phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "message": "syncing"}
     await stage.patch({"status": {"operationState": state}})
 
@@ -65,7 +65,7 @@ async def is_deleted(stage: Theatre) -> None:
 
 
 async def back(stage: Theatre) -> None:
-    """argo: a rollback is a sync to a revision of before."""
+    """argo: a rollback is a sync to an earlier revision."""
     first = next(iter(stage.shelf.revisions))
     async with stage.engine() as running:
         await stage.ask(prune=True)
@@ -78,13 +78,13 @@ async def a_foreign_one_comes(stage: Theatre) -> None:
 
 
 async def jobs_fail(cluster: Cluster) -> None:
-    """But for those that are there because of a failure."""
+    """Let Jobs fail, except SyncFail hooks."""
     await finish_jobs(cluster, only="sorry")
     await finish_jobs(cluster, well=False)
 
 
 async def jobs_fail_at_first(cluster: Cluster) -> None:
-    """The first attempt's does."""
+    """Let the Jobs of the first attempt fail."""
     flag = key("flag")
     if await cluster.get(flag) is None:
         before = (await cluster.list(ResourceKey("batch", "Job", "", "").group_kind)).items

@@ -1,7 +1,7 @@
-"""Kills of an engine, planned and done.
+"""Plans and runs crashes of an engine.
 
-In: scenes, how many kills, where. Out: what did not end as it does where nobody dies; a bug that kills bring to light.
-Never: judges a scene by itself.
+In: scenes, the number of crashes, and their points. Out: outcomes that differ from those without crashes; a planted bug
+that crashes reveal. Never: defines the expected outcome of a scene.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def rehearsed(names: Iterable[str] = SCENES, opened: Opened = EmbeddedClus
 
 
 def plans(calls: dict[str, int], count: int, rng: random.Random) -> list[tuple[str, list[Point]]]:
-    """First each scene killed once somewhere, then at every point, then by two or three kills in a row."""
+    """First one crash per scene, then one at every point, then two or three crashes in a row."""
     moments = (False, True)
     once = [(name, [(place, after)]) for name, most in calls.items() for place in range(most) for after in moments]
     rng.shuffle(once)
@@ -46,7 +46,7 @@ def plans(calls: dict[str, int], count: int, rng: random.Random) -> list[tuple[s
 async def wrongs(
     known: Rehearsed, count: int, rng: random.Random, opened: Opened = EmbeddedCluster.open, *, at_once: int = 4
 ) -> list[str]:
-    """One sentence for each that went wrong."""
+    """One message for each wrong outcome."""
     places = asyncio.Semaphore(at_once)
 
     async def play(name: str, points: list[Point]) -> str:
@@ -64,7 +64,7 @@ async def wrongs(
 
 
 def forget_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug: no hook has the mark of its operation, so that the next engine does not know it and makes it again."""
+    """A planted bug: hooks lack the mark of their operation, so that the next engine creates them again."""
     marks = itertools.count()
 
     def forgetful(self: Occasion, phase: Phase) -> str:

@@ -1,7 +1,7 @@
-"""Cases of the RBAC escalation check: what a limited user holds, and what the user writes.
+"""Cases of the RBAC escalation check: the rules of a limited user, and the objects that the user writes.
 
-In: a case and a cluster. Out: the answer of the cluster. `$NS` stands for the namespace of a case and `$USER` for its
-user; names of objects without a namespace begin with `$NS`. Never: an object that outlives its case.
+In: a case and a cluster. Out: the response of the cluster. `$NS` is replaced by the namespace of a case and `$USER` by
+its user; names of cluster-scoped objects start with `$NS`. Never: leaves an object behind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALLOWED = "allowed"
 
 
 def rule(verbs: str, resources: str, groups: str = "", names: Sequence[str] = ()) -> Manifest:
-    """A rule from words that spaces separate; `""` is the core group."""
+    """Build a rule from space-separated lists; `""` is the core group."""
     named = {"resourceNames": list(names)} if names else {}
     return {"verbs": verbs.split(), "apiGroups": groups.split(" "), "resources": resources.split(), **named}
 
@@ -53,7 +53,7 @@ def aggregating(*rules: Manifest, **metadata: Any) -> Manifest:
 
 
 def binding(kind: str, role_name: str, *, everywhere: bool = False, to: str = "somebody", **metadata: Any) -> Manifest:
-    """A binding of a role, in the namespace or for all."""
+    """A RoleBinding in the namespace, or a ClusterRoleBinding."""
     about = {"name": "$NS-binding"} if everywhere else {"name": "binding", "namespace": "$NS"}
     return {
         "apiVersion": f"{RBAC}/v1",
@@ -66,7 +66,7 @@ def binding(kind: str, role_name: str, *, everywhere: bool = False, to: str = "s
 
 @dataclass(frozen=True)
 class Case:
-    """`own` is held in the namespace, `everywhere` in all; both beside the right to write roles and bindings."""
+    """The user holds `own` in the namespace, `everywhere` in all, and the right to write roles and bindings."""
 
     name: str
     written: Manifest
@@ -79,12 +79,12 @@ class Case:
 
 
 def own(name: str, held: Sequence[Manifest], *granted: Manifest) -> Case:
-    """Who holds some rules in the namespace creates a Role with others."""
+    """A case: a user with these rules in the namespace creates a Role with other rules."""
     return Case(name, role(*granted), own=held)
 
 
 def own_paths(name: str, held: Sequence[str], *granted: str) -> Case:
-    """Who holds some paths creates a ClusterRole with others."""
+    """A case: a user with some nonResourceURLs creates a ClusterRole with others."""
     return Case(name, cluster_role(paths(*granted)), everywhere=[paths(*held)])
 
 
@@ -103,11 +103,11 @@ def bind(resources: str, *names: str) -> Manifest:
 
 
 WRITE_RBAC = rule("get create update patch", "roles rolebindings clusterroles clusterrolebindings", RBAC)
-HERE, EVERYWHERE = "granted-here", "granted-everywhere"  # what the user may read as soon as the server knows the roles
+HERE, EVERYWHERE = "granted-here", "granted-everywhere"  # readable once the server knows the roles
 
 
 async def ask(cluster: Cluster, case: Case) -> str:
-    """The answer of the cluster: code, reason and message, or ALLOWED."""
+    """The response of the cluster: code, reason and message, or ALLOWED."""
     made = await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}})
     namespace = made["metadata"]["name"]
     user = f"{namespace}-user"
@@ -141,7 +141,7 @@ def _rights(case: Case) -> list[Manifest]:
 
 
 async def _wait_for_rights(limited: Cluster, namespace: str) -> None:
-    """k8s: the authorizer follows roles and bindings by watches, so it knows them a little later."""
+    """k8s: the authorizer watches roles and bindings, so it knows them with a delay."""
     async with asyncio.timeout(HANG_SECONDS):
         for name in (HERE, EVERYWHERE):
             while not await _may_read(limited, namespace, name):

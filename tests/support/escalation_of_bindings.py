@@ -1,6 +1,6 @@
-"""Cases of users who write bindings, ClusterRoles that aggregate others, and rules that allow impersonation.
+"""Escalation cases: bindings, aggregated ClusterRoles, and rules that allow impersonation.
 
-In: nothing. Out: tables of cases. Never: what a server answers; see tests/data/rbac/escalation.json.
+In: nothing. Out: tables of cases. Never: the responses of a server; see tests/data/rbac/escalation.json.
 """
 
 from __future__ import annotations

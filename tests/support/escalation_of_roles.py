@@ -1,6 +1,6 @@
-"""Cases of users who write Roles and ClusterRoles.
+"""Escalation cases: Roles and ClusterRoles.
 
-In: nothing. Out: tables of cases. Never: what a server answers; see tests/data/rbac/escalation.json.
+In: nothing. Out: tables of cases. Never: the responses of a server; see tests/data/rbac/escalation.json.
 """
 
 from __future__ import annotations

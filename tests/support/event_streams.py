@@ -1,6 +1,6 @@
-"""A client of streams: one connection that stays open, read event by event or line by line.
+"""A client for event streams: keeps one connection open and reads it by event or by line.
 
-In: a port and a path. Out: events. Never: more than was sent; waits without an end.
+In: a port and a path. Out: events. Never: waits without a timeout.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Opened:
         self.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
     async def _chunk(self) -> bytes:
-        """Empty at the end."""
+        """The next chunk; empty at the end."""
         size = await self._reader.readline()
         if not size.strip():
             return b""
@@ -49,7 +49,7 @@ class Opened:
         return data[:-2]
 
     async def until(self, end: bytes) -> bytes | None:
-        """What comes before `end`; None where the stream is over."""
+        """Read up to `end`; None at the end of the stream."""
         async with asyncio.timeout(HANG_SECONDS):
             while end not in self._left:
                 try:
@@ -67,7 +67,7 @@ class Opened:
         return None if found is None else json.loads(found)
 
     async def event(self, kind: str = "") -> Event | None:
-        """The next one, or the next of a kind; None where the stream is over."""
+        """The next event, or the next of a type; None at the end of the stream."""
         while (text := await self.until(b"\n\n")) is not None:
             fields = dict(line.partition(": ")[::2] for line in text.decode().split("\n"))
             found = Event(fields.get("event", ""), fields.get("id", ""), fields.get("data", ""))
@@ -88,7 +88,7 @@ class Opened:
 async def opened(
     port: int, path: str, who: str = "ann", headers: Mapping[str, str] | None = None, window: int = 0
 ) -> AsyncIterator[Opened]:
-    """`window`: bytes that this end takes before the other must wait."""
+    """`window`: size of the receive buffer in bytes."""
     connection = socket.socket()
     if window:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)

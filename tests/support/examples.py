@@ -1,13 +1,13 @@
-"""How many examples a property test tries: all of them in `make prove`, an eighth elsewhere.
+"""The number of examples of a property test: all of them in `make prove`, an eighth elsewhere.
 
-In: the full number. Out: the number for `@settings(max_examples=…)`. Never: fewer than the fewest that say something.
+In: the full number. Out: the number for `@settings(max_examples=…)`. Never: less than a useful minimum.
 """
 
 from __future__ import annotations
 
 from support import proof_scale
 
-USUAL = 100  # what Hypothesis tries unless told
+USUAL = 100  # the default of Hypothesis
 FEWEST, SHARE = 15, 8
 
 

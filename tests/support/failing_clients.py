@@ -1,4 +1,4 @@
-"""Clients of a cluster that stop at their n-th write, or fail at random."""
+"""Cluster clients that crash at their n-th write, or fail at random."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WRITES = ("create", "patch", "replace", "delete", "apply")
 
 
 class Mortal:
-    """A cluster for controllers that die at their nth write: just before it, or just after."""
+    """A cluster client that crashes its controller just before or just after the n-th write."""
 
     def __init__(self, cluster: Cluster, dies_at: int, *, after: bool) -> None:
         self._cluster, self._dies_at, self._after = cluster, dies_at, after
@@ -26,7 +26,7 @@ class Mortal:
 
     def _watched(self, method: Any) -> Any:
         async def call(*args: Any, **named: Any) -> Any:
-            if _is_event(args[0]):  # they may be lost, and told twice
+            if _is_event(args[0]):  # Events may be lost or duplicated
                 return await method(*args, **named)
             self._writes += 1
             number = self._writes
@@ -35,7 +35,7 @@ class Mortal:
                 if number < self._dies_at:
                     return answer
             self.died.set()
-            await asyncio.Event().wait()  # the dead do not go on
+            await asyncio.Event().wait()  # a crashed controller does not continue
 
         return call
 
@@ -45,7 +45,7 @@ def _is_event(about: Any) -> bool:
 
 
 class Moody:
-    """A cluster that sometimes fails, before it has written or after."""
+    """A cluster client that sometimes fails, before or after a write."""
 
     def __init__(self, cluster: Cluster, seed: int) -> None:
         self._cluster, self._random = cluster, random.Random(seed)

@@ -1,7 +1,7 @@
-"""What a failing test prints besides its traceback: its story, how to run it again, the logs of its servers.
+"""Adds sections to the report of a failing test: its description, how to run it again, the logs of its servers.
 
 In: logs and seeds that helpers record while a test runs. Out: sections of the report; on CI a copy of the logs under
-`test-logs/`. Never: a change of the verdict.
+`test-logs/`. Never: changes the test result.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pytest
 KEPT_LOGS = "test-logs"
 TAIL_LINES = 30
 _SEED = pytest.StashKey[str]()
-_logs: list[Path] = []  # of servers that this process started and that its current file may still use
+_logs: list[Path] = []  # of servers that this process started and that the current test file may still use
 _current_file: list[Path] = []
 
 
 def record_log(path: Path) -> Path:
-    """Name the log of a server, so that a failure shows where it is."""
+    """Register the log of a server, so that a failure report shows its path."""
     if path not in _logs:
         _logs.append(path)
     return path
@@ -63,7 +63,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _sections(item: pytest.Item) -> list[tuple[str, str]]:
     seed = item.stash.get(_SEED, "")
-    tier = item.config.getoption("--tier")  # which says how much of a proof runs
+    tier = item.config.getoption("--tier")  # determines how much of a proof runs
     again = f"{seed} .venv/bin/python -m pytest {f'--tier {tier} ' if tier else ''}'{item.nodeid}'".strip()
     sections = [("Story", story_of(item)), ("Run it again", again)]
     folder = getattr(item, "funcargs", {}).get("tmp_path")
@@ -78,7 +78,7 @@ def _sections(item: pytest.Item) -> list[tuple[str, str]]:
 
 
 def story_of(item: pytest.Item) -> str:
-    """The first sentence of the file's docstring, and the name of the test as a sentence."""
+    """The first sentence of the file's docstring, and the test name as a sentence."""
     module = getattr(item, "module", None)
     about = (getattr(module, "__doc__", None) or "").strip().split("\n\n")[0].replace("\n", " ")
     name = getattr(item, "originalname", None) or item.name

@@ -1,4 +1,4 @@
-"""A cluster whose network fails on demand: every answer comes from a real one, or does not come."""
+"""A cluster client whose network fails on demand: a call reaches a real cluster or fails."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from argosy.kube.client import Cluster, WatchEvent
 
-Fault = Callable[[str], Exception | None]  # a verb's name → what to raise instead
+Fault = Callable[[str], Exception | None]  # verb → the error to raise instead, or None
 
 
 class Faulty:
     def __init__(self, cluster: Cluster, fault: Fault = lambda verb: None) -> None:
         self._cluster = cluster
         self.fault = fault
-        self.events_until_cut = 0  # 0: a watch is never cut
+        self.events_until_cut = 0  # 0: watches are not interrupted
         self.watched_since: list[str] = []
 
     def __getattr__(self, verb: str) -> Any:

@@ -1,6 +1,7 @@
-"""One pool of confined workers for all tests of a file: starting one costs more than most calls do.
+"""One pool of isolated workers for all tests of a file, because starting one costs more than most calls.
 
-In: how the pool is made. Out: scenes run with it, one after another. Never: a pool that is left open after the file.
+In: a function that creates the pool. Out: scenes that run with it, one after another. Never: a pool that stays open
+after the file.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Value = TypeVar("Value")
 
 
 class FilePool:
-    """Starts with the first scene. In the file: `POOL = FilePool(...)`, and `close_pool = POOL.fixture()`."""
+    """Starts with the first scene. Use `POOL = FilePool(...)` and `close_pool = POOL.fixture()` in the test file."""
 
     def __init__(self, **options: Any) -> None:
         self._options = options

@@ -1,4 +1,4 @@
-"""A tree of files that a test writes down. In: texts by path. Out: a Tree. Never: touches the disk."""
+"""A file tree in memory. In: texts by path. Out: a Tree. Never: touches the disk."""
 
 from __future__ import annotations
 

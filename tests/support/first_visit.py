@@ -1,7 +1,7 @@
-"""A newcomer's first five minutes: rows that are played one after the other, and their score.
+"""Scores a new user's first five minutes: rows that run one after another.
 
-In: rows, each with what is typed and what must be seen. Out: 0, 1 or 2 points for each: failed, worked with friction,
-as written. Never: a point for what waits for a part that is not built.
+In: rows, each with a command and its expected output. Out: 0, 1 or 2 points for each: failed, worked with friction,
+worked as documented. Never: a point for a row whose feature is not built.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from support.clusters import environment
 from support.deadlines import HANG_SECONDS
 from support.terminal import Seen, Terminal
 
-SLACK = 2.0  # a machine of tests may take twice as long as a newcomer's
+SLACK = 2.0  # a test machine may take twice as long as a user's
 
 
 class Mark(NamedTuple):
-    """`friction`: what a newcomer would have liked to see; `failure`: why it did not work at all."""
+    """`friction`: output that a new user would miss; `failure`: why it did not work."""
 
     points: int
     seconds: float
@@ -36,13 +36,13 @@ class Mark(NamedTuple):
 
 @dataclass
 class Look:
-    """One row while it is played."""
+    """One row while it runs."""
 
     friction: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def shows(self, text: str, *patterns: str) -> None:
-        """Without these it does not work."""
+        """Required texts: if one is missing, the row fails."""
         for pattern in patterns:
             assert re.search(pattern, text, re.MULTILINE), f"{pattern!r} is not in:\n{text}"
 
@@ -51,7 +51,7 @@ class Look:
             assert not re.search(pattern, text), f"{pattern!r} is in:\n{text}"
 
     def wants(self, text: str, **patterns: str) -> None:
-        """Without these it works with friction; the name says what is missing."""
+        """Desired texts: if one is missing, the row has friction; the name says what is missing."""
         self.friction += [
             name.replace("_", " ") for name, pattern in patterns.items() if not re.search(pattern, text, re.MULTILINE)
         ]
@@ -64,7 +64,7 @@ class Look:
 
 
 class Browser:
-    """A visitor's Chromium: started with the first tab; where there is none, nothing is followed."""
+    """The user's Chromium, started with the first tab; without Chromium, pages are not checked."""
 
     def __init__(self) -> None:
         self._tabs: dict[str, Any] = {}
@@ -83,17 +83,17 @@ class Browser:
         return self._tabs[name]
 
     def first_paint(self, tab: Any) -> float:
-        """Seconds since the page was asked for."""
+        """Seconds from the request of the page to its first paint."""
         asked = """() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime"""
         tab.wait_for_function(asked)
         return float(tab.evaluate(asked)) / 1000
 
     def row(self, tab: Any, name: str) -> str:
-        """What the list says of one application, on one line."""
+        """The row of an application in the list, as one line."""
         return " ".join(tab.locator(f"#rows tr:has-text('{name}')").inner_text().split())
 
     def follows(self, name: str, pattern: str) -> None:
-        """The list that was opened says so, without being loaded again."""
+        """True if the open list shows it without a reload."""
         if "apps" not in self._tabs:
             return
         tab, ends = self._tabs["apps"], time.monotonic() + HANG_SECONDS
@@ -108,7 +108,7 @@ class Browser:
 
 
 class Visitor:
-    """With a home of their own, two terminals, and an argosy that is installed."""
+    """A user with their own home, two terminals, and an installed argosy."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -121,14 +121,14 @@ class Visitor:
         env = {**own, "PATH": f"{program.parent}:{own['PATH']}", "XDG_CACHE_HOME": str(home / ".cache")}
         self.first, self.second = Terminal(home, env), Terminal(home, env)
         self.browser = Browser()
-        self.printed = ""  # by the demo
+        self.printed = ""  # output of the demo
 
     def type(self, line: str, **answers: str) -> Seen:
-        """At the second terminal; the demo has the first."""
+        """Run a command in the second terminal; the demo runs in the first."""
         return self.second.type(line, answers=answers or None)
 
     def processes(self) -> list[str]:
-        """Command lines of all that runs for this visitor, but for the shells."""
+        """Command lines of all processes of this user except the shells."""
         mark = f"HOME={self.home}".encode()
         found = []
         for each in Path("/proc").glob("[0-9]*"):
@@ -137,7 +137,7 @@ class Visitor:
                 if mark in (each / "environ").read_bytes().split(b"\0") and words[0] not in ("bash", ""):
                     found.append(" ".join(words))
             except OSError:
-                continue  # it has ended, or is another user's
+                continue  # it has ended, or belongs to another user
         return found
 
     def close(self) -> None:
@@ -152,8 +152,8 @@ class Row:
     step: str
     typed: str
     budget: float  # seconds
-    play: Callable[[Visitor, Look], None] | None  # None: nobody can yet
-    waits: str = ""  # for which part
+    play: Callable[[Visitor, Look], None] | None  # None: not possible yet
+    waits: str = ""  # the feature that is not built yet
 
 
 @dataclass
@@ -163,7 +163,7 @@ class Visit:
     marks: dict[str, Mark] = field(default_factory=dict)
 
     def mark(self, step: str) -> Mark:
-        """Plays all rows up to this one that were not played yet: each begins where the last one ended."""
+        """Run all rows up to this one that have not run yet: each continues where the last one ended."""
         for row in self.rows:
             if row.step not in self.marks and row.play is not None:
                 self.marks[row.step] = self._played(row)
@@ -176,12 +176,12 @@ class Visit:
         assert row.play is not None
         try:
             row.play(self.visitor, look)
-        except Exception:  # whatever it was, the visitor stands there
+        except Exception:  # any error means that the user is stuck
             return Mark(0, look.seconds, failure=traceback.format_exc(limit=-2))
         return Mark(1 if look.friction else 2, look.seconds, tuple(look.friction))
 
     def table(self) -> str:
-        """What was typed, the points, and the seconds beside the budget."""
+        """Table of commands, points, and seconds next to the budget."""
         lines = [f"{'at':4}  {'step':14} {'points':>6}  {'seconds':>14}  remarks"]
         for row in self.rows:
             mark = self.marks.get(row.step)

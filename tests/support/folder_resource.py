@@ -1,7 +1,7 @@
 """A costly resource that all tests of a folder share, such as a browser or a real API server.
 
-In: a folder, and a function that opens the resource. Out: the resource, opened for the first test that asks for it and
-closed as soon as the next test is in another folder. Never: a resource that stays open when opening it failed halfway.
+In: a folder, and a function that opens the resource. Out: the resource, opened for the first test that uses it and
+closed when the next test is in another folder. Never: leaves a resource open if opening it failed halfway.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FolderResource(Generic[Resource]):
     def __init__(self, folder: Path, open_resource: Callable[[], contextlib.AbstractContextManager[Resource]]) -> None:
         self._folder, self._open_resource = folder, open_resource
         self._stack = contextlib.ExitStack()
-        self._resources: list[Resource] = []  # one while it is open, else none
+        self._resources: list[Resource] = []  # the resource while it is open, else empty
 
     def get(self) -> Resource:
         if not self._resources:

@@ -1,8 +1,8 @@
-"""Commands of argosy without the time that each takes to import it: they begin as copies of a process that has.
+"""Runs argosy commands without import time: each is forked from a process that has imported argosy.
 
-In: words as they are typed, an environment, a folder; a bug to plant. Out: what a process of its own printed, and its
+In: command line arguments, an environment, a folder; a bug to plant. Out: the output of the forked process, and its
 exit code.
-Never: starts the script itself; who tests how argosy starts, or how it is ended, uses `serving.ARGOSY`.
+Never: starts the script itself; tests of startup or termination use `serving.ARGOSY`.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ from typing import IO, Any, NamedTuple, NoReturn
 from support.deadlines import HANG_SECONDS
 
 ARGOSY = Path(sys.executable).parent / "argosy"
-# Packages that are imported with all their modules, and libraries that commands import when they use them: each command
-# would spend a third of a second on that.
+# Packages that are imported with all their modules, and libraries that commands import lazily: each command would
+# spend a third of a second on them.
 SHARED = ("analysis", "application_client", "cluster_view", "coexistence", "delivery_file", "engine")
 SHARED += ("reconciler", "redaction", "workspace")
 WHOLE = ("argosy.cli", "argosy.features", "argosy.sandbox.simulators")
 WHOLE += tuple(f"argosy.gitops.{package}" for package in SHARED)
 BESIDE = ("aiohttp", "uvloop", "uvicorn", "lupa", "cel")
-NOT_HERE = "argosy.features.notebooks.runner"  # it runs where notebooks do
+NOT_HERE = "argosy.features.notebooks.runner"  # runs only in the notebook process
 READY = b"ready"
 MOST = 100_000  # bytes of a request
-MOST_GIVEN = 60_000  # bytes on stdin: what a pipe holds
+MOST_GIVEN = 60_000  # bytes on stdin: the capacity of a pipe
 
 
 class Done(NamedTuple):
-    """As subprocess tells it."""
+    """Like subprocess.CompletedProcess."""
 
     returncode: int
     stdout: str
     stderr: str
 
 
-# -- here
+# -- in the test process
 
 
 class _Ready:
-    """The process that is copied: one for all tests of this process."""
+    """The process that is forked: one for all tests of this process."""
 
     def __init__(self) -> None:
         self._door, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -68,7 +68,7 @@ class _Ready:
         atexit.register(self.end)
 
     def begin(self, request: Mapping[str, Any], streams: Sequence[int]) -> socket.socket:
-        """Where its end will be told."""
+        """Start a command; return the descriptor that reports its end."""
         mine, its = socket.socketpair()
         with its, self._turn:
             socket.send_fds(self._door, [json.dumps(request).encode()], [*streams, its.fileno()])
@@ -84,7 +84,7 @@ _making = threading.Lock()
 
 
 def wait_until_ready() -> None:
-    """For who measures the time that a command takes."""
+    """For tests that measure the time of a command."""
     _one()
 
 
@@ -96,7 +96,7 @@ def _one() -> _Ready:
 
 
 class Started:
-    """A command that runs, as subprocess.Popen has it."""
+    """A running command, like subprocess.Popen."""
 
     def __init__(
         self, words: Sequence[object], env: Mapping[str, str], cwd: Path | None, streams: Sequence[int], bug: str = ""
@@ -126,13 +126,13 @@ class Started:
         return self.returncode
 
     def _has_ended(self, timeout: float | None) -> bool:
-        looks = select.poll()  # there may be more descriptors here than select takes
+        looks = select.poll()  # there may be more descriptors than select supports
         looks.register(self._ends, select.POLLIN)
         return bool(looks.poll(None if timeout is None else timeout * 1000))
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            with contextlib.suppress(ProcessLookupError):  # it ended a moment ago
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
@@ -145,7 +145,7 @@ class Started:
 def start(
     words: Sequence[object], *, env: Mapping[str, str], stderr: int, cwd: Path | None = None, bug: str = ""
 ) -> Started:
-    """With a pipe to read what it prints. A `bug` is Python that breaks the process on purpose before it begins."""
+    """Start a command with a pipe for its output. A `bug` is Python code that breaks the process before it begins."""
     reads, writes = os.pipe()
     with open(os.devnull) as nothing:
         try:
@@ -179,7 +179,7 @@ def run(
         texts = []
         for file in (out, err):
             file.seek(0)
-            texts.append(io.TextIOWrapper(file, encoding="utf-8").read())  # with the ends of lines as people see them
+            texts.append(io.TextIOWrapper(file, encoding="utf-8").read())  # with universal newlines
     return Done(code, *texts)
 
 
@@ -194,11 +194,11 @@ def _given(text: str | None) -> int:
     return reads
 
 
-# -- in the process that is copied
+# -- in the process that is forked
 
 
 def _serve(door: socket.socket) -> None:
-    """Until who asks has gone."""
+    """Serve requests until the test process has ended."""
     for package in WHOLE:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             if not module.name.startswith(NOT_HERE):
@@ -209,7 +209,7 @@ def _serve(door: socket.socket) -> None:
     gc.collect()
     gc.freeze()
     door.send(READY)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks, who then goes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the test process, which then ends
     woken, wakes = socket.socketpair()
     for each in (woken, wakes):
         each.setblocking(False)
@@ -246,11 +246,11 @@ def _tell_ends(waiting: dict[int, socket.socket]) -> None:
             try:
                 who.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
             except OSError:
-                pass  # it waits no longer
+                pass  # the test process no longer waits
 
 
 def _become(request: Any, streams: Sequence[int]) -> NoReturn:
-    """The command, as it would be after its imports."""
+    """Run the command, in the state after its imports."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -274,7 +274,7 @@ def _become(request: Any, streams: Sequence[int]) -> NoReturn:
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os._exit(code)  # without clearing away what was imported
+    os._exit(code)  # without tearing down the imported modules
 
 
 if __name__ == "__main__":

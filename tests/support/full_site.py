@@ -1,7 +1,6 @@
-"""A site with everything behind it, for a browser: a cluster, an engine, a repository, a lookout, a hub, on a socket.
+"""A complete site for browser tests: cluster, engine, repository, cluster view and live updates, on a socket.
 
-In: a folder. Out: a World in a thread of its own, to be asked from a test that waits for a browser. Never: a mock of a
-cluster.
+In: a folder. Out: a World in its own thread, usable from a test that waits for a browser. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ def may_read(resource: str, action: str, thing: str) -> bool:
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
-    """One for all sites of this process: workers that render end with the thread that started them."""
+    """One loop for all sites of this process, because render workers end with the thread that started them."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="sites", daemon=True).start()
     return loop
 
 
 class World:
-    """`do` runs what a test wants done in the loop of the site."""
+    """`do` runs a coroutine of the test in the loop of the site."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

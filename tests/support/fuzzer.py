@@ -1,7 +1,7 @@
-"""Inputs by the thousand. In: good texts, a random source, what takes them. Out: nothing, or what cannot be taken.
+"""Fuzzer. In: valid texts, a random source, the function under test. Out: nothing, or the input that fails.
 
-Never: waits for ever; an input has a few seconds. Code that does not even heed a signal meets the limit of `make` for
-one test.
+Never: waits without a limit; an input has a few seconds. Code that ignores signals runs into the time limit of `make`
+for one test.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from argosy.errors import ArgosyError
 
-SECONDS = 3.0  # of this process
-MEGABYTES = 256  # more than before the first input, at any moment
+SECONDS = 3.0  # CPU time of this process
+MEGABYTES = 256  # above the memory before the first input
 TOKENS = [
     b": ", b"- ", b"\n", b"\n  ", b"\n- ", b"  ", b"\t", b"#", b"&a ", b"*a", b"<<: *a\n", b"!!int ", b"!!binary ",
     b"! ",
@@ -36,11 +36,11 @@ VALUES: list[Any] = [
 
 
 class Hang(BaseException):
-    """Not an Exception, so that nothing on the way takes it for one of its own."""
+    """Not an Exception, so that the tested code does not catch it."""
 
 
 class Found(AssertionError):
-    """An input that was not taken as it should be."""
+    """An input that was not handled correctly."""
 
 
 def mutated(rng: Random, text: bytes, others: list[bytes]) -> bytes:
@@ -77,7 +77,7 @@ def made_up(rng: Random) -> bytes:
 
 
 def disturbed(rng: Random, value: Any, chance: float = 0.06) -> Any:
-    """Data of the same form but for a few places, which hold what nobody expects there."""
+    """The data with unexpected values in a few places."""
     if rng.random() < chance:
         return rng.choice(VALUES)
     if type(value) is dict:
@@ -90,7 +90,7 @@ def disturbed(rng: Random, value: Any, chance: float = 0.06) -> Any:
 
 @contextlib.contextmanager
 def watched() -> Iterator[Callable[[], None]]:
-    """Within it, an input that takes too long is interrupted; call what it gives before each."""
+    """Interrupt inputs that take too long; call the yielded function before each input."""
 
     def interrupt(*_: Any) -> None:
         raise Hang
@@ -104,7 +104,7 @@ def watched() -> Iterator[Callable[[], None]]:
 
 
 def feed(inputs: Iterable[bytes], take: Callable[[bytes], None]) -> int:
-    """Gives every input to what takes it, which may only return or refuse; how many were refused."""
+    """Pass every input to the function, which may only return or refuse; return the number of refusals."""
     refused, number = 0, -1
     forget_peak_memory()
     most = peak_memory() + MEGABYTES * 1024
@@ -126,13 +126,13 @@ def feed(inputs: Iterable[bytes], take: Callable[[bytes], None]) -> int:
 
 
 def forget_peak_memory() -> None:
-    """What earlier tests of this process took must not hide what is taken now; a system without this file lets them."""
+    """Reset the peak memory of this process, so that earlier tests do not hide a new peak; no-op without the file."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_memory() -> int:
-    """The most memory that this process had at any moment, in kilobytes; 0 where the system does not say."""
+    """Peak memory of this process in kilobytes; 0 if the system does not report it."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)

@@ -1,6 +1,6 @@
-"""A socket that serves the gallery, the files of the browser, and live events that a test writes itself.
+"""Serves the component gallery, the static files, and live events that a test sends.
 
-In: patches a test puts in. Out: what a browser sees, under argosy's own Content-Security-Policy. Never: part of argosy.
+In: patches from a test. Out: pages with argosy's own Content-Security-Policy. Never: part of argosy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ POLICY = (
 
 
 class Gallery:
-    """The server: `patch` sends to every open page, `drop` ends their streams."""
+    """The server: `patch` sends to every open page, `drop` closes their streams."""
 
     def __init__(self) -> None:
         self.streams: list[queue.Queue[bytes | None]] = []

@@ -1,6 +1,6 @@
-"""A host of repositories over HTTP, with git's own server behind it.
+"""A Git server over HTTP, using `git http-backend`.
 
-In: a folder of repositories. Out: an address, and what was asked of it. Never: reaches beyond loopback.
+In: a folder of repositories. Out: an address, and the requests that it received. Never: listens beyond loopback.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support.deadlines import HANG_SECONDS
 
 
 class GitHost(ThreadingHTTPServer):
-    """Serves what is below a folder by `git http-backend`, and keeps what it was asked."""
+    """Serves the repositories below a folder with `git http-backend`, and records requests."""
 
     daemon_threads = True
 
@@ -28,11 +28,11 @@ class GitHost(ThreadingHTTPServer):
         self.scheme = "https" if context else "http"
         if context is not None:
             self.socket = context.wrap_socket(self.socket, server_side=True)
-        self.wanted = ""  # the Authorization header to insist on
+        self.wanted = ""  # the required Authorization header
         self.redirect = ""
         self.seen: list[tuple[str, str]] = []
         self.commands: set[bytes] = set()
-        self.holds = False  # keep packs back until released
+        self.holds = False  # delay packs until released
         self.released = threading.Event()
         self.asked_for_pack = threading.Event()
 
@@ -58,7 +58,7 @@ class _Answer(BaseHTTPRequestHandler):
         else:
             if self.command == "POST" and b"command=fetch" in body and host.holds:
                 host.asked_for_pack.set()
-                host.released.wait(2 * HANG_SECONDS)  # longer than whoever asks
+                host.released.wait(2 * HANG_SECONDS)  # longer than any client waits
             self._from_git(body)
 
     do_POST = do_GET
@@ -98,7 +98,7 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 def running_commands() -> set[bytes]:
-    """The arguments of all processes, as every user of a machine can see them."""
+    """The arguments of all processes, which every user of a machine can see."""
     found = set()
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -110,7 +110,7 @@ def running_commands() -> set[bytes]:
 
 @contextlib.contextmanager
 def git_host(root: Path, context: ssl.SSLContext | None = None) -> Iterator[GitHost]:
-    """Answers, over TLS with a context, and is surely gone afterwards."""
+    """Start a server, with TLS if a context is given, and stop it afterwards."""
     server = GitHost(root, context)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()

@@ -1,7 +1,7 @@
-"""Runs a composite GitHub Action here, step by step, as a runner would.
+"""Runs a composite GitHub Action locally, step by step, like a runner.
 
-In: the folder of an action, a workspace, inputs. Out: what each step did. Never: runs an action that another one uses;
-what it would be given is recorded.
+In: the folder of an action, a workspace, inputs. Out: the result of each step. Never: runs another action that is used;
+its inputs are recorded.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ STATUS = re.compile(r"!?(?:success|failure|cancelled|always)\(\)")
 @dataclass
 class Ran:
     failed: list[str] = field(default_factory=list)  # names of steps
-    printed: dict[str, str] = field(default_factory=dict)  # by the name of the step
-    used: dict[str, dict[str, str]] = field(default_factory=dict)  # other actions, with what they were given
+    printed: dict[str, str] = field(default_factory=dict)  # by step name
+    used: dict[str, dict[str, str]] = field(default_factory=dict)  # other actions, with their inputs
     steps: dict[str, dict[str, str]] = field(default_factory=dict)  # outputs by id
     outputs: dict[str, str] = field(default_factory=dict)
     summary: str = ""

@@ -1,4 +1,4 @@
-"""A sandbox with Argo CD's stand-in, and what tests of the commands for it ask and put there."""
+"""A sandbox with the simulated Argo CD operator, and helpers for tests of commands that use it."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def create(started: Sandbox, path: str, manifest: Any) -> None:
 
 
 def health(started: Sandbox, *words: object, input: str | None = None, timeout: float = HANG_SECONDS) -> Finished:
-    """`argosy health …` as somebody types it who works with this sandbox."""
+    """Run `argosy health …` against this sandbox."""
     where = ("--data-dir", started.folder) if words[0] in ("apply", "verify") else ()
     return argosy("health", *words, *where, home=started.folder.parent, input=input, timeout=timeout)
 
 
 def without_checks(started: Sandbox) -> None:
-    """As at the start: no entry in the resource, no application."""
+    """Restore the initial state: no entry in the resource, no application."""
     patch(started, RESOURCE, {"spec": {"resourceHealthChecks": None, "extraConfig": None}})
     wait_until(lambda: not any(key.startswith(HEALTH) for key in data(started)))
     started.request("DELETE", APPLICATIONS)
@@ -103,7 +103,7 @@ def with_environments(started: Sandbox, dev: str = "Healthy") -> None:
 
 
 def with_model(started: Sandbox, namespace: str = "llmops-dev", name: str = "dev-qwen25-05b-instruct") -> str:
-    """A model that serves; gives its URL."""
+    """Create a model that serves; return its URL."""
     url = f"https://{name}-{namespace}.apps.argosy.invalid"
     create(
         started, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
@@ -123,7 +123,7 @@ def with_model(started: Sandbox, namespace: str = "llmops-dev", name: str = "dev
 
 @contextlib.contextmanager
 def argo_cd_playing(started: Sandbox) -> Iterator[None]:
-    """Takes up every refresh as Argo CD does: judges the application anew, and removes the annotation."""
+    """Handle every refresh like Argo CD: assess the application again, and remove the annotation."""
     ended = threading.Event()
 
     def play() -> None:
@@ -150,7 +150,7 @@ def as_lines(text: str) -> list[str]:
 
 
 def in_order(text: str, *lines: str) -> None:
-    """Each of the lines stands in the text, whole, after the one before it."""
+    """True if the text contains all lines, complete and in this order."""
     rest = iter(as_lines(text))
     for line in lines:
         assert any(each == line for each in rest), f"{line!r} is not there, or not in order:\n{text}"

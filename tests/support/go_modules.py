@@ -1,6 +1,6 @@
-"""The folder of downloaded Go modules: Kubernetes' own files, which some tests compare with where they are there.
+"""Finds the folder of downloaded Go modules: files of Kubernetes that some tests compare with if they exist.
 
-`make realcluster` downloads them. `keep_folder` is called before the tests leave the home of the person who runs them.
+`make realcluster` downloads them. `keep_folder` is called before the tests change HOME.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def folder() -> Path:
-    """As Go finds it: GOMODCACHE, else pkg/mod of the first GOPATH, which is ~/go."""
+    """Resolved like Go does: GOMODCACHE, else pkg/mod of the first GOPATH, which defaults to ~/go."""
     if named := os.environ.get("GOMODCACHE"):
         return Path(named)
     paths = os.environ.get("GOPATH", "").split(os.pathsep)

@@ -1,6 +1,6 @@
-"""The shell blocks of the guides with what each does at the demo, as the files of tests/data/guides/ list them.
+"""The shell blocks of the guides and their expected effects in the demo, from tests/data/guides/.
 
-In: those files. Out: BLOCKS, NOTEBOOK_BLOCKS, ALIGNING_BLOCKS. Never: the text of a block; that stands in its page.
+In: those files. Out: BLOCKS, NOTEBOOK_BLOCKS, ALIGNING_BLOCKS. Never: the text of a block, which is in its page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LISTS = DATA / "guides"
 
 @dataclass(frozen=True)
 class Block:
-    """What the fields mean stands at the top of the list."""
+    """The top of the list documents the fields."""
 
     page: str
     id: str
@@ -35,7 +35,7 @@ class Block:
 
     @property
     def told(self) -> str:
-        """For a row of a table."""
+        """Description for a table row."""
         text = f"`{self.page}`, `{self.begins}`: {'not typed, ' + self.not_typed if self.not_typed else self.verdict}"
         return text.replace("|", "\\|")
 
@@ -46,7 +46,7 @@ def _read(name: str) -> tuple[Block, ...]:
 
 
 def text_of(block: Block, blocks: tuple[Block, ...], texts: list[str]) -> str:
-    """The n-th text that begins so, for the n-th block of the list that does."""
+    """The n-th text with this beginning, for the n-th block of the list with this beginning."""
     same = [each for each in blocks if (each.page, each.begins) == (block.page, block.begins)]
     return [text for text in texts if text.lstrip().startswith(block.begins)][same.index(block)]
 

@@ -1,8 +1,7 @@
-"""A reader of the guides at a terminal: types the shell blocks of a page at a running demo, one after the other.
+"""Runs the shell blocks of a guide against a running demo, one after another, like a reader.
 
-In: pages of llmops-via-argocd/ or docs/, a Demo. Out: what each block printed, and which of its commands failed.
-Never: changes a block. What a reader does with hands is played by programs that come first in PATH: an editor, Ctrl-C,
-and patience.
+In: pages of llmops-via-argocd/ or docs/, a Demo. Out: the output of each block, and which of its commands failed.
+Never: changes a block. Programs at the front of PATH replace the reader's manual actions: an editor, Ctrl-C, waiting.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ FOLDER = ROOT / "llmops-via-argocd"
 FENCE = re.compile(r"^( *)```bash\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 GITHUB = ("https://github.com/your-org/llmops-demo.git", "https://github.com/ME/MINE.git")
 
-# Looks until the sign appears, then presses Ctrl-C. After a silence it is typed again: of a single object kubectl does
-# not show what happens between its first look and its watch.
+# Watches until the expected text appears, then sends Ctrl-C. Restarts after a silence: for a single object, kubectl
+# misses changes between its first get and its watch.
 OC = """\
 #!/bin/bash
 PATH=${PATH#*:}
@@ -46,7 +45,7 @@ while ((SECONDS < READER_WAITS)); do
 done
 kill -INT $!
 """
-# Sleeps until the operator and the engine have done what the guides let a reader wait for.
+# Sleeps until the operator and the engine have done what the guides tell a reader to wait for.
 SLEEP = """\
 #!/bin/bash
 PATH=${PATH#*:}
@@ -72,7 +71,7 @@ GIT = """\
   defaultBranch = main
 [url "file://{repository}"]
 """
-# What others do, and how it can be told that something has come true; by kubectl, of which a look takes least.
+# Actions of others, and checks of their effects; by kubectl, because it is the fastest client.
 OTHERS = r"""
 come_true() {
   local ends=$((SECONDS + READER_WAITS))
@@ -124,13 +123,13 @@ def blocks_of(page: str) -> list[str]:
 
 
 class Typed(NamedTuple):
-    """`failed` has a line for each command that did: its exit code and what it was."""
+    """`failed` has a line for each failed command: its exit code and the command."""
 
     out: str
     failed: list[str]
 
     def checked(self, shows: Sequence[str], fails: Sequence[str]) -> None:
-        """Printed these, in this order; failed these, and no others."""
+        """Check that these texts were printed in this order, and that exactly these commands failed."""
         unexpected = [line for line in self.failed if not any(line.startswith(each) for each in fails)]
         assert unexpected == [], self.out
         assert len(self.failed) == len(fails), self.out
@@ -145,7 +144,7 @@ class Reader:
     def __init__(self, shown: Demo) -> None:
         self.demo, self.home = shown, shown.home
         self.places: dict[str, Path] = {}
-        self.words: Mapping[str, str] = {}  # which this reader takes for others
+        self.words: Mapping[str, str] = {}  # words that this reader replaces
         self.first = shown.git("-C", shown.where["repository"], "rev-parse", "main").strip()
         commands = self.home / "hands"
         commands.mkdir()
@@ -160,12 +159,12 @@ class Reader:
         self.exported = exports[0].strip()
 
     def begin(self, page: str) -> None:
-        """In a clone of what the demo began with."""
+        """Start in a clone of the demo's initial repository."""
         self.demo.git("-C", self.demo.where["repository"], "update-ref", "refs/heads/main", self.first)
         folder = self.home / page.replace("/", "-").removesuffix(".md")
         folder.mkdir()
         self.places[page] = folder
-        if page != "QUICK-START.md":  # there the reader clones
+        if page != "QUICK-START.md":  # in that page the reader clones
             self.places[page] = folder / "clone"
             self.demo.git("clone", "-q", self.demo.where["repository"], str(folder / "clone"))
 
@@ -184,7 +183,7 @@ class Reader:
             "READER_FAILED": str(failed),
             "READER_EDITS": edits,
             "READER_SEES": sees,
-            "READER_WAITS": f"{HANG_SECONDS - 10:.0f}",  # and tells why, before the shell is ended
+            "READER_WAITS": f"{HANG_SECONDS - 10:.0f}",  # and reports why, before the shell is stopped
         }
         done = subprocess.run(
             ["bash", "-c", TYPED.format(exported=self.exported, block=block)], input=answers, text=True,

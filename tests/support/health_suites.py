@@ -1,4 +1,4 @@
-"""Run a suite as the command does: confined, and several batches at once.
+"""Runs a health test suite like the command: isolated, with several batches at once.
 
 A file that uses it has `close_pool = POOL.fixture()`.
 """

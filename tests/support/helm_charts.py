@@ -1,6 +1,6 @@
 """Renders the charts in integrations/helm with the real Helm.
 
-In: values as plain data. Out: the rendered manifests, or what Helm said. Never: fetches anything.
+In: values as plain data. Out: the rendered manifests, or Helm's error. Never: uses the network.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def helm(*arguments: object, given: str = "") -> subprocess.CompletedProcess[str
 
 
 def template(values: Values, *files: Path, chart: Path = PLATFORM) -> subprocess.CompletedProcess[str]:
-    """The files first, then the values, as Helm takes them: the later wins."""
+    """Files first, then values, like Helm: the later one wins."""
     named = [word for file in files for word in ("-f", file)]
     return helm("template", "demo", chart, "-n", NAMESPACE, *named, "-f", "-", given=yaml.safe_dump(dict(values)))
 

@@ -1,4 +1,4 @@
-"""Functions that misbehave on purpose; the tests have a pool preload this module, as an add-on would."""
+"""Functions that misbehave on purpose; a pool preloads this module, like an add-on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sleep(payload):
 
 
 def burn(payload):
-    """Use CPU for so many seconds, then answer."""
+    """Use CPU for some seconds, then return."""
     start = time.process_time()
     while time.process_time() - start < payload:
         pass
@@ -59,7 +59,7 @@ def flood(payload):
 
 
 def bomb(payload):
-    """Ten values in ten in ten … each is only there once."""
+    """A list of ten lists of ten lists …, where each level is one shared object."""
     value = "x" * 1000
     for _ in range(12):
         value = [value] * 10
@@ -73,7 +73,7 @@ def circle(payload):
 
 
 def raw_flood(payload):
-    """What a worker that was taken over could do: announce an answer that is far too long."""
+    """Act like a compromised worker: announce a response that is far too long."""
     for number in range(3, 64):
         try:
             os.write(number, b"\xff\xff\xff\xff" + b"x" * 1000)
@@ -83,7 +83,7 @@ def raw_flood(payload):
 
 
 def chatter(payload):
-    """Answer a second time, for a call that nobody made."""
+    """Send a second response, for a call that was not made."""
     for number in range(3, 64):
         try:
             os.write(number, b"\x06\x00\x00\x00+\x00\x00\x00\x001")
@@ -197,7 +197,7 @@ def not_json(payload):
 
 
 def twice(payload):
-    """Twice the number; anything else misbehaves as its name says."""
+    """Double the number; other values misbehave as their name says."""
     if isinstance(payload, str):
         return globals()[payload](None if payload != "leave" else 1)
     return payload * 2
@@ -212,7 +212,7 @@ def make_call(payload):
 
 
 def wait_for_lower_priority(payload):
-    """Answer once other processes have the CPU first."""
+    """Return when this process has a lower priority than others."""
     before = own_priority(None)
     while own_priority(None) == before:
         time.sleep(0.01)

@@ -1,7 +1,7 @@
-"""An installation whose every field that a page shows tries to become a part of that page.
+"""An installation with HTML and script injections in every field that a page shows.
 
 In: a folder. Out: objects of a cluster and a commit, each field with a payload that names the field. Never: a payload
-that does more than set a mark.
+that does more than set a marker.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ WHEN = "2026-01-01T00:00:00Z"
 APP = "app-x"
 SCRIPT = "javascript:window.ran=1"
 KIND = {"apiVersion": "argoproj.io/v1alpha1"}
-PLANTED: set[str] = set()  # every field that has had a payload
+PLANTED: set[str] = set()  # every field that got a payload
 
 
 def hostile(field: str) -> str:
-    """Whichever of its pieces ran would set `window.ran`, or ask for /ran."""
+    """A payload; any part that runs sets `window.ran` or requests /ran."""
     PLANTED.add(field)
     return f"{field}~'\"></title></textarea><svg onload=window.ran=1><img src=/ran onerror=window.ran=2>{{{{7*7}}}}"
 
@@ -29,7 +29,7 @@ def hostile(field: str) -> str:
 def commit(folder: Path) -> Repository:
     made = Repository(folder)
     metadata = {"name": "conf", "annotations": {"a": hostile("desired-annotation")}}
-    metadata["labels"] = {"l": hostile("desired-label")}  # k8s: in a cluster labels, names and accounts are plain words
+    metadata["labels"] = {"l": hostile("desired-label")}  # k8s: a cluster restricts labels, names and accounts
     wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     made.push({"app/cm.yaml": {**wanted, "data": {"k": hostile("desired-value")}}}, message=hostile("commit"))
     return made
@@ -140,7 +140,7 @@ def objects(folder: Path) -> list[dict[str, Any]]:
 
 
 def image(field: str) -> str:
-    """A shorter one, for what stands inside of YAML."""
+    """A shorter payload, for values inside YAML."""
     PLANTED.add(field)
     return f"{field}~<img src=/ran onerror=window.ran=2>"
 

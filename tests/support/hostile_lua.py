@@ -1,7 +1,7 @@
-"""Scripts that try to hang, to fill the memory, to get out, or to reach the next script. Data for the tests beside it.
+"""Lua scripts that try to hang, exhaust memory, escape the sandbox, or influence the next script.
 
-`STUCK` never end by themselves, or end for want of memory. `ESCAPES` say whether they got hold of something.
-`POLLUTERS` change what they can reach; `WITNESS` then says whether it sees the world as it was.
+`STUCK` never end, or end by lack of memory. `ESCAPES` report if they reached something.
+`POLLUTERS` change what they can reach; `WITNESS` then reports if its environment is unchanged.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STUCK: dict[str, str] = {
     "rawset loop": "local t = {} while true do rawset(t, {}, t) end",
 }
 
-# Each gets a `got(value)` in front of it: what is reached and is no failure counts as an escape.
+# Each is prefixed with a function `got(value)`: a value that is reached without a failure counts as an escape.
 ESCAPES: dict[str, str] = {
     "reads a file": "got(io.open('/etc/passwd'))",
     "reads lines": "got(io.lines('/etc/passwd'))",

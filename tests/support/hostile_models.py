@@ -1,7 +1,7 @@
-"""Models, notebooks, environments and hosts whose every text tries to become a part of a page.
+"""Models, notebooks, environments and hosts with HTML and script injections in every text.
 
 In: a cluster with a model and a notebook of a team, a folder. Out: hostile statuses, a clone with environments, and a
-host that answers as a model, as a Git server and as a cluster. Never: a payload that does more than set a mark.
+host that acts as a model, a Git server and a cluster. Never: a payload that does more than set a marker.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NO_KINDS: dict[str, Any] = {"kind": "APIVersions", "versions": [], "groups": [],
 
 
 class _Host(BaseHTTPRequestHandler):
-    """Says whatever comes to it: as a model, as a Git server that refuses, as a cluster."""
+    """Responds with payloads: as a model, as a Git server that refuses, as a cluster."""
 
     def do_GET(self) -> None:
         if self.path.startswith("/good/"):
             told = {"gitVersion": hostile("cluster-version")} if self.path.endswith("/version") else NO_KINDS
             self._answer(200, json.dumps(told), "application/json")
-        elif "info/refs" in self.path:  # git: a service that says why it does not serve
+        elif "info/refs" in self.path:  # git: an error message of the service
             lines = "# service=git-upload-pack\n", f"ERR {hostile('git-message')}\n"
             service, refused = (f"{len(each) + 4:04x}{each}" for each in lines)
             self._answer(200, f"{service}0000{refused}", "application/x-git-upload-pack-advertisement")
@@ -76,7 +76,7 @@ def connections(url: str) -> list[dict[str, Any]]:
 
 
 def environments(folder: Path) -> Path:
-    """A clone; who may approve is a group of a hostile name, as far as a name may be: without a space."""
+    """A clone; the approvers are a group with a hostile name, without a space because names have none."""
     promotion_repository.begin(folder)
     delivery = folder / "argosy.yaml"
     text = delivery.read_text().replace("[ann@example.com]", json.dumps([hostile("approver").replace(" ", "/")]))

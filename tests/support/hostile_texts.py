@@ -1,6 +1,6 @@
-"""Texts that try to become part of a page. In: –. Out: two hundred of them. Never: one that does more than set a mark.
+"""Injection payloads for pages. In: –. Out: two hundred texts. Never: one that does more than set a marker.
 
-Whichever of them ran would set `window.ran`, or ask for an address that begins with /ran.
+A payload that runs sets `window.ran`, or requests an address that starts with /ran.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bodies and raw requests that a server must survive, and how to send them as no client library would."""
+"""Hostile bodies and raw requests that a server must survive, and a way to send them without a client library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def nested(depth: int, opening: bytes = b"[", closing: bytes = b"]") -> bytes:
 
 
 def alias_bomb() -> bytes:
-    """Each line stands for ten times the one before."""
+    """Each line expands to ten times the previous one."""
     lines = (b"%c: &%c [%s]" % (98 + n, 98 + n, b",".join([b"*%c" % (97 + n)] * 10)) for n in range(12))
     return b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"\n".join(lines)
 
@@ -89,9 +89,9 @@ def head(endpoint: Endpoint, method: str, path: str, *lines: str, version: str =
 
 
 def talk(endpoint: Endpoint, data: bytes, timeout: float = HANG_SECONDS, quiet: float = 0.5) -> bytes:
-    """What the server answers before it closes, or before it has said nothing for a moment."""
+    """The server's response up to the close of the connection, or until it is silent for a moment."""
     with wire(endpoint, timeout) as connection:
-        with contextlib.suppress(OSError):  # it may refuse before it has read everything
+        with contextlib.suppress(OSError):  # the server may respond before it has read everything
             connection.sendall(data)
         return listen(connection, quiet)
 

@@ -1,6 +1,6 @@
-"""Identities at work: an embedded cluster, a lookout that is told when to look, and clocks that leap.
+"""A setup for tests of authentication: an embedded cluster, a manually refreshed cluster view, and movable clocks.
 
-In: a folder. Out: a Room. Never: a mock of a cluster.
+In: a folder. Out: a Room. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Callback = Callable[[Manifest | None, Manifest | None], None]
 
 @dataclass
 class Glance:
-    """What a lookout is to identities: a cache, and a call for each change; here it looks when it is told to."""
+    """A cluster view for authentication: a cache with change callbacks, refreshed when the test says so."""
 
     cluster: Cluster
     cache: Cache = field(default_factory=Cache)
     callbacks: list[Callback] = field(default_factory=list)
-    renders: Renders = field(default_factory=lambda: Renders(cast(Any, None)))  # nothing is rendered
+    renders: Renders = field(default_factory=lambda: Renders(cast(Any, None)))  # no rendering
 
     def listen(self, callback: Callback) -> Callable[[], None]:
         self.callbacks.append(callback)
@@ -72,14 +72,14 @@ class Room:
         self.identities = self.server(self.glance)
 
     def server(self, glance: Glance | None = None, hashing: Hashing | None = None) -> Identities:
-        """Another one, that knows nothing of the first."""
+        """Start another server without state of the first."""
         return Identities(
             self.cluster, glance or Glance(self.cluster), NAMESPACE, cookie="argosy-1", codes=self.codes,
             clock=self.clock, hashing=hashing or Hashing(CHEAP), padding=0.0,
         )  # fmt: skip
 
     async def settings(self, name: str = "argocd-cm", **data: str | None) -> None:
-        """Dots are written as underscores of two."""
+        """Write settings; two underscores in a key become a dot."""
         given = {key.replace("__", "."): value for key, value in data.items()}
         await self._put("ConfigMap", name, given)
 

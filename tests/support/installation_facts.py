@@ -1,4 +1,4 @@
-"""An installation as live rules see it, made of a few words. In: what is said. Out: values. Never: a cluster."""
+"""Builds the facts of an installation for live rules. In: a few values. Out: facts. Never: a cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def app(
     is_removed: bool = False,
     **seen: Any,
 ) -> LiveApp:
-    """`is_removed`: somebody removed the operation that runs from the Application."""
+    """`is_removed`: the running operation was removed from the Application."""
     source = {"repoURL": "https://git.example.com/ml.git", "path": "deploy", "targetRevision": "main"}
     manifest = {
         "apiVersion": "argoproj.io/v1alpha1",

@@ -1,9 +1,9 @@
-"""The table of kubectl commands: read from transcripts, run against a server, compared with what is expected.
+"""Reads transcripts of kubectl commands, runs them against a server, and compares the results.
 
-In: `table/*.txt`. Out: rows (a command line, its exit code and words), and sentences about those that went otherwise.
+In: `table/*.txt`. Out: rows (a command line, its exit code and output), and messages about differences.
 A transcript's lines: `=== NAME` begins a scenario with a namespace of that name · `%%% FILE` … `%%%` is a file of it ·
 `$ ` a command line for the shell · `? ` its exit code if not 0 · `| ` its stdout · `! ` its stderr ·
-`~ ` / `!~ ` a pattern that its stdout / stderr must hold, in place of the exact words · `# ` says why.
+`~ ` / `!~ ` a pattern that its stdout / stderr must contain, instead of the exact text · `# ` a comment.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from support.paths import TESTS, VENV
 TABLE = TESTS / "kubectl" / "table"
 BESIDE = 3
 
-# What differs from run to run, and what stands for it in the table. Spaces within a line follow the width of ages.
+# Values that differ between runs, and their placeholders. Spaces in a line depend on the width of ages.
 VOLATILE = tuple((re.compile(pattern), word) for pattern, word in (
     (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
     (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UID"),
@@ -63,7 +63,7 @@ CLIENT_NOISE = re.compile(r"[WE]\d{4} .* reflector\.go:\d+\]")
 
 @dataclass(frozen=True)
 class Row:
-    """One command line and what must come of it."""
+    """One command line and its expected result."""
 
     line: int
     command: str
@@ -76,7 +76,7 @@ class Row:
 
 @dataclass
 class Scenario:
-    """Rows that build on each other, in a namespace of their own."""
+    """Rows that depend on each other, in their own namespace."""
 
     name: str
     source: Path
@@ -96,7 +96,7 @@ def scenarios(table: Path = TABLE) -> list[Scenario]:
 
 
 def cases(always: Collection[str]) -> list[Any]:
-    """All scenarios as rows of a test: these belong to each run, the others to `make test-all`."""
+    """All scenarios as test parameters: the given ones run always, the others in `make test-all`."""
     known = scenarios()
     unknown = set(always) - {scenario.name for scenario in known}
     assert not unknown, unknown
@@ -104,7 +104,7 @@ def cases(always: Collection[str]) -> list[Any]:
 
 
 def read(source: Path) -> Iterator[Scenario]:
-    """Every line must be one of the forms above: a slip of the pen is an error, not a comment."""
+    """Parse a transcript. A line that has none of the forms above is an error, not a comment."""
     scenario: Scenario | None = None
     parts: list[tuple[int, str]] = []
     lines = enumerate(source.read_text().splitlines(), 1)
@@ -142,7 +142,7 @@ def _row(parts: Sequence[tuple[int, str]]) -> Row:
 
 
 def steady(told: Iterable[str]) -> tuple[str, ...]:
-    """Lines of a command's words without what differs from run to run."""
+    """Lines of a command's output, with placeholders for values that differ between runs."""
     lines = []
     for line in told:
         if CLIENT_NOISE.match(line):
@@ -154,7 +154,7 @@ def steady(told: Iterable[str]) -> tuple[str, ...]:
 
 
 class Shell:
-    """Runs command lines as a user with this kubectl and this kubeconfig would."""
+    """Runs command lines with this kubectl and this kubeconfig."""
 
     def __init__(self, kubectl: Path, kubeconfig: Path, folder: Path) -> None:
         self.folder = folder
@@ -169,7 +169,7 @@ class Shell:
         key_pair(folder / "tls.crt", folder / "tls.key")
 
     def enter(self, scenario: Scenario) -> Place:
-        """A new namespace and a folder with the scenario's files."""
+        """Create a namespace and a folder with the scenario's files."""
         folder = self.folder / scenario.name
         folder.mkdir()
         config = yaml.safe_load(self._config)
@@ -181,7 +181,7 @@ class Shell:
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
         place = Place(folder, {**self._environment, "KUBECONFIG": str(folder / ".kubeconfig")})
-        # One after the other: kubectl gives up where it waits for two and neither is there yet.
+        # Sequentially: kubectl fails if it waits for two objects and neither exists yet.
         waiting = f"kubectl wait --for=create --timeout={HANG_SECONDS:g}s"
         made = place.run(f"kubectl create namespace {scenario.name} && {waiting} serviceaccount/default"
                          f" && {waiting} configmap/kube-root-ca.crt")
@@ -191,7 +191,7 @@ class Shell:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the rows of one scenario run."""
+    """The namespace and folder of a scenario."""
 
     folder: Path
     environment: Mapping[str, str]
@@ -211,7 +211,7 @@ class Place:
 
 
 def key_pair(certificate: Path, key: Path) -> None:
-    """For the rows that make a TLS secret."""
+    """A key pair for rows that create a TLS Secret."""
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "example.com")])
     now = datetime.datetime.now(datetime.UTC)
@@ -224,7 +224,7 @@ def key_pair(certificate: Path, key: Path) -> None:
 
 
 def differences(row: Row, outcome: Outcome, *, words: bool = True) -> Iterator[str]:
-    """Sentences on what went otherwise than expected; none if all went well."""
+    """Messages about differences from the expected result; empty if there are none."""
     if row.code != outcome.code:
         yield f"exit code {outcome.code}, not {row.code}: " + "\n".join((*outcome.out[-5:], *outcome.err[-5:]))
     if not words:
@@ -241,20 +241,20 @@ def differences(row: Row, outcome: Outcome, *, words: bool = True) -> Iterator[s
 
 
 def outcomes(scenario: Scenario, shell: Shell) -> list[Outcome]:
-    """What came of all its rows, in order."""
+    """The results of all rows, in order."""
     place = shell.enter(scenario)
     return [place.run(row.command) for row in scenario.rows]
 
 
 def play(chosen: Sequence[Scenario], shell: Shell) -> dict[str, list[Outcome]]:
-    """By scenario. Some run beside each other, because many rows wait."""
+    """Run all scenarios; some run concurrently, because many rows wait."""
     with ThreadPoolExecutor(BESIDE) as pool:
         played = pool.map(lambda scenario: outcomes(scenario, shell), chosen)
         return dict(zip((scenario.name for scenario in chosen), played))
 
 
 def complaints(scenario: Scenario, told: Sequence[Outcome], *, words: bool = True) -> str:
-    """What went otherwise than expected, row by row; empty if all went well."""
+    """Differences by row; empty if there are none."""
     found = []
     for row, outcome in zip(scenario.rows, told, strict=True):
         place = f"{scenario.source.name}:{row.line} $ {row.command}"
@@ -263,7 +263,7 @@ def complaints(scenario: Scenario, told: Sequence[Outcome], *, words: bool = Tru
 
 
 def kubectl_of(version: str, places: Sequence[Path | None]) -> Path | None:
-    """The first program that is a kubectl of this minor version ("" is any)."""
+    """The first kubectl of this minor version ("" is any)."""
     for place in places:
         if place and place.exists():
             ask = [place, "version", "--client"]
@@ -274,7 +274,7 @@ def kubectl_of(version: str, places: Sequence[Path | None]) -> Path | None:
 
 
 def oracle_kubectl() -> Path | None:
-    """kubectl 1.32, whose words the table holds."""
+    """kubectl 1.32, which the table was recorded with."""
     environment = VENV
     return kubectl_of("1.32.", [environment / "kubectl-1.32" / "kubectl", _path(shutil.which("kubectl")),
                                 Path("/usr/bin/kubectl")])
@@ -289,7 +289,7 @@ def _path(found: str | None) -> Path | None:
 
 
 def recorded(source: Path, outcomes: Mapping[int, Outcome]) -> str:
-    """The transcript with what was told now in place of the exact words; patterns stay as they are."""
+    """The transcript with the current output instead of the recorded one; patterns are kept."""
     lines, keep = [], True
     for number, line in enumerate(source.read_text().splitlines(), 1):
         mark = line.partition(" ")[0]

@@ -1,6 +1,6 @@
-"""Two small live pages over a still lookout, on a real socket: who is told what can be counted.
+"""Two small live pages on a real socket with a fixed cluster view, to count which updates are sent.
 
-In: what a test puts into the lookout. Out: a World whose pages are open. Never: a mock of the hub.
+In: objects that a test puts into the cluster view. Out: a World with open pages. Never: mocks the live updates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def word_of(manifest: Manifest) -> str:
 
 
 class Rendered:
-    """How often what was rendered. A test may hold it up at the gate, when it has looked, or let it fail."""
+    """Counts renders. A test may block a render after it has read its data, or let it fail."""
 
     def __init__(self) -> None:
         self.reset()

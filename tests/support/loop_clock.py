@@ -1,7 +1,7 @@
-"""The clock of an event loop, which a test moves.
+"""Moves the clock of an asyncio event loop.
 
-In: the running loop of asyncio, and leaps. Out: timers that are due as soon as the clock has leapt past them. Never: a
-loop that is shared with other tests: its clock stays ahead.
+In: the running loop, and offsets. Out: timers become due when the clock has passed them. Never: use a loop that is
+shared with other tests, because its clock stays ahead.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class LoopClock:
 
 
 async def turns(count: int = 200) -> None:
-    """Everything has run that was ready, and what that made ready in turn: a number of turns, on every machine."""
+    """Run ready callbacks and those they schedule, for a fixed number of loop iterations."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 async def until_still(number: Callable[[], int], seconds: float = 0.3) -> int:
-    """The number, once it has stood still for a while in which also whatever a timer began has had its turns.
+    """Wait until the number has not changed for a while, including the effects of timers, and return it.
 
-    Only for showing that something does not happen: what must happen is waited for.
+    Only to show that something does not happen; otherwise wait for the event.
     """
     async with asyncio.timeout(HANG_SECONDS):
         seen = None

@@ -1,7 +1,7 @@
-"""An API server under an attacker's control: it answers whatever a lie says, over a socket of this machine.
+"""A malicious API server: it responds with whatever a `Lie` returns, on a local socket.
 
-In: a lie, and optionally an honest server behind it to which all else is forwarded. Out: its address, and every request
-that reached it. Never: a stand-in for a cluster; it is the attacker that argosy must withstand.
+In: a lie, and optionally an honest server that all other requests are forwarded to. Out: its address, and every request
+that it received. Never: a replacement for a cluster; it is an attacker that argosy must withstand.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Request(NamedTuple):
 
 
 Reply = bytes | AsyncIterator[bytes]
-Lie = Callable[[Request], Reply | None]  # None: the honest answer; bytes and iterators are sent as they are
+Lie = Callable[[Request], Reply | None]  # None: the honest response; bytes and iterators are sent unchanged
 
 
 def http_answer(content: Any, code: int = 200, **headers: str) -> bytes:
@@ -51,7 +51,7 @@ def chunked(*pieces: bytes) -> bytes:
 
 
 async def endless(piece: bytes, head: bytes = b"") -> AsyncIterator[bytes]:
-    """A chunked answer without an end, as fast as it is read."""
+    """A chunked response without an end, as fast as it is read."""
     yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + head + b"\r\n"
     chunk = b"%x\r\n%s\r\n" % (len(piece), piece)
     while True:
@@ -70,7 +70,7 @@ def discovery_document(kinds: tuple[tuple[str, str, bool], ...] = KINDS, group: 
 
 class LyingCluster:
     def __init__(self, lie: Lie, upstream: str = "", token: str = "") -> None:
-        """`token` is for the honest server behind it."""
+        """`token` is for the honest server."""
         self.lie, self._upstream, self._token = lie, upstream, token
         self._talks: set[asyncio.Task[None]] = set()
         self.requests: list[Request] = []
@@ -83,7 +83,7 @@ class LyingCluster:
         is_over = False
 
         def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            if is_over:  # it was accepted just before the end
+            if is_over:  # accepted just before the shutdown
                 writer.close()
                 return
             task = asyncio.get_running_loop().create_task(self._talk(reader, writer))
@@ -101,7 +101,7 @@ class LyingCluster:
                 await self.cut()
 
     async def cut(self) -> None:
-        """Ends every connection, so that watches begin anew."""
+        """Close every connection, so that watches restart."""
         talks = tuple(self._talks)
         for task in talks:
             task.cancel()
@@ -124,7 +124,7 @@ class LyingCluster:
             writer.close()
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> bool:
-        """True if the connection can be used again."""
+        """True if the connection can be reused."""
         reply = self.lie(request)
         self.lies_told += reply is not None
         if reply is None:
@@ -140,7 +140,7 @@ class LyingCluster:
         return False
 
     def rewritten(self, request: Request, change: Callable[[dict[str, Any]], None]) -> AsyncIterator[bytes]:
-        """The honest answer, with each object changed in place; events of a watch are objects as well."""
+        """The honest response with each object changed in place, including objects of watch events."""
         return self._rewritten(request, change)
 
     async def _rewritten(self, request: Request, change: Callable[[dict[str, Any]], None]) -> AsyncIterator[bytes]:

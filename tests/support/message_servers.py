@@ -1,4 +1,4 @@
-"""Real servers on loopback that take messages. In: what to answer. Out: what arrived. Never: the network."""
+"""Real servers on loopback that receive messages. In: responses. Out: received messages. Never: the network."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def http_inbox(answer: Callable[[Letter], Answer] | None = None) -> Iterator[Inb
             letter = Letter(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body)
             inbox.letters.append(letter)
             code, said = inbox.answer(letter)
-            if not code:  # hangs up without a word
+            if not code:  # close without a response
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
             self.send_response(code)
@@ -76,7 +76,7 @@ class Mailbox:
 
 @contextmanager
 def smtp_inbox(refuses: str = "") -> Iterator[Mailbox]:
-    """Speaks as much SMTP as a mail needs; refuses recipients with this text in them."""
+    """A minimal SMTP server; refuses recipients that contain this text."""
     listening = socket.create_server(("127.0.0.1", 0))
     box = Mailbox(listening.getsockname()[1])
 

@@ -1,4 +1,4 @@
-"""Manifests for tests of boards: a model, its Pods, the notebook that trained it. In: changes. Out: manifests."""
+"""Manifests of a model, its Pods and its training notebook. In: changes. Out: manifests. Never: a cluster."""
 
 from __future__ import annotations
 

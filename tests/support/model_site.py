@@ -1,6 +1,6 @@
-"""A site with models, notebooks and environments for a browser: what lives is written by the test, nothing plays it.
+"""A site with models, notebooks and environments for browser tests; the test writes the live objects.
 
-In: a folder. Out: a World in a thread of its own. Never: a mock of a cluster: it is an embedded one, without an engine.
+In: a folder. Out: a World in its own thread. Never: mocks a cluster: it is an embedded one, without an engine.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ NOTEBOOK = {
 
 
 class _Model(BaseHTTPRequestHandler):
-    """Answers as a server of models does."""
+    """Responds like a model server."""
 
     def do_GET(self) -> None:
         self._answer({"name": "fraud", "ready": True}, 200 if "/v1/" in self.path else 404)
@@ -87,7 +87,7 @@ class MachinesWorld(World):
         self.people = KnownPeople({"ann": anything, "ann@example.com": anything, **readers})
 
     async def _live(self, furnish: Any) -> None:
-        """Nobody delivers here: what a test wants to be there, it puts there."""
+        """There is no engine: the test creates the objects it needs."""
         with pytest.MonkeyPatch.context() as patch:
             promotion_repository.alone(patch)
             promotion_repository.begin(self.folder / "web")
@@ -112,11 +112,11 @@ class MachinesWorld(World):
         self.model.server_close()
 
     def run(self, work: Any) -> Any:
-        """Something to be done in the loop of the site."""
+        """Run a coroutine in the loop of the site."""
         return asyncio.run_coroutine_threadsafe(work, sites_loop()).result(HANG_SECONDS)
 
     async def put(self, manifest: Manifest) -> Manifest:
-        """Created, or changed; with its status."""
+        """Create or update an object, including its status."""
         key, beside = key_of(manifest), "" if manifest["kind"] == "Application" else "status"
         plain = {name: each for name, each in manifest.items() if not beside or name != "status"}
         if await self.cluster.get(key) is None:
@@ -158,7 +158,7 @@ class MachinesWorld(World):
         return found
 
     async def _be_hostile(self) -> None:
-        """A job whose outputs, messages and notes are attacks, and a notebook full of them."""
+        """Add a job with injections in outputs, messages and notes, and a notebook full of them."""
         job = model_manifests.job(message=PAYLOADS[0], results=_results(), educationalFeedback=_notes())
         job["metadata"] = {"name": "hostile", "namespace": "ml", "generation": 1}
         job["spec"]["parameters"] = {"p": PAYLOADS[1]}
@@ -175,12 +175,12 @@ class MachinesWorld(World):
 
 
 def _of_others(resource: str, action: str, thing: str) -> bool:
-    """Somebody of another project."""
+    """A caller of another project."""
     return thing.startswith("other/")
 
 
 def _all_but_frauds(resource: str, action: str, thing: str) -> bool:
-    """Allowed everything, and denied one."""
+    """A policy that allows everything and denies one project."""
     return thing != "default/frauds"
 
 
@@ -230,7 +230,7 @@ def _resource(manifest: Manifest) -> dict[str, Any]:
 
 
 def _whole(manifest: Manifest) -> Manifest:
-    """With what the cluster asks for."""
+    """Add the fields that the cluster requires."""
     found = copy.deepcopy(manifest)
     if found["kind"] == "Pod":
         found["spec"] = {"containers": [{"name": "kserve-container", "image": "example.com/model:1"}]}

@@ -1,7 +1,7 @@
-"""What a notebook may try in order to get out of where it runs.
+"""Cells of a notebook that try to escape its isolation.
 
-In: `HOST`, a dictionary of facts about the machine that a test makes up. Out: cells; each prints ESCAPED where it got
-out. Never: an attack that would harm a machine if it worked: those that could are aimed at what the test made.
+In: `HOST`, a dictionary of facts about the machine from the test. Out: cells; each prints ESCAPED if it succeeded.
+Never: an attack that would harm the machine if it worked: dangerous ones target objects that the test created.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def writes(path):
     escaped(tried(lambda: open(path, 'a').write('# written by a notebook\\n')))
 """
 
-# Each is a cell of its own, and leaves the kernel able to go on.
+# Each is one cell after which the kernel can continue.
 QUIET: dict[str, str] = {
     # files that are not its own
     "read a key of argosy": "reads(HOST['data'] + '/secret.key')",
@@ -89,7 +89,7 @@ QUIET: dict[str, str] = {
     "write over the standard library": "writes(os.__file__)",
     "write over the interpreter": "writes(os.path.realpath(sys.executable))",
     "write to a program of the machine": "writes('/usr/bin/env')",
-    # Its own /tmp may have folders of the same name: the test looks whether the real one was reached.
+    # Its own /tmp may have folders of the same name: the test checks if the real one was reached.
     "write to the folder of argosy": "tried(lambda: open(HOST['data'] + '/written', 'w').write('x'))",
     "plan a job of the machine": "writes('/etc/cron.d/evil')",
     "write to a mounted secret": "writes('/keys/token')",
@@ -185,7 +185,7 @@ QUIET: dict[str, str] = {
         display(HTML('<script>ESCAPE()</script>')); display(Javascript('ESCAPE()'))""",
 }  # fmt: skip
 
-# Each needs a notebook of its own, and may take the kernel or the runner with it.
+# Each needs its own notebook, and may crash the kernel or the runner.
 VIOLENT: dict[str, str] = {
     "a fork bomb": """
         def bomb():

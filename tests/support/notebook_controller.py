@@ -1,6 +1,6 @@
-"""A cluster with the controller of notebooks at work, whose runs answer what a test tells them to.
+"""A cluster with a running notebook controller whose runs return results that a test defines.
 
-In: an embedded cluster. Out: jobs and what became of them. Never: a notebook; sleeps: it waits until something is so.
+In: an embedded cluster. Out: jobs and their results. Never: runs a notebook; sleeps: it waits for a state.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VANISHED = Standing("lost", GOOD, 2)
 
 @dataclass
 class ToldRuns:
-    """Runs nothing: what a run stands for is what a test has said of that attempt, or of all."""
+    """Runs nothing: the test defines the result of each attempt, or of all."""
 
     answers: dict[int, Standing | ArgosyError] = field(default_factory=dict)
     otherwise: Standing | ArgosyError = PASSED
@@ -103,7 +103,7 @@ class World:
         await self.cluster.patch(ResourceKey(*KIND, "default", name), patch)
 
     async def told(self, *reasons: str) -> list[Manifest]:
-        """All Events, once each of the reasons is among them."""
+        """Wait until Events with all of these reasons exist, and return all Events."""
         async with asyncio.timeout(HANG_SECONDS):
             while True:
                 found = list((await self.cluster.list(EVENT)).items)
@@ -117,7 +117,7 @@ class World:
 
 @contextlib.asynccontextmanager
 async def world(cluster: EmbeddedCluster, runs: ToldRuns | None = None, **options: Any) -> AsyncIterator[World]:
-    """As the sandbox runs it."""
+    """Started like in the sandbox."""
     told = runs or ToldRuns()
     controller = Notebooks(told, **{"builds": ImageBuilds(), "models": ModelsAsked(), **options})
     addon = AddOn("notebooks", controllers=[controller], definitions=[definition(DEFINITION)], admitters=[ADMITTER])
@@ -129,7 +129,7 @@ async def world(cluster: EmbeddedCluster, runs: ToldRuns | None = None, **option
 async def leaping(
     cluster: EmbeddedCluster, runs: ToldRuns | None = None, **options: Any
 ) -> AsyncIterator[tuple[World, LeapingClock]]:
-    """With a clock that a test moves."""
+    """With a clock that the test moves."""
     told, clock = runs or ToldRuns(), LeapingClock()
     controller = Notebooks(told, **{"builds": ImageBuilds(), "models": ModelsAsked(), **options})
     await cluster.apply(definition(DEFINITION), manager="test")
@@ -149,7 +149,7 @@ def job(name: str = "train", annotations: dict[str, str] | None = None, **spec: 
 
 
 def made(**spec: Any) -> Manifest:
-    """The Pod of a job's first run."""
+    """The Pod of the first run of a job."""
     manifest = job(**spec)
     manifest["metadata"] |= {"uid": RUN.uid, "generation": 1}
     return pod(read_job(manifest), RUN)

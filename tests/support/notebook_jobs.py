@@ -1,7 +1,6 @@
-"""Notebooks in a small repository, and jobs that run them beside an embedded cluster.
+"""Notebooks in a small repository, and jobs that run them next to an embedded cluster.
 
-In: cells. Out: a desk: jobs begin, are looked at, and end. Never: sleeps longer than it must; it waits until something
-is so.
+In: cells. Out: a desk to start, inspect and await jobs. Never: sleeps longer than necessary; it waits for a state.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ NAMESPACE, URL = "ml", "https://git.example.com/notebooks.git"
 
 
 def notebook(*cells: str | tuple[str, Sequence[str]]) -> str:
-    """The text of a notebook with these code cells, some with tags."""
+    """The JSON of a notebook with these code cells, some with tags."""
     made = []
     for number, cell in enumerate(cells):
         source, tags = (cell, ()) if isinstance(cell, str) else cell
@@ -100,7 +99,7 @@ class Desk:
 
 @contextlib.asynccontextmanager
 async def desk(folder: Path, files: Mapping[str, str], **settings: str) -> AsyncIterator[Desk]:
-    """An empty cluster whose installation reads a repository with these files at the address URL."""
+    """An empty cluster that reads a repository with these files at the address URL."""
     repository = Repository(folder / "git")
     repository.commit(files)
     data = {"source.mirrors": f"{URL} file://{repository.folder}\n"}
@@ -118,7 +117,7 @@ async def desk(folder: Path, files: Mapping[str, str], **settings: str) -> Async
 
 
 def marked(word: str) -> list[int]:
-    """Processes that have this word in their command."""
+    """Processes with this word in their command line."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""An Application with a subscription, the settings of notifications, and what is noted about sent messages."""
+"""An Application with a subscription, notification settings, and the record of sent messages."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def set_status(cluster: EmbeddedCluster, **status: Any) -> Manifest:
 
 
 async def quiet(cluster: EmbeddedCluster) -> dict[str, Any]:
-    """After nothing is on its way any more: what is noted on the Application."""
+    """Wait until no message is pending; return the record on the Application."""
     found = await cluster.get(APP)
     assert found is not None
     return dict(found["metadata"].get("annotations") or {})

@@ -1,7 +1,7 @@
-"""The two halves of a login at an OpenID provider, as a server and a browser do them.
+"""Both halves of an OpenID login: the server's and the browser's.
 
-In: a Room, a provider, and how a browser visits its page. Out: cookies, codes, tokens and callers. Never: which answers
-of the provider are right.
+In: a Room, a provider, and a function that visits its page. Out: cookies, codes, tokens and callers. Never: decides
+which responses of the provider are valid.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ProviderT = TypeVar("ProviderT", bound=Provider)
 
 
 class LoginScene(Generic[ProviderT]):
-    """`visit` goes to an address of the provider as a new browser; it returns the address that it is sent back to."""
+    """`visit` opens an address of the provider like a new browser and returns the redirect address."""
 
     def __init__(
         self, room: Room, provider: ProviderT, visit: Callable[[str], str], *, client: str, secret: str, **config: Any
@@ -46,7 +46,7 @@ class LoginScene(Generic[ProviderT]):
         }  # fmt: skip
 
     async def configure(self, **changes: Any) -> None:
-        """Set `oidc.config` of the server; a change to None leaves a field out."""
+        """Set `oidc.config` of the server; None removes a field."""
         config = {name: value for name, value in {**self._config, **changes}.items() if value is not None}
         await self.room.secrets(oidc__clientSecret=self._client_secret)
         await self.room.settings(oidc__config=dump(config))
@@ -70,14 +70,14 @@ class LoginScene(Generic[ProviderT]):
 
 
 class Scene(LoginScene[IdentityProvider]):
-    """Logins at the provider of a test, which asks a browser nothing."""
+    """Logins at a test provider that needs no user interaction."""
 
     def __init__(self, room: Room, provider: IdentityProvider) -> None:
         super().__init__(room, provider, functools.partial(_visit, provider), client=CLIENT, secret=CLIENT_SECRET)
         self.key = provider.key
 
     def renew(self) -> None:
-        """Undo what a test changed at the provider, and start a new server that has seen none of it."""
+        """Undo changes of a test at the provider, and start a new server without cached state."""
         fresh = IdentityProvider(self.provider.url, self.provider.authority, key=self.key)
         self.provider.__dict__.update(fresh.__dict__)
         self.provider.clock_ahead = self.room.clock._ahead
@@ -86,7 +86,7 @@ class Scene(LoginScene[IdentityProvider]):
 
 @contextlib.asynccontextmanager
 async def open_scene(folder: Path) -> AsyncIterator[Scene]:
-    """A provider and a room that do not know of each other yet; `configure` introduces them."""
+    """A provider and a room that are not connected yet; `configure` connects them."""
     with identity_provider(folder / "tls") as provider:
         async with identity_room(folder / "room") as room:
             yield Scene(room, provider)

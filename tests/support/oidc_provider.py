@@ -1,6 +1,6 @@
-"""A small real identity provider: discovery, authorize, token and keys, over TLS on a socket of this machine.
+"""A small real identity provider: discovery, authorize, token and keys, over TLS on a local socket.
 
-In: what is wrong with it, if anything. Out: a Provider with its address and its authority. Never: a mock of a client.
+In: the faults to inject, if any. Out: a provider with its address and CA. Never: mocks a client.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ CLIENT, CLIENT_SECRET = "argosy", "s3cr3t of the client"
 
 @dataclass
 class IdentityProvider:
-    """Signs everybody in as `claims` say; every wish of a test is a field."""
+    """Signs every user in with `claims`; the other fields control its behaviour."""
 
     url: str
     authority: str  # PEM
     claims: dict[str, Any] = field(default_factory=lambda: {"sub": "ann-id", "email": "ann@x", "groups": ["devs"]})
-    changes: dict[str, Any] = field(default_factory=dict)  # of an id_token; None takes a claim away
-    publishes: dict[str, Any] = field(default_factory=dict)  # beside the usual
+    changes: dict[str, Any] = field(default_factory=dict)  # of an id_token; None removes a claim
+    publishes: dict[str, Any] = field(default_factory=dict)  # in addition to the usual document
     algorithm: str = "RS256"
     clock_ahead: float = 0.0
     key: rsa.RSAPrivateKey = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
-    signs_with: rsa.RSAPrivateKey | None = None  # where it is not the key that it publishes
+    signs_with: rsa.RSAPrivateKey | None = None  # if it differs from the published key
     seen: list[str] = field(default_factory=list)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
-    user_info: Any = None  # what the userinfo endpoint answers; None: as the claims say
+    user_info: Any = None  # the userinfo response; None: the claims
     user_info_code: int = 200
     access_tokens: set[str] = field(default_factory=set)
 
-    # -- what it publishes --------------------------------------------------------------------------------------
+    # -- published documents ------------------------------------------------------------------------------------
 
     def configuration(self) -> dict[str, Any]:
         return {
@@ -67,10 +67,10 @@ class IdentityProvider:
         public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
         return {"keys": [{**public, "kid": "one", "use": "sig"}, {"kty": "oct", "k": "eA", "kid": "two"}]}
 
-    # -- what a browser and a client do -------------------------------------------------------------------------
+    # -- browser and client endpoints ---------------------------------------------------------------------------
 
     def authorize(self, asked: dict[str, str]) -> str:
-        """Where the browser goes: back, with a code."""
+        """The redirect address with a code."""
         assert asked["response_type"] == "code"
         assert asked["code_challenge_method"] == "S256"
         code = secrets.token_urlsafe(16)
@@ -101,7 +101,7 @@ class IdentityProvider:
         match self.algorithm:
             case "none":
                 return jwt.encode(said, None, algorithm="none")  # type: ignore[arg-type]
-            case "HS256":  # signed by the published key, as if it were a secret
+            case "HS256":  # signed with the published key as if it were a secret
                 form = serialization.PublicFormat.SubjectPublicKeyInfo
                 return hs256(said, self.key.public_key().public_bytes(serialization.Encoding.PEM, form))
             case _:
@@ -109,7 +109,7 @@ class IdentityProvider:
 
 
 def hs256(said: dict[str, Any], key: bytes) -> str:
-    """By hand: a library would notice."""
+    """Written by hand, because a library would refuse the key."""
     parts = [json.dumps(each).encode() for each in ({"alg": "HS256", "typ": "JWT", "kid": "one"}, said)]
     text = b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
     made = base64.urlsafe_b64encode(hmac.new(key, text, hashlib.sha256).digest()).rstrip(b"=")
@@ -162,7 +162,7 @@ class Asking(BaseHTTPRequestHandler):
         self._answer(*provider.token(form, self.headers.get("Authorization", "")))
 
     def _answer(self, code: int, document: Any) -> None:
-        """Bytes are sent as they are, everything else as JSON."""
+        """Bytes are sent unchanged, everything else as JSON."""
         data = document if isinstance(document, bytes) else json.dumps(document).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")

@@ -1,4 +1,4 @@
-"""Folders that every user can enter: programs that run as another user cannot pass through pytest's own folders.
+"""Folders that every user can enter, because programs that run as another user cannot enter pytest's folders.
 
 In: nothing. Out: an empty folder that is deleted afterwards. Never: a folder that another user can write to.
 """

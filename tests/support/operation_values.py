@@ -1,4 +1,4 @@
-"""Values of operations, for tests that write them and read them again."""
+"""Sample operation values, for round-trip tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A function of a test module, run in a process of its own.
+"""Runs a function of a test module in its own process.
 
-In: the function, and arguments that `repr` can write. Out: nothing, or an AssertionError with what the process printed.
-Never: descriptors or children of other tests, which the worker of pytest has besides.
+In: the function, and arguments that `repr` can write. Out: nothing, or an AssertionError with the process's output.
+Never: inherits descriptors or children of other tests, which the pytest worker has.
 """
 
 from __future__ import annotations

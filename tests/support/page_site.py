@@ -1,6 +1,6 @@
-"""A site for tests: what lives is what the test says, who asks is who the test says, and it is served on a real socket.
+"""A site for tests on a real socket; the test defines the live objects and the callers.
 
-In: manifests, policies. Out: a Site, and answers over HTTP. Never: a mock of a cluster: there is none.
+In: manifests, policies. Out: a Site, and responses over HTTP. Never: mocks a cluster: there is none.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SEND_BUFFER_BYTES = 1 << 16
 
 
 class StillLookout:
-    """What lives, as a test puts it there."""
+    """A cluster view with the objects that a test adds."""
 
     has_ended = False
     as_of = AsOf(datetime.now(UTC), is_up=True)
-    rules = Rules(repositories=cast(Any, None), assess_all=cast(Any, None))  # nothing is judged
-    renders = Renders(cast(Any, None))  # and nothing is rendered
+    rules = Rules(repositories=cast(Any, None), assess_all=cast(Any, None))  # no health checks
+    renders = Renders(cast(Any, None))  # and no rendering
 
     def __init__(self, manifests: Iterable[Manifest] = ()) -> None:
         self.cache = Cache()
@@ -70,11 +70,11 @@ class KnownPermissions(NamedTuple):
 
 @dataclass
 class KnownPeople:
-    """A token is `name` or `name:group,group`; what each may is a set of (resource, action, thing) or a function."""
+    """A token is `name` or `name:group,group`; permissions are sets of (resource, action, object) or a function."""
 
     allowed: dict[str, Callable[[str, str, str], bool]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
-    past: set[str] = field(default_factory=set)  # gone because their time was over
+    past: set[str] = field(default_factory=set)  # expired tokens
     key: bytes = b"a key of tests"
 
     async def identify(self, shown: Shown) -> Caller | None:
@@ -135,7 +135,7 @@ class Answered(NamedTuple):
 
 @dataclass
 class Client:
-    """Each call is one request on a connection of its own, from another thread."""
+    """Each call is one request on a new connection, from another thread."""
 
     port: int
 
@@ -157,7 +157,7 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def on_a_socket(site: Site, routes: Iterable[Route]) -> AsyncIterator[tuple[Client, Entry]]:
-    """The kernel keeps little for a client that does not read; else it takes megabytes, and how many differs."""
+    """Serve with small kernel buffers; by default they hold megabytes for a client that does not read, and vary."""
     entry, listener = Entry(site, tuple(routes)), bind("127.0.0.1", 0)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # connections inherit it
     async with listening(entry, [listener], closing=entry.close) as port:

@@ -1,4 +1,4 @@
-"""Small shapes for the tests of this room: a Pod, a Service, a ConfigMap and a custom Widget, spelled by hand."""
+"""Small merge schemas for patch tests: a Pod, a Service, a ConfigMap and a custom Widget."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def struct(*, atomic: bool = False, strategies: Sequence[str] = (), **fields: Sp
 
 
 def listing(element: Spelled, *keys: str, merge_key: str = "", **defaults: object) -> Spelled:
-    """A list by keys where some are given, else an atomic one."""
+    """A list with merge keys if keys are given, else an atomic list."""
     return Spelled(
         "list",
         element=element,

@@ -1,4 +1,4 @@
-"""Folders of the checkout that tests read."""
+"""Paths of folders in the checkout that tests read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the parts of an installation do, each deed by itself, so that one fails when a right is missing.
+"""The actions of each component of an installation, one function each, which fail if a permission is missing.
 
-In: a Scene. Out: nothing, or a failure. Never: does as an administrator what a part is to do.
+In: a Scene. Out: nothing, or a failure. Never: does as an administrator what a component must do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from support.permissions import HOME, Scene, application
 
 Deed = Callable[[Scene], Awaitable[None]]
 AUTOMATED = {"automated": {"prune": True}, "syncOptions": ["CreateNamespace=true"]}
-BEYOND = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}]  # which no controller has
+BEYOND = [{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}]  # permissions that no controller has
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -31,7 +31,7 @@ def configmap(name: str, **annotations: str) -> Manifest:
 
 
 async def _synced(scene: Scene, name: str) -> bool:
-    """Whether it is as the newest commit asks; Git is asked only where all else is so."""
+    """True if it is synced to the newest commit; Git is queried only if everything else matches."""
     status = (await scene.get("argoproj.io/Application", name) or {}).get("status") or {}
     state = status.get("operationState") or {}
     sync = status.get("sync") or {}
@@ -40,7 +40,7 @@ async def _synced(scene: Scene, name: str) -> bool:
 
 
 async def _deliver(scene: Scene, files: dict[str, Manifest | None]) -> str:
-    """An Application that came after the start."""
+    """Deliver an Application that is created after the start."""
     name = f"app-{next(scene.numbers)}"
     scene.repository.push({f"{name}/{file}.yaml": each for file, each in files.items()})
     await scene.application(name, syncPolicy=AUTOMATED)
@@ -51,7 +51,7 @@ async def _deliver(scene: Scene, files: dict[str, Manifest | None]) -> str:
 
 
 async def shares_the_work(scene: Scene) -> None:
-    """Its Lease is there, and is renewed."""
+    """Wait until its Lease exists and is renewed."""
     async with scene.controller() as identity:
         versions: set[str] = set()
 
@@ -77,7 +77,7 @@ async def notices_what_comes(scene: Scene) -> None:
 
 
 async def is_at_work(scene: Scene) -> None:
-    """Until an engine is at work: it has looked at an Application that was there."""
+    """Wait until an engine has compared an existing Application."""
     name = f"old-{next(scene.numbers)}"
     await scene.application(name)
 
@@ -185,7 +185,7 @@ async def syncs(scene: Scene) -> None:
         _answered(await client.post(f"/api/v1/applications/{name}/sync", json={"name": name}))
 
         async def is_asked_for() -> bool:
-            """An engine that is at work may have taken it up by now, and then tells of it in the status."""
+            """True if the operation is requested, or a running engine has already started it, as the status shows."""
             app = await scene.get("argoproj.io/Application", name) or {}
             begun = ((app.get("status") or {}).get("operationState") or {}).get("operation")
             return bool((app.get("operation") or begun or {}).get("initiatedBy"))
@@ -233,7 +233,7 @@ async def runs_a_cron_job_now(scene: Scene) -> None:
     await scene.application(name)
     row = {"group": "batch", "version": "v1", "kind": "CronJob", "namespace": place, "name": "nightly"}
     app = ResourceKey("argoproj.io", "Application", HOME, name)
-    await scene.admin.patch(app, {"status": {"resources": [row]}})  # as an engine would have told
+    await scene.admin.patch(app, {"status": {"resources": [row]}})  # as an engine would have written it
     what = f"kind=CronJob&group=batch&version=v1&resourceName=nightly&namespace={place}"
     async with scene.server() as client:
         await scene.until(lambda: _lists(client, name))
@@ -290,7 +290,7 @@ async def changes_projects(scene: Scene) -> None:
 
 async def declares_repositories(scene: Scene) -> None:
     name = f"repo-{next(scene.numbers)}"
-    made = Repository(scene.folder / name)  # it is asked whether it can be read
+    made = Repository(scene.folder / name)  # the server checks that it can be read
     made.push({})
     await _asked(scene, "POST", "/api/v1/repositories", {"repo": made.url})
 
@@ -333,11 +333,11 @@ async def believes_one_more_host(scene: Scene) -> None:
     await _believe(scene, anew=False)
 
 
-# -- who signs in ----------------------------------------------------------------------------------------------------
+# -- sign-in ---------------------------------------------------------------------------------------------------------
 
 
 async def _emptied(scene: Scene, *names: str) -> None:
-    scene.session = ""  # it was signed with the key that is gone
+    scene.session = ""  # it was signed with the deleted key
     for name in names:
         live = await scene.get("Secret", name)
         assert live is not None
@@ -374,7 +374,7 @@ async def signs_in(scene: Scene) -> None:
 
 
 async def signs_out(scene: Scene) -> None:
-    """Of a session that signing in gave just now."""
+    """Sign out of a session that was just created."""
     await signs_in(scene)
     scene.refused.clear()
     async with scene.server() as client:

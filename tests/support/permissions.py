@@ -1,7 +1,7 @@
-"""An installation under its own Roles: tokens of its accounts, a server that enforces, and every refusal noted.
+"""An installation with its own Roles on a server that enforces RBAC; records every refusal.
 
-In: a folder, options. Out: a Scene whose parts are started as their accounts, and whose rights can be taken away one by
-one. Never: a mock of a cluster; an administrator's credential in a part.
+In: a folder, options. Out: a Scene whose components run with their service accounts, and whose permissions can be
+removed one by one. Never: mocks a cluster; uses an administrator's credential in a component.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from support.deadlines import HANG_SECONDS
 from support.engine import Repository, shared_crew
 
 HOME = "argosy"
-GRACE = 0.4  # seconds in which what was refused could still come about in another way
+GRACE = 0.4  # seconds in which a refused action could still succeed in another way
 TOKEN = "admin-of-a-test"
 
 
 class Right(NamedTuple):
-    """One verb on one resource, of one role; `name`: on that object alone."""
+    """One verb on one resource, of one role; `name`: only on that object."""
 
     role: tuple[str, str]  # kind, name
     group: str
@@ -75,7 +75,7 @@ def rights_of(options: InstallOptions) -> list[Right]:
 
 
 def rules_without(rules: list[dict[str, Any]], right: Right) -> list[dict[str, Any]]:
-    """One rule for each right but that one."""
+    """One rule for each permission except that one."""
     return [
         {"apiGroups": [group], "resources": [resource], "verbs": [verb], **({"resourceNames": [name]} if name else {})}
         for rule in rules
@@ -86,7 +86,7 @@ def rules_without(rules: list[dict[str, Any]], right: Right) -> list[dict[str, A
 
 
 class Refused(AssertionError):
-    """It did not come about, and the cluster had said no."""
+    """The action did not succeed, and the cluster had refused a request."""
 
 
 @dataclass
@@ -99,13 +99,13 @@ class Scene:
     options: InstallOptions
     refused: list[str] = field(default_factory=list)
     numbers: Any = field(default_factory=lambda: itertools.count(1))
-    session: str = ""  # a token of the administrator of the page
-    settles: float = 0.0  # seconds until a server obeys another role
+    session: str = ""  # token of the page's administrator
+    settles: float = 0.0  # seconds until a server applies a changed role
     _kept: tuple[str, httpx.AsyncClient] | None = None
 
     @contextlib.asynccontextmanager
     async def account(self, name: str) -> AsyncIterator[Cluster]:
-        """The cluster by a token of this account, over TLS."""
+        """A cluster client with a token of this account, over TLS."""
         spec = {"expirationSeconds": 3600}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         key = ResourceKey("", "ServiceAccount", HOME, name)
@@ -133,7 +133,7 @@ class Scene:
             await asyncio.sleep(self.settles)
 
     async def until(self, holds: Callable[[], Awaitable[Any]]) -> Any:
-        """As soon as it is so. Fails at once where the cluster said no and it does not come about in another way."""
+        """Wait for a condition. Fails early if the cluster refused a request and the condition is not met otherwise."""
         async with asyncio.timeout(HANG_SECONDS):
             grace = None
             while True:
@@ -155,11 +155,11 @@ class Scene:
     async def application(self, name: str, **spec: Any) -> None:
         await self.admin.create(application(name, self.repository.url, **spec))
 
-    # -- the parts -------------------------------------------------------------------------------------------------
+    # -- components ------------------------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def standing(self) -> AsyncIterator[None]:
-        """One controller and one server for all deeds, where no right is taken away."""
+        """One controller and one server for all actions, if no permission is removed."""
         async with self._controller() as identity, self._server() as client:
             self._kept = identity, client
             try:
@@ -186,7 +186,7 @@ class Scene:
 
     @contextlib.asynccontextmanager
     async def _controller(self) -> AsyncIterator[str]:
-        """As `argosy controller` does it; its identity."""
+        """Start it like `argosy controller`; return its identity."""
         async with self.account("argosy-controller") as cluster:
             options = EngineOptions(self.folder / "mirrors", wave_delay=0.0, grace=1.0)
             members = Members(cluster, HOME)
@@ -205,13 +205,13 @@ class Scene:
                 await self._left(members.identity)
 
     async def _left(self, identity: str) -> None:
-        """Who may not delete its Lease cannot let go: the next one need not wait for that."""
+        """Delete the Lease of a stopped controller that may not do so itself, so that the next one need not wait."""
         with contextlib.suppress(ClusterError):
             await self.admin.delete(lease_key(HOME, identity))
 
     @contextlib.asynccontextmanager
     async def _server(self) -> AsyncIterator[httpx.AsyncClient]:
-        """As `argosy serve` does it. What keeps it from starting is raised."""
+        """Start it like `argosy serve`. Raises the error that prevents the start."""
         async with self.account("argosy-server") as cluster:
             options = PageOptions(port=0, listen="0.0.0.0", folder=self.folder / "page")
             async with serving(cluster, "a test", options, namespace=HOME, crew=shared_crew()) as page:
@@ -243,7 +243,7 @@ async def rights_scene(folder: Path, options: InstallOptions) -> AsyncIterator[S
 
 @contextlib.asynccontextmanager
 async def real_rights_scene(folder: Path, options: InstallOptions) -> AsyncIterator[Scene]:
-    """The same on a real API server, where one is built."""
+    """The same on a real API server, if one is built."""
     if realcluster.programs() is None:
         pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
     with realcluster.real_cluster() as real:
@@ -261,13 +261,13 @@ async def _furnished(admin: Cluster, address: str, authority: Path, folder: Path
         metadata = {"name": name, "namespace": HOME}
         await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
     async with asyncio.timeout(HANG_SECONDS):
-        while GroupKind("argoproj.io", "ApplicationSet") not in await admin.kinds():  # k8s: after its definition
+        while GroupKind("argoproj.io", "ApplicationSet") not in await admin.kinds():  # k8s: shortly after its CRD
             await asyncio.sleep(0.05)
     return Scene(admin, address, authority, folder, Repository(folder / "repository"), options)
 
 
 class Noted:
-    """The same cluster; every no that it says is noted."""
+    """The same cluster; records every refusal."""
 
     def __init__(self, cluster: Cluster, refused: list[str]) -> None:
         self._cluster, self._refused = cluster, refused

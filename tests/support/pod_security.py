@@ -1,7 +1,7 @@
-"""The Pod Security Standard `restricted`, and what OpenShift's restricted SCC asks besides, written down anew.
+"""An independent implementation of the Pod Security Standard `restricted` and of OpenShift's restricted SCC.
 
-In: a Pod's spec. Out: every field that such a namespace refuses, as sentences. Never: takes a missing field for a good
-one where the standard wants it said.
+In: a Pod's spec. Out: messages for all fields that such a namespace refuses. Never: accepts a missing field that the
+standard requires.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Spec = Mapping[str, Any]
 
 
 def refused(spec: Spec) -> list[str]:
-    """By the profile restricted."""
+    """Violations of the profile restricted."""
     return [*_of_pod(spec), *(said for name, each in _containers(spec) for said in _of_container(name, each, spec))]
 
 
 def refused_by_scc(spec: Spec) -> list[str]:
-    """OpenShift chooses the user and the group itself, of a range that nobody knows beforehand."""
+    """Violations of the SCC: OpenShift assigns user and group from a range that is not known in advance."""
     named = [("pod", spec.get("securityContext") or {})]
     named += [(name, each.get("securityContext") or {}) for name, each in _containers(spec)]
     chosen = ("runAsUser", "runAsGroup", "fsGroup", "supplementalGroups", "seLinuxOptions")
@@ -60,7 +60,7 @@ def _of_pod(spec: Spec) -> Iterator[str]:
 
 
 def _of_either(name: str, context: Mapping[str, Any]) -> Iterator[str]:
-    """What a Pod and a container may both say."""
+    """Checks of fields that both a Pod and a container may have."""
     if context.get("runAsUser") == 0:
         yield f"{name}: runs as root"
     if context.get("runAsNonRoot") is False:

@@ -1,6 +1,6 @@
-"""A Git repository to preview, and the command as people type it.
+"""A Git repository for `argosy preview`, and a way to run the command.
 
-In: a folder. Out: a Repo with files, commits and answers. Never: a network.
+In: a folder. Out: a Repo with files, commits and command results. Never: uses the network.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def config(value: str = "1", name: str = "settings") -> str:
 
 
 def two_environments() -> dict[str, str | bytes]:
-    """Two environments on one base."""
+    """A repository with two environments on one base."""
     overlay = "namespace: {0}\nnamePrefix: {0}-\nresources: [../../base]\n"
     return {
         "apps/dev.yaml": application("fraud-dev", "overlays/dev", more="  syncPolicy: {automated: {prune: true}}\n"),

@@ -1,4 +1,4 @@
-"""Rows as a server prints them, for the tests of columns."""
+"""Table rows as a server prints them, for tests of columns."""
 
 from __future__ import annotations
 

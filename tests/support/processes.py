@@ -1,4 +1,4 @@
-"""What the tests ask the system about processes."""
+"""Queries of the system about processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process is there and not just waiting for its parent to take note of its end."""
+    """True if the process exists and is not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -16,7 +16,7 @@ def is_running(pid: int) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    """The pids of all children, zombies too."""
+    """The pids of all children, including zombies."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -34,6 +34,6 @@ def descriptors() -> int:
 
 
 def cpu_ticks(pid: int) -> int:
-    """The CPU time that the process has used so far, in ticks of the clock."""
+    """CPU time of the process in clock ticks."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])

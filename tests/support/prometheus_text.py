@@ -1,6 +1,6 @@
-"""Prometheus' text, read as strictly as its own parser does, and a little more.
+"""Parses Prometheus' text format, a little more strictly than Prometheus itself.
 
-In: text. Out: what each series is. Never: takes what would be refused, nor a family or a series that is told twice.
+In: text. Out: the value of each series. Never: accepts invalid text, or a duplicate family or series.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _base(name: str) -> str:
 
 
 def _check_histograms(found: list[Series], names: list[str]) -> None:
-    """Buckets grow, and the last of them is all."""
+    """Check that buckets are cumulative and that the last one equals the count."""
     values = {(each.name, frozenset(each.labels.items())): each.value for each in found}
     for name in names:
         rows: dict[Labels, list[Series]] = {}

@@ -1,6 +1,6 @@
-"""A small repository with three environments, for tests of promotions. In: a folder. Out: a Shelf to type at.
+"""A small repository with three environments, for promotion tests. In: a folder. Out: a Shelf to run commands in.
 
-Never: reads the settings of whoever runs the tests.
+Never: reads the settings of the user who runs the tests.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Said(NamedTuple):
 
 
 class Shelf:
-    """A clone with a work tree, and commands typed in it."""
+    """A clone with a work tree to run commands in."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -86,7 +86,7 @@ class Shelf:
         return self.git("rev-parse", "HEAD")
 
     def pin(self, environment: str, tag: str) -> str:
-        """Somebody merges another version."""
+        """Commit another version to an environment."""
         text = OVERLAY % {"name": environment, "count": 1}
         images = f'images:\n  - {{name: example.com/web, newTag: "{tag}"}}\n'
         self.write(f"{environment}/kustomization.yaml", text + images)
@@ -120,7 +120,7 @@ def chdir(folder: Path) -> Iterator[None]:
 
 
 def make(folder: Path) -> Shelf:
-    """Its first commit; all environments have 1.0."""
+    """Create the first commit; all environments have 1.0."""
     folder.mkdir(parents=True)
     shelf = Shelf(folder)
     shelf.git("init", "-q")
@@ -137,7 +137,7 @@ def make(folder: Path) -> Shelf:
 
 
 def begin(folder: Path) -> Path:
-    """Dev has 1.1, the others have 1.0."""
+    """Create a repository where dev has 1.1 and the others have 1.0."""
     with pytest.MonkeyPatch.context() as patch:
         alone(patch)
         make(folder).pin("dev", "1.1")
@@ -150,7 +150,7 @@ def alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def copy_of(begun: Path, folder: Path, patch: pytest.MonkeyPatch) -> Shelf:
-    """One to change, with a home of its own beside it."""
+    """A copy that a test may change, with its own home next to it."""
     alone(patch)
     patch.setenv("XDG_STATE_HOME", str(folder / "state"))
     patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))

@@ -1,6 +1,6 @@
-"""How much of a proof runs: all of it in `make prove`, a twentieth in `make test-all`, still less in `make test`.
+"""The scale of proofs: full in `make prove`, a twentieth in `make test-all`, even less in `make test`.
 
-In: ARGOSY_PROOF_SCALE (1 is full). Out: the scale. Never: a size of its own.
+In: ARGOSY_PROOF_SCALE (1 is full). Out: the scale. Never: sizes of a proof.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Protobuf messages that are almost right.
+"""Protobuf messages that are almost valid.
 
 In: a random source, messages of real objects. Out: mutated messages. Never: a message that depends on anything but the
 random source.
@@ -42,7 +42,7 @@ JUNK = [
 
 
 def fill(type_: Type, depth: int = 0) -> Any:
-    """A value with every field of its type, down to a depth."""
+    """A value with every field of its type, up to a depth."""
     if type_.kind == "struct":
         unsaid = {"kind", "apiVersion"} if type_.is_kind else set()
         if depth > MAX_FILL_DEPTH:
@@ -56,7 +56,7 @@ def fill(type_: Type, depth: int = 0) -> Any:
 
 
 def real_messages() -> list[bytes]:
-    """One object of every built-in kind with all its fields; those of kinds that nest widely are cut to a size."""
+    """One object of every built-in kind with all fields; deeply nested kinds are limited in size."""
     kinds = [(each.group, each.version, each.kind) for each in BUILT_IN] + OTHER_KINDS
     return [message for kind in kinds if (message := _filled_message(*kind))]
 
@@ -66,7 +66,7 @@ def _filled_message(group: str, version: str, kind: str) -> bytes:
     assert type_ is not None
     api_version = f"{group}/{version}" if group else version
     message = b""
-    for depth in range(MAX_FILL_DEPTH, -1, -1):  # fewer levels first: schemas of schemas grow by each
+    for depth in range(MAX_FILL_DEPTH, -1, -1):  # fewer levels first: nested schemas grow with each level
         value = fill(type_, depth)
         deeper = protobuf.encode(decode(type_, value, kind=kind, api_version=api_version).manifest)
         if message and len(deeper) > MAX_MESSAGE_BYTES:
@@ -81,7 +81,7 @@ def mutated_messages(rng: Random, messages: list[bytes], count: int) -> Iterator
 
 
 def mutate(rng: Random, message: bytes, others: list[bytes]) -> bytes:
-    """One to four changes; most keep the lengths of the messages around them right, so that readers get that far."""
+    """Make one to four changes; most keep the lengths of enclosing messages valid, so that parsers reach them."""
     body = message[4:]
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         if rng.random() < 0.7:
@@ -93,7 +93,7 @@ def mutate(rng: Random, message: bytes, others: list[bytes]) -> bytes:
 
 
 def _mutate_inside(rng: Random, body: bytes, others: list[bytes], depth: int) -> bytes:
-    """Goes down into a random field, changes something there, and writes correct lengths on the way back."""
+    """Descend into a random field, change it, and write correct lengths on the way back."""
     fields = _fields(body)
     if not fields:
         return _damage(rng, body)
@@ -109,11 +109,11 @@ def _mutate_inside(rng: Random, body: bytes, others: list[bytes], depth: int) ->
         fields[at:at] = [fields[at]] * rng.choice((1, 2, 50))
     elif how == 2:  # another number
         fields[at] = (rng.choice((0, 1, 2, 3, 15, 16, 2047, 2**29 - 1, 2**29)), wire, value)
-    elif how == 3:  # another wire type with bytes that fit it
+    elif how == 3:  # another wire type with matching bytes
         fields[at] = (number, VARINT, rng.choice((0, 1, 2**31, 2**32, 2**63, 2**64 - 1)))
     elif how == 4:
         fields[at] = (number, BYTES, rng.choice(JUNK))
-    elif how == 5:  # the wire type alone
+    elif how == 5:  # only the wire type
         raw = _joined([fields[at]])
         return _joined(fields[:at]) + bytes([raw[0] & 0xF8 | rng.randrange(8)]) + raw[1:] + _joined(fields[at + 1 :])
     elif how == 6:
@@ -148,7 +148,7 @@ def _damage(rng: Random, body: bytes) -> bytes:
 
 
 def _nested(rng: Random, number: int) -> bytes:
-    """A message in itself, again and again."""
+    """A deeply self-nested message."""
     inner, number = b"", rng.choice((number, 1, 2, 29, 34))
     for _ in range(rng.choice((3, 50, 99, 101, 150))):
         inner = bytes_field(number or 1, inner)

@@ -1,7 +1,7 @@
-"""npm's oidc-provider, a certified OpenID provider, as a process on this machine.
+"""npm's oidc-provider, a certified OpenID provider, as a local process.
 
-In: a folder, and what it shall say of whoever signs in. Out: a RealProvider to visit as a browser does. Never: a
-network beyond this machine; `make install` brings the package.
+In: a folder, and the claims of the user who signs in. Out: a RealProvider to visit like a browser. Never: uses the
+network beyond this machine; `make install` installs the package.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RealProvider:
         self._read_until("changed")
 
     def _read_until(self, word: str) -> str:
-        """The provider prints warnings of its own between what the script says."""
+        """Skips warnings that the provider prints between the lines of the script."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith(word):
@@ -65,7 +65,7 @@ class RealProvider:
         self.process.stdin.flush()
 
     def visit(self, url: str) -> str:
-        """Follows redirects as a browser does; returns the address that is not the provider's."""
+        """Follow redirects like a browser; return the first address outside the provider."""
         for _ in range(MAX_REDIRECTS):
             if not url.startswith(self.url):
                 return url

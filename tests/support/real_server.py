@@ -1,7 +1,7 @@
-"""A real API server of our own that is as new for every test: what was not there at first goes.
+"""A private real API server that is wiped before each test.
 
-In: the programs of `make realcluster`. Out: a KubeCluster without traces of the test before. Never: a server of
-somebody else's, because everything in it is deleted.
+In: the programs of `make realcluster`. Out: a KubeCluster without objects of the previous test. Never: connects to a
+shared server, because everything in it is deleted.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from support.deadlines import HANG_SECONDS
 
 LASTING = ("argocd", "ml")  # namespaces: a real server takes many seconds to delete one
 BY_CONTROLLERS = {GroupKind("", "ConfigMap"): "kube-root-ca.crt", GroupKind("", "ServiceAccount"): "default"}
-# For tests that play the other controllers themselves, and say how a Job ends.
+# For tests that simulate the other controllers and decide how a Job ends.
 FEW = realcluster.CONTROLLERS_OF_THE_SANDBOX
 
 
-REAL = pytest.param("real", marks=pytest.mark.tier("realcluster"))  # a row of a fixture's params
+REAL = pytest.param("real", marks=pytest.mark.tier("realcluster"))  # a parameter of fixtures
 
 
 @dataclass
@@ -50,7 +50,7 @@ class WipedServer:
         self.at_first = {key_of(each) for each in await _everything(cluster, await cluster.kinds())}
 
     async def _wipe(self, cluster: Cluster) -> None:
-        """Again and again until it is so: what controllers make meanwhile goes as well."""
+        """Delete repeatedly until nothing is left, because controllers may create objects meanwhile."""
         async with asyncio.timeout(HANG_SECONDS):
             kinds = await cluster.kinds()
             while left := [each for each in await _everything(cluster, kinds) if self._goes(each)]:
@@ -72,7 +72,7 @@ async def _everything(cluster: Cluster, kinds: Catalog) -> list[Manifest]:
         try:
             items = (await cluster.list(kind)).items
         except ClusterError as error:
-            if error.code in (404, 405):  # a kind that is just going
+            if error.code in (404, 405):  # a kind that is being removed
                 return []
             raise
         api = f"{kind.group}/{kinds[kind].version}".lstrip("/")
@@ -102,7 +102,7 @@ async def until_there(cluster: Cluster, key: ResourceKey) -> None:
 
 @contextlib.contextmanager
 def wiped_server(*, controllers: str = "*") -> Iterator[WipedServer]:
-    """Skips where it is not built."""
+    """Skips if the server is not built."""
     if realcluster.programs() is None:
         pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
     with realcluster.real_cluster_with(controllers) as started:

@@ -1,6 +1,6 @@
-"""A cluster that remembers what was asked of it, in the words of RBAC.
+"""A cluster client that records the RBAC attributes of each call.
 
-In: any cluster. Out: the same, and (verb, group, resource) of each call. Never: refuses anything.
+In: any cluster. Out: the same, and (verb, group, resource) of each call. Never: refuses a call.
 """
 
 from __future__ import annotations
@@ -68,5 +68,5 @@ class RecordedCluster:
 
 
 def _kind_of(manifest: Manifest) -> GroupKind:
-    """Of a review as well, which has no name."""
+    """The kind of a manifest, also of a review, which has no name."""
     return GroupKind(split_api_version(manifest["apiVersion"])[0], manifest["kind"])

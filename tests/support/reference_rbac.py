@@ -1,6 +1,6 @@
-"""A second evaluator of the rules of people: slow, short, and it shares nothing with the first.
+"""A second, independent implementation of the RBAC policy evaluation: slow and short.
 
-In: lines of a policy, the lines of projects, who asks what. Out: yes or no. Never: imports what it is to judge.
+In: lines of a policy, lines of projects, and a request. Out: allowed or not. Never: imports the code under test.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Other clusters for an engine: real sandboxes, each a process of its own, told of by Secrets.
+"""Remote clusters of an engine: real sandboxes, each in its own process, declared by cluster Secrets.
 
-In: a room, a running sandbox. Out: a Far to look into and to be made ill. Never: a mock of a cluster.
+In: a room, a running sandbox. Out: a Far to inspect and to inject faults into. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def encoded(values: dict[str, str]) -> dict[str, str]:
 
 
 class Far:
-    """A cluster that is not the engine's own."""
+    """A remote cluster."""
 
     def __init__(self, name: str, sandbox: clusters.Sandbox, cluster: Cluster) -> None:
         self.name, self.sandbox, self.cluster = name, sandbox, cluster
@@ -42,7 +42,7 @@ class Far:
         return json.dumps({"bearerToken": self.sandbox.endpoint.token, "tlsClientConfig": tls, **changed})
 
     async def declare(self, room: Room, config: str = "", **values: str) -> None:
-        """Its Secret, new or in place of the one that is there."""
+        """Create or replace its cluster Secret."""
         data = encoded({"name": self.name, "server": self.server, "config": config or self.config(), **values})
         key = ResourceKey("", "Secret", CONTROL, f"cluster-{self.name}")
         if await room.cluster.get(key) is not None:
@@ -63,7 +63,7 @@ class Far:
         return found
 
     async def account(self, name: str = "argocd-manager") -> str:
-        """The token of a new service account that may do everything."""
+        """Create a service account that may do everything; return its token."""
         metadata = {"name": name, "namespace": "kube-system"}
         await self.cluster.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}

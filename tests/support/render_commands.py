@@ -1,4 +1,4 @@
-"""`argosy render` as it is typed: a home with Git repositories in it, and the command."""
+"""Runs `argosy render` in a home with Git repositories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ spec:
 
 
 class Desk:
-    """A folder to type commands in."""
+    """A folder to run commands in."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

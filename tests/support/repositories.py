@@ -1,6 +1,6 @@
-"""Git repositories that a test writes to without a work tree.
+"""Git repositories that tests write to without a work tree.
 
-In: files by path. Out: commits of a bare repository. Never: the user's own Git settings.
+In: files by path. Out: commits of a bare repository. Never: uses the user's Git settings.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Repository:
         return self.git("hash-object", "-w", "--stdin", input=content)
 
     def tree(self, *entries: tuple[str, str, str]) -> str:
-        """Entries are mode, id and name; what git would refuse to add is written all the same."""
+        """Write a tree of entries (mode, id, name), including those that `git add` would refuse."""
         raw = b"".join(
             mode.encode() + b" " + os.fsencode(name) + b"\0" + bytes.fromhex(id) for mode, id, name in entries
         )
@@ -49,7 +49,7 @@ class Repository:
         return commit
 
     def commit(self, files: dict[str, str], branch: str = "main") -> str:
-        """Replaces all that the branch held, by a commit without parents."""
+        """Replace the whole branch by a commit without parents."""
         return self.commit_tree(self._tree_of(files), branch)
 
     def tag(self, *names: str) -> None:

@@ -1,6 +1,6 @@
-"""An installation behind a real server on a socket: an embedded cluster, a lookout over it, people with rights.
+"""An installation on a real socket: an embedded cluster, a cluster view, and users with permissions.
 
-In: a folder. Out: a World that is asked over HTTP. Never: a mock of a cluster.
+In: a folder. Out: a World that serves HTTP. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
 
 
 def of_team(resource: str, action: str, thing: str) -> bool:
-    """Everything of the project team, and nothing else."""
+    """Allow everything in the project team, and nothing else."""
     return thing == "team" or thing.startswith("team/")
 
 
@@ -82,7 +82,7 @@ class World:
         return await self.make("Application", name, api="argoproj.io/v1alpha1", spec=spec, metadata=metadata)
 
     async def seen(self, group: str, kind: str, name: str, namespace: str = CONTROL) -> None:
-        """Until the lookout knows it."""
+        """Wait until the cluster view has it."""
         key = ResourceKey(group, kind, namespace, name)
         async with asyncio.timeout(HANG_SECONDS):
             while self.lookout.cache.get(key) is None:
@@ -95,7 +95,7 @@ class World:
 
 
 async def code(world: World, who: str, method: str, where: str, document: Any = None) -> tuple[int, str]:
-    """What is answered, and what is said of it."""
+    """Send a request; return its code and message."""
     got = await world.ask(who, method, where, document)
     return got.code, got.json().get("message", "")
 
@@ -115,7 +115,7 @@ def value(secret: Manifest, key: str) -> str:
 
 
 def path(text: str) -> str:
-    """As one part of a path."""
+    """Quote a text as one path segment."""
     return quote(text, safe="")
 
 
@@ -126,8 +126,7 @@ Whom = Callable[[Cluster, Lookout], Any]
 async def rest_world(
     folder: Path, whom: Whom = lambda *_: KnownPeople(dict(PEOPLE)), *, rbac: bool = False
 ) -> AsyncIterator[World]:
-    """`whom` it knows: people with rights by name, unless somebody else is to be asked. `rbac`: the cluster asks
-    for rights."""
+    """`whom`: users with their permissions, or another authenticator. `rbac`: the cluster enforces RBAC."""
     async with embedded(folder, rbac=rbac) as cluster:
         await furnish(cluster, CONTROL, "ml")
         for name in KINDS:

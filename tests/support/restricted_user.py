@@ -1,7 +1,7 @@
-"""Runs a program as a restricted Pod would: under a user id that nobody knows, writing nowhere but below its HOME.
+"""Runs a program like in a restricted Pod: with an unknown user id, and write access only below HOME.
 
-In: argv: the folder that is HOME, then the program and its words. Out: that program, in place of this one. Never:
-returns; needs a container. Landlock stands in for a root that cannot be written to.
+In: argv: the folder for HOME, then the program and its arguments. Out: that program, in place of this one. Never:
+returns; needs a container. Landlock replaces a read-only root file system.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import sys
 
 from argosy.isolation.landlock import abi, enter, ruleset
 
-USER = 1000650000  # of the range that an OpenShift gives to a namespace
+USER = 1000650000  # from the range that OpenShift assigns to a namespace
 NO_NEW_PRIVS = 38
-FILES_ONLY = 3  # the ABI that knows of files alone: the network stays
+FILES_ONLY = 3  # the ABI that only restricts files, not the network
 
 
 def words() -> list[str]:
-    """What to put before a program; nothing where this machine cannot do it."""
+    """The command prefix; empty if this machine does not support it."""
     if not shutil.which("unshare") or abi() < FILES_ONLY:
         return []
     before = ["unshare", "--user", f"--map-user={USER}", "--map-group=0"]

@@ -1,7 +1,7 @@
-"""Requests for every route of the table: which object each is about, and what is sent.
+"""Builds requests for every route of the table: their object and body.
 
 In: a row of `proofs/auth_rows.txt`, a route, and whether its object is own, foreign or absent. Out: a Case: an address,
-a body, and the name that a policy has for the object. Never: asks the server's own resolvers.
+a body, and the object's name in a policy. Never: uses the server's own resolvers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Row(NamedTuple):
     needs: str  # public, signed, list, or may
     resource: str = ""
     action: str = ""
-    about: str = ""  # which kind of object
+    about: str = ""  # the kind of object
 
 
 def rows() -> dict[tuple[str, str], Row]:
@@ -41,10 +41,10 @@ ROWS_BY_ROUTE = rows()
 
 class Case(NamedTuple):
     values: dict[str, str]
-    thing: str | None  # None: there is no such object
+    thing: str | None  # None: the object does not exist
     query: dict[str, str]
     body: Any
-    also: tuple[str, str] | None = None  # a resource and an action that are asked for besides
+    also: tuple[str, str] | None = None  # a second resource and action that are required
 
 
 def spec_of(team: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def of_application(variant: str) -> Case:
 
 
 def of_logged(variant: str) -> Case:
-    """What an Application prints is for who may see it."""
+    """Logs of an Application need permission to see the Application."""
     return of_application(variant)._replace(also=("applications", "get"))
 
 
@@ -113,13 +113,13 @@ def of_new_cluster(variant: str) -> Case:
 
 
 def of_validated(variant: str) -> Case:
-    """It need not be there: it may be made."""
+    """The object need not exist, because it may be created."""
     case = of_repository(variant)
     return case if case.thing else case._replace(thing=case.values["repo"])
 
 
 def of_readable(variant: str) -> Case:
-    """What is not declared counts as there for who may declare it."""
+    """An undeclared repository counts as existing for users who may declare it."""
     case = of_repository(variant)
     return case if case.thing else case._replace(thing=case.values["repo"], also=("repositories", "create"))
 
@@ -133,12 +133,12 @@ def of_owned(variant: str) -> Case:
 
 
 def of_nothing(variant: str) -> Case:
-    """There is none of it here."""
+    """There is no object of this kind."""
     return Case({"keyID": "ABCD", "env": "dev", "deed": "promote"}, None, {}, {})
 
 
 def of_set(variant: str) -> Case:
-    """An ApplicationSet: there is none; argo: a new one is named by the project of what it makes."""
+    """An ApplicationSet; none exists. argo: a new one is named by the project of its Applications."""
     return Case({"name": "zz"}, None, {}, {})
 
 

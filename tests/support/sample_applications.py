@@ -1,6 +1,6 @@
-"""A few Applications for pages: one well, one that differs, one that is ill, one that hangs, one held, one broken.
+"""Sample Applications for pages: healthy, OutOfSync, Degraded, hanging, held back and broken.
 
-In: a Room. Out: it is furnished. Never: more than a browser test needs.
+In: a Room. Out: the Applications in it. Never: more than a browser test needs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from argosy.kube.objects import Manifest
 from support.engine import CONTROL, Room, config_map
 
 WAVE = "argocd.argoproj.io/sync-wave"
-SECRET_WORD = "correct-horse-battery"  # must be on no page
+SECRET_WORD = "correct-horse-battery"  # must not appear on any page
 
 
 def deployment(name: str, image: str = "registry.example.com/web:1.0", replicas: int = 1, wave: str = "0") -> Manifest:
@@ -77,7 +77,7 @@ async def furnish(room: Room) -> None:
     await room.deliver("docs", "docs", syncPolicy=automated)
     await room.deliver("broken", "broken")
     await room.until_synced(name="web")
-    await room.until_synced(name="docs")  # before it is held
+    await room.until_synced(name="docs")  # before syncs are held back
     await room.sync("fraud")
     await room.until_over("fraud")
     await well(room, "web", 2)
@@ -92,14 +92,14 @@ async def furnish(room: Room) -> None:
 
 
 async def bulk(room: Room) -> None:
-    """Two more that were never synced."""
+    """Add two Applications that were never synced."""
     for name in ("one", "two"):
         await room.deliver(f"bulk-{name}", f"bulk/{name}")
         await room.until(lambda status: status["sync"]["status"] == "OutOfSync", f"bulk-{name}")
 
 
 async def well(room: Room, name: str, replicas: int = 1) -> None:
-    """As a cluster that runs Pods would say."""
+    """Set the status that a cluster with running Pods would report."""
     found = await room.get("apps/Deployment", name)
     assert found is not None
     condition = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}

@@ -1,6 +1,6 @@
-"""Public keys and certificates that tests show: of nobody.
+"""Sample public keys and certificates, which belong to no one.
 
-In, out: constants. Never: a private one.
+In, out: constants. Never: a private key.
 """
 
 from __future__ import annotations

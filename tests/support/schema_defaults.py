@@ -1,4 +1,4 @@
-"""Manifests with and without their defaults, for the tests of defaults."""
+"""Manifests with and without their defaults, for tests of defaulting."""
 
 from __future__ import annotations
 

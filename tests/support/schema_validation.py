@@ -1,4 +1,4 @@
-"""Manifests as a server checks them, for the tests of validation."""
+"""Validates manifests like a server, for tests of validation."""
 
 from __future__ import annotations
 

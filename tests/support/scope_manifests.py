@@ -1,4 +1,4 @@
-"""An Application, its project and a Secret, for tests of which Secrets are masked where.
+"""An Application, its project and a Secret, for tests of Secret masking.
 
 In: the parts that a test changes. Out: manifests. Never: a cluster.
 """
@@ -26,7 +26,7 @@ def application(
 
 
 def project(*namespaces: str) -> dict[str, Any]:
-    """The project `ml`, which permits these namespaces."""
+    """The project `ml`, which allows these namespaces."""
     destinations = [{"server": HERE, "namespace": namespace} for namespace in namespaces]
     return {
         "apiVersion": "argoproj.io/v1alpha1",

@@ -1,6 +1,6 @@
-"""Small manifests of OpenShift and KServe, and how argosy's own rules judge what the simulators make of them.
+"""Small manifests of OpenShift and KServe, and their health after simulation.
 
-In: a live manifest. Out: its health. Never: sleeps.
+In: a live manifest. Out: its health by argosy's rules. Never: sleeps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERSION = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 
 @contextlib.asynccontextmanager
 async def modelled(cluster: EmbeddedCluster, *kinds: GroupKind, **options: Any) -> AsyncIterator[World]:
-    """As the sandbox runs it, with these kinds only: a test need not wait for what it does not look at."""
+    """Simulators like in the sandbox, but only for these kinds, so that a test does not wait for others."""
     async with running([playing(kinds, **options)], cluster, on_failure=lambda: None):
         yield World(cluster)
 
@@ -89,7 +89,7 @@ def cluster_runtime(name: str, **spec: Any) -> Manifest:
 
 
 def model(annotations: dict[str, str] | None = None, *, exposed: bool = True, **wanted: Any) -> Manifest:
-    """An InferenceService; `wanted` are fields of its model, but for `predictor`, which are fields beside it."""
+    """An InferenceService; `wanted` are fields of its model, except `predictor`: fields of the predictor."""
     predictor = wanted.pop("predictor", {})
     served = {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/web", **wanted}
     found = made("serving.kserve.io/v1beta1", "InferenceService", {"predictor": {"model": served, **predictor}})

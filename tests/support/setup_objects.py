@@ -1,6 +1,6 @@
-"""Where setup leaves things in a cluster, and how the tests ask for them.
+"""Finds the objects that `argosy setup` creates in a cluster.
 
-In: a sandbox and names. Out: paths, objects, what the command said.
+In: a sandbox and names. Out: paths, objects, output of the command. Never: changes them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def patch(where: Sandbox, path: str, change: Any) -> None:
 
 
 def versions(where: Sandbox, name: str, namespace: str = GITOPS) -> dict[str, str]:
-    """The resourceVersion of everything that setup may touch."""
+    """The resourceVersion of every object that setup may change."""
     places = [f"/api/v1/namespaces/{name}-{end}" for end in ("dev", "staging", "prod")]
     places += [binding(f"{name}-{end}") for end in ("dev", "staging", "prod")]
     places += [application(f"{name}-{end}", namespace) for end in NAMES]

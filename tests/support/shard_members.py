@@ -1,6 +1,6 @@
-"""Members in a world of their own: its time is moved by hand, its network is slow, loses answers and delivers late.
+"""A simulated world of sharding members: the test moves its clock; its network is slow and loses or delays responses.
 
-In: a seed. Out: what each member changed, and when. Never: a moment that the seed does not decide.
+In: a seed. Out: what each member changed, and when. Never: behaviour that the seed does not determine.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 KEYS = [f"argocd/app-{number}" for number in range(6)]
-TURNS = 14  # of the loop, until everybody who was woken waits again
+TURNS = 14  # loop iterations until every woken task waits again
 
 
 class Change(NamedTuple):
-    """Something that a member did to a key: when it left, and when it was done."""
+    """A change of a key by a member: when it was sent, and when it was done."""
 
     key: str
     member: str
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 class World:
     def __init__(self, seed: int, longest: float = 4.0) -> None:
-        """`longest`: seconds that a change may take. What takes more than 4 is not done once nobody waits for it."""
+        """`longest`: seconds that a change may take. One over 4 seconds is dropped if its sender stopped waiting."""
         self.rng, self.time, self.longest = random.Random(seed), 0.0, longest
         self._order, self._coming = itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
         self._before, self.processes = asyncio.all_tasks(), list[Process]()
@@ -49,7 +49,7 @@ class World:
         self.version = 0
         self.changes: list[Change] = []
         self.is_away = False
-        self.trouble = 0.0  # how much of what is asked is lost or late
+        self.trouble = 0.0  # share of requests that are lost or delayed
 
     def at(self, seconds: float, happens: Callable[[], None]) -> None:
         heapq.heappush(self._coming, (self.time + max(0.0, seconds), next(self._order), happens))
@@ -68,13 +68,13 @@ class World:
             await asyncio.sleep(0)
 
     async def end(self) -> None:
-        """With everybody who waits for something that will not come."""
+        """End the world, and cancel all tasks that still wait."""
         while waiting := asyncio.all_tasks() - self._before:
             for task in waiting:
                 task.cancel()
             await asyncio.sleep(0)
 
-    # -- the server: each call is one moment
+    # -- the server: each call is atomic
 
     def next_version(self) -> str:
         self.version += 1
@@ -123,7 +123,7 @@ class Timer:
 
 @dataclass
 class Process:
-    """One member: its clock and its line. While it sleeps nothing reaches it, and all of that when it wakes."""
+    """One member with its clock and connection. While it is paused, responses are delayed until it resumes."""
 
     world: World
     name: str
@@ -171,7 +171,7 @@ class Process:
             what()
 
     def kill(self) -> None:
-        """Nothing reaches it any more; what it waits for is there until the end of the world."""
+        """Stop all responses to it; its pending requests stay open until the world ends."""
         self.is_dead = True
 
     async def stop(self) -> None:
@@ -186,10 +186,10 @@ class Process:
         await self.members.leave()
         self.is_dead = True
 
-    # -- a line to the server
+    # -- connection to the server
 
     async def _asked(self, does: Callable[[], Any], *, most: float = 25.0) -> Any:
-        """It is done whether or not anybody still waits for it, unless it is lost on its way."""
+        """The request is executed even if its sender stopped waiting, unless it is lost."""
         world, rng = self.world, self.world.rng
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         is_bad = rng.random() < world.trouble
@@ -239,7 +239,7 @@ class Process:
         return found
 
     async def watch(self, kind: Any, **selectors: Any) -> AsyncIterator[WatchEvent]:
-        """Tells of what differs every now and then, as one that is slow does."""
+        """Report differences from time to time, like a slow watch."""
         known = dict(self.world.leases)
         while True:
             slept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -253,7 +253,7 @@ class Process:
                     yield WatchEvent("MODIFIED", now[name])
             known = now
 
-    # -- what it works on
+    # -- work on keys
 
     async def _works(self) -> None:
         rng = self.world.rng
@@ -274,7 +274,7 @@ class Process:
         await over
 
     async def _change(self, key: str, step: int) -> None:
-        """A connection first, which may take a while; then it leaves, and is done before its time is over."""
+        """Connect first, which may take a while; then send the change, which is done before its timeout."""
         began = self.world.time
         await self._pause(max(0.0, self.world.rng.random() - 0.7))
         BEFORE_SENDING.get()()
@@ -294,8 +294,8 @@ class Process:
 
 
 def faults(changes: list[Change]) -> list[str]:
-    """Where two were at work on one key at once: a change of one between the first and the last of a step of another,
-    or one that was on its way while another's was done."""
+    """Cases where two members worked on one key at once: a change of one between the first and last change of a step of
+    another, or a change in flight while another's was done."""
     by_key: dict[str, list[Change]] = defaultdict(list)
     for each in changes:
         by_key[each.key].append(each)

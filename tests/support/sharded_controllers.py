@@ -1,7 +1,7 @@
-"""Real controllers that share the work of a real sandbox, each behind a proxy that notes what it changes.
+"""Real sharded controllers on a real sandbox, each behind a proxy that records its changes.
 
-In: a folder. Out: controllers to kill, stop and wake, and who changed what and when. Never: a controller that is not a
-process of its own; a change that nobody noted.
+In: a folder. Out: controllers to kill, pause and resume, and a record of who changed what and when. Never: runs a
+controller in this process; misses a change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ REFUSALS = (500, 503, 429)
 
 
 class Change(NamedTuple):
-    """What a controller wrote: when it left for the server, when that had answered, and what."""
+    """A write of a controller: when it was sent, when the server responded, and its content."""
 
     member: str
     method: str
@@ -51,26 +51,26 @@ class Change(NamedTuple):
     sent: float
     done: float
     status: int
-    fence: str = ""  # that it claims with
-    mark: str = ""  # of the operation that made a hook
+    fence: str = ""  # the fence of a claim
+    mark: str = ""  # of the operation that created a hook
 
     @property
     def app(self) -> str:
-        """Objects are called as their application is."""
+        """The application of the object: objects have the name of their application."""
         return self.path.rpartition("/")[2].removeprefix("hook-")
 
 
 @dataclass
 class Proxy:
-    """Between all controllers and one server: a port for each, in a thread of its own."""
+    """A proxy between all controllers and the server: one port per controller, in its own thread."""
 
     server: str
     token: str
-    trouble: float = 0.0  # how many requests are refused, or done without an answer
+    trouble: float = 0.0  # share of requests that are refused, or executed without a response
     is_away: bool = False
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     changes: list[Change] = field(default_factory=list)
-    claims: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))  # by application, in their order
+    claims: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))  # by application, in order
     struck: Counter[str] = field(default_factory=Counter)
     _runners: list[web.ServerRunner] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
@@ -183,12 +183,12 @@ class Proxy:
 
 
 class Controller:
-    """One process, and what became of it."""
+    """A controller process."""
 
     process: forked_commands.Started | subprocess.Popen[bytes]
 
     def __init__(self, name: str, work: SharedWork, *flags: str, source: str = "") -> None:
-        """`source`: where the modules of another version are."""
+        """`source`: folder with the modules of another version."""
         self.name, self._log = name, record_log(work.folder / f"{name}.log")
         home = work.folder / name
         home.mkdir()
@@ -249,7 +249,7 @@ class SharedWork:
         return one
 
     def three_agree(self) -> bool:
-        """One that did not get beyond its start, because of a fault, is started again, as a cluster does."""
+        """True if three members agree. Replaces members that failed during startup, like a cluster does."""
         while len(self.living) < 3:
             self.start()
         return self.are_shared(3)
@@ -300,18 +300,18 @@ class SharedWork:
         return list(found)
 
     def owners(self) -> dict[str, str]:
-        """Each application, and the identity in its fence."""
+        """Each application with the identity in its fence."""
         return {each["metadata"]["name"]: fence_of(each).partition("/")[2] for each in self.listed()}
 
     def until(self, seconds: float, is_so: Callable[[], Any], what: str) -> float:
-        """How long it took."""
+        """Wait for a condition; return the seconds it took."""
         began = asked = time.monotonic()
         while not is_so():
             took = time.monotonic() - asked
             if time.monotonic() - began > seconds:
                 logs = "\n".join(f"--- {each.name}\n{each.log()[-1500:]}" for each in self.controllers[-4:])
                 raise AssertionError(f"not within {seconds:g} s: {what}\n{logs}")
-            time.sleep(max(0.1, 3 * took))  # who looks must not be most of the work
+            time.sleep(max(0.1, 3 * took))  # polling must not dominate the load
             asked = time.monotonic()
         return time.monotonic() - began
 
@@ -322,23 +322,23 @@ class SharedWork:
         return [each["metadata"]["name"] for each in self.listed() if not _is_synced(each, revision)]
 
     def are_shared(self, count: int) -> bool:
-        """Whether so many members agree on each other."""
+        """True if this number of members agree on the membership."""
         leases = self.members()
         rosters = {(each["metadata"].get("annotations") or {}).get(names.ROSTER) for each in leases}
         return len(leases) == count and rosters == {",".join(sorted(each["spec"]["holderIdentity"] for each in leases))}
 
     def are_claimed(self) -> bool:
-        """Whether each application has the fence of its owner."""
+        """True if each application has the fence of its owner."""
         those = [each["spec"]["holderIdentity"] for each in self.members()]
         return all(fence == owner(those, f"{CONTROL}/{app}") for app, fence in self.owners().items())
 
-    # -- what was done
+    # -- recorded changes
 
     def claims(self, app: str) -> list[Change]:
         return self.proxy.claims[app]
 
     def faults(self) -> list[str]:
-        """Changes of an application, or of what is its, by one after another had claimed it."""
+        """Changes of an application or its objects by a controller after another one had claimed it."""
         by_app: dict[str, list[Change]] = defaultdict(list)
         for each in self.proxy.changes:
             if each.status < 300 and "/events" not in each.path and "/leases/" not in each.path:
@@ -377,7 +377,7 @@ def shared_work(
     folder: Path, applications: int, controllers: int = 3, trouble: float = 0.0,
     *, flags: Sequence[str] = (), source: str = "", made_by: type[Controller] = Controller,
 ) -> Iterator[SharedWork]:  # fmt: skip
-    """Controllers that have delivered all of it once."""
+    """Controllers that have synced all applications once."""
     with sandbox(folder / "data") as running, Proxy(running.address, running.endpoint.token) as proxy:
         for name in (CONTROL, "ml"):
             space = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}

@@ -1,6 +1,6 @@
-"""A whole site over an embedded cluster, with people who really sign in, in a thread of its own.
+"""A complete site on an embedded cluster with real sign-in, in its own thread.
 
-In: a folder. Out: a SignedInWorld: its address, and a way to do something in its loop. Never: a mock of anything.
+In: a folder. Out: a SignedInWorld: its address, and a way to run code in its loop. Never: mocks.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SignedInWorld:
         await AccountBook(self.cluster, CONTROL, hashing=Hashing(4)).set_password(name, PASSWORD)
 
     async def provided(self, provider: IdentityProvider) -> None:
-        """From now on people can sign in there, too."""
+        """Enable sign-in with this provider, too."""
         config = {
             "name": "Sea Passes", "issuer": provider.url, "rootCA": provider.authority,
             "clientID": CLIENT, "clientSecret": "$oidc.clientSecret",

@@ -1,6 +1,6 @@
-"""An Argo CD as a cluster sees it: its controller's StatefulSet, and who writes the status of Applications.
+"""A simulated Argo CD: the StatefulSet of its controller, and a task that writes the status of Applications.
 
-In: a cluster. Out: a StatefulSet that is scaled, and statuses. Never: delivers; writes what is paused for Argo CD.
+In: a cluster. Out: a scalable StatefulSet, and statuses. Never: delivers; writes Applications paused for Argo CD.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LABELS: Final = {
 
 
 def controller(namespace: str = "argocd", replicas: int = 1, **metadata: Any) -> Manifest:
-    """As Argo CD's own manifests have it."""
+    """The StatefulSet of Argo CD's manifests."""
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -42,7 +42,7 @@ def controller(namespace: str = "argocd", replicas: int = 1, **metadata: Any) ->
 
 
 def pod(namespace: str = "argocd") -> Manifest:
-    """The first of its StatefulSet."""
+    """The first Pod of its StatefulSet."""
     metadata = {"name": f"{MANAGER}-0", "namespace": namespace, "labels": NAMED}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": CONTAINERS}
 
@@ -52,7 +52,7 @@ async def scale(cluster: Cluster, replicas: int, namespace: str = "argocd") -> N
 
 
 class Controller:
-    """Compares as Argo CD does, as far as others can tell: every Application that is not paused gets a status."""
+    """Looks like Argo CD's controller from outside: writes a status to every Application that is not paused."""
 
     def __init__(self, cluster: Cluster, resources: list[dict[str, Any]]) -> None:
         self._cluster, self._resources = cluster, resources
@@ -85,7 +85,7 @@ class Controller:
 
 @asynccontextmanager
 async def at_work(cluster: Cluster, resources: list[dict[str, Any]] | None = None) -> AsyncIterator[Controller]:
-    """Its StatefulSet, and somebody behind it."""
+    """Run its StatefulSet and its controller task."""
     await cluster.create(controller())
     found = Controller(cluster, resources or [])
     work = asyncio.create_task(found.run())

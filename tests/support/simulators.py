@@ -1,6 +1,6 @@
-"""A cluster with simulators at work, and small manifests to put into it.
+"""A cluster with running simulators, and small manifests for it.
 
-In: an embedded cluster. Out: questions about what became of it. Never: sleeps; it waits until something is so.
+In: an embedded cluster. Out: functions that wait for states of its objects. Never: sleeps for a fixed time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DAEMON_SET, CRON_JOB = GroupKind("apps", "DaemonSet"), GroupKind("batch", "CronJ
 EVENT, NODE = GroupKind("", "Event"), GroupKind("", "Node")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
 
-# To bring the definitions of OpenShift and KServe takes ten times as long as all the rest: only who plays them does.
+# Installing the CRDs of OpenShift and KServe takes ten times as long as the rest, so only tests that need them do.
 WHOLE = ""
 CORE = "+".join(each.kind for each in simulators.WHOLE if each not in simulators.NEEDS)
 
@@ -67,7 +67,7 @@ class World:
         return list((await self.cluster.list(EVENT)).items)
 
     async def told(self, *texts: str) -> list[str]:
-        """`reason: message` of every Event so far, the oldest first; each of the texts is somewhere in them."""
+        """Wait until all texts occur in Events; return `reason: message` of every Event, oldest first."""
         async with asyncio.timeout(HANG_SECONDS):
             while True:
                 found = sorted(await self.all_events(), key=lambda each: each["metadata"]["name"].rpartition(".")[2])
@@ -77,14 +77,14 @@ class World:
                 await asyncio.sleep(0.01)
 
     async def settled(self) -> int:
-        """Nothing is written for a while: only for showing that something does not happen."""
+        """Wait until nothing is written for a while: only to show that something does not happen."""
         assert isinstance(self.cluster, EmbeddedCluster)
         store = self.cluster.plane.store
         return await until_still(lambda: store.revision)
 
 
 def _true(is_so: Callable[[Any], Any], found: Manifest | list[Manifest]) -> bool:
-    """What is not there yet is not so yet."""
+    """A missing object or field counts as false."""
     try:
         return bool(is_so(found))
     except (KeyError, IndexError, StopIteration):
@@ -93,14 +93,14 @@ def _true(is_so: Callable[[Any], Any], found: Manifest | list[Manifest]) -> bool
 
 @contextlib.asynccontextmanager
 async def simulated(cluster: Cluster, variant: str = CORE) -> AsyncIterator[World]:
-    """As the sandbox runs it; that is WHOLE, of which most need only CORE."""
+    """Simulators like in the sandbox (WHOLE); most tests need only CORE."""
     async with running([simulators.make(variant)], cluster, on_failure=lambda: None):
         yield World(cluster)
 
 
 @contextlib.asynccontextmanager
 async def leaping(cluster: Cluster) -> AsyncIterator[tuple[World, LeapingClock]]:
-    """With a clock that a test moves."""
+    """With a clock that the test moves."""
     addon, clock = simulators.make(CORE), LeapingClock()
     for manifest in addon.first:
         await cluster.create(manifest)
@@ -139,7 +139,7 @@ def made(api_version: str, kind: str, spec: Manifest, name: str = "web") -> Mani
 
 
 def health(manifest: Manifest) -> tuple[str, str]:
-    """As Argo CD judges it."""
+    """Health by Argo CD's rules."""
     found = judge(manifest)
     if found is None:
         return "", ""

@@ -1,4 +1,4 @@
-"""A disk of a few megabytes, and a way to fill it up."""
+"""A disk of a few megabytes, and a function that fills it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DISK_BYTES = 6 * 1024 * 1024
 
 @contextmanager
 def mounted_disk(folder: Path) -> Iterator[Path]:
-    """Skips the test for users who may not mount one."""
+    """Skips the test if the user may not mount one."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=0700", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:

@@ -1,7 +1,7 @@
-"""Other spellings of one address, as an attacker would try them.
+"""Alternative spellings of an address, as an attacker would try them.
 
-In: a canonical address, a source of chance. Out: texts that lead to the same repository or cluster. Never: another
-host, port or path.
+In: a canonical address, a random source. Out: texts that refer to the same repository or cluster. Never: another host,
+port or path.
 """
 
 from __future__ import annotations

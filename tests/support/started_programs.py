@@ -1,6 +1,6 @@
-"""The arguments of the programs that a process starts, which other users of the machine can read.
+"""Records the arguments of programs that this process starts, which other users of the machine can read.
 
-In: a `with` block. Out: the arguments of every program that was started within it. Never: those of another process.
+In: a `with` block. Out: the arguments of every program started in it. Never: those of another process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _heard(event: str, given: tuple[Any, ...]) -> None:
             seen += map(str, given[1])
 
 
-sys.addaudithook(_heard)  # it stays for ever: when nobody listens, it does nothing
+sys.addaudithook(_heard)  # cannot be removed; it does nothing outside of a block
 
 
 @contextmanager

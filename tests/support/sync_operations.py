@@ -1,7 +1,7 @@
-"""A stage for syncs: desired manifests, an embedded cluster, and calls of `advance` until the operation is over.
+"""Runs syncs: desired manifests, an embedded cluster, and calls of `advance` until the operation has ended.
 
-It does what the corridor does, in the simplest way: it reads what lives anew before each call, and keeps the state of
-the operation as it would be written.
+It does what the reconciler does, in the simplest way: it reads the live objects before each call, and keeps the
+operation state as it would be written.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def config(name: str, value: str = "1", **more: Any) -> Manifest:
 
 
 def job(name: str, **more: Any) -> Manifest:
-    """By a test's hands it ends. k8s: a controller leaves alone what is managed by others."""
+    """A Job that the test finishes. k8s: the Job controller ignores Jobs with another managedBy."""
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "job:1"}]}
     spec = {"managedBy": "example.com/hands", "template": {"spec": pod}}
     return manifest("Job", name, api="batch/v1", spec=spec, **more)
@@ -95,7 +95,7 @@ def definition() -> Manifest:
 
 
 async def judge(manifests: Sequence[Manifest]) -> list[Assessment | None]:
-    """By the rules for built-in kinds; a Widget is as its `health` says."""
+    """Health by the rules for built-in kinds; a Widget has the health in its field `health`."""
     return [_assessment(each) for each in manifests]
 
 
@@ -110,14 +110,14 @@ Judge = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
 
 
 async def all_goes_well(cluster: Cluster) -> None:
-    """Jobs complete, Deployments become available."""
+    """Let Jobs complete and Deployments become available."""
     await finish_jobs(cluster)
     await roll_out(cluster)
 
 
 async def finish_jobs(cluster: Cluster, *, well: bool = True, only: str = "") -> None:
     kind = "Complete" if well else "Failed"
-    first = "SuccessCriteriaMet" if well else "FailureTarget"  # k8s: which must be there before
+    first = "SuccessCriteriaMet" if well else "FailureTarget"  # k8s: must precede the final condition
     conditions = [{"type": first, "status": "True"}, {"type": kind, "status": "True", "message": f"{kind} it is"}]
     times = {"startTime": STARTED} | ({"completionTime": STARTED} if well else {})
     for each in (await cluster.list(GroupKind("batch", "Job"))).items:
@@ -150,8 +150,8 @@ class Stage:
     annotations: dict[str, str] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
-    engine: Cluster | None = None  # how the engine sees the cluster, where that is not how the test does
-    lags: bool = False  # what the engine knows of the cluster is as old as its call before
+    engine: Cluster | None = None  # the engine's cluster client, if it differs from the test's
+    lags: bool = False  # the engine sees the live state of its previous call
     seen: tuple[dict[ResourceKey, Manifest], dict[ResourceKey, Manifest]] | None = None
     state: OperationState | None = None
     time: datetime = datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
@@ -170,7 +170,7 @@ class Stage:
         return self.state
 
     async def step(self) -> Advanced:
-        """One call, on what lives now; what it answers is kept as if it were written."""
+        """Make one call with the current live state; keep its result as if it were written."""
         state = self.state or self.begin()
         options = SyncOptions.of(self.options, self.request.options)
         occasion = Occasion(self.app, "0123456789abcdef", state.started, state.retries)
@@ -187,14 +187,14 @@ class Stage:
         return answer
 
     async def finish(self, most: int = 40) -> OperationState:
-        """Until it is over; the world goes on between calls."""
+        """Call until the operation has ended; other actions run between calls."""
         for _ in range(most):
             answer = await self.step()
             if answer.state.progress.is_over:
                 return answer.state
             self.time += timedelta(seconds=max(answer.wait or 0.0, 0.001))
             await self.world(self.cluster)
-            await asyncio.sleep(0)  # the cluster's own upkeep gets its turn
+            await asyncio.sleep(0)  # lets the controllers of the cluster run
         raise AssertionError(f"not over after {most} calls: {self.state}")
 
     async def until(self, message: str, most: int = 40) -> None:
@@ -204,7 +204,7 @@ class Stage:
             await asyncio.sleep(0)
         raise AssertionError(f"never {message!r}: {self.state}")
 
-    # -- what the corridor knows ----------------------------------------------------------------------------------
+    # -- what the reconciler knows --------------------------------------------------------------------------------
 
     def compared(self, live: dict[ResourceKey, Manifest]) -> Comparison:
         pairs = []
@@ -240,12 +240,12 @@ class Stage:
             return None
 
     async def names(self, kind: GroupKind = LISTED[0]) -> list[str]:
-        """Of those that nobody deletes."""
+        """Names of objects that are not being deleted."""
         items = (await self.cluster.list(kind, namespace=NAMESPACE)).items
         return sorted(each["metadata"]["name"] for each in items if not each["metadata"].get("deletionTimestamp"))
 
     def again(self, *desired: Manifest, started: str = "2026-01-01T01:00:00Z", **changes: Any) -> Stage:
-        """The next operation on the same cluster."""
+        """Start the next operation on the same cluster."""
         made = replace(self, desired=list(desired) or self.desired, **changes)
         made.state, made.seen = None, None
         made.time = self.time + timedelta(hours=1)
@@ -258,7 +258,7 @@ def _tracking(each: Manifest) -> str:
 
 
 def told(state: OperationState) -> dict[str, tuple[str, str, str]]:
-    """Results by `Kind/name`: outcome, progress and message."""
+    """Results by `KIND/NAME`: outcome, progress and message."""
     return {_place(each): (each.outcome or "", each.progress or "", each.message) for each in state.results}
 
 

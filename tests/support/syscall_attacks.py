@@ -1,7 +1,7 @@
-"""System calls that confined code must not be able to make; as a script, this makes them and prints how each ended.
+"""System calls that isolated code must not be able to make; as a script, it makes them and prints the results.
 
 In: nothing. Out: JSON of names and error numbers (0: the call succeeded). Never: calls that would harm the machine if
-they were allowed: arguments that the kernel refuses later, or that change this process alone.
+they were allowed: the arguments are refused later by the kernel, or affect only this process.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ CALLS = {
     "socket of multipath TCP": (41, 198, (2, 1, 262)),
     "ioctl that types into a terminal": (16, 29, (0, 0x5412, 0)),
 }
-# Refused unless the program has a root folder of its own.
+# Refused unless the program has its own root folder.
 UNIX_SOCKET = {"socket of Unix": (41, 198, (1, 1, 0))}
-# Needed by ordinary programs: refused nowhere.
+# Needed by ordinary programs: never refused.
 ALLOWED = {
     "getpid": (39, 172, ()),
     "sched_yield": (24, 124, ()),
@@ -76,7 +76,7 @@ IN_SUBPROCESS = ("clone into new users", "call of another architecture")
 
 
 def make_call(name: str) -> int:
-    """The error number that the call ends with; 0 if it succeeds."""
+    """The error number of the call; 0 if it succeeds."""
     *numbers, arguments = {**CALLS, **ALLOWED, **UNIX_SOCKET}[name]
     return call(numbers[COLUMN], *arguments)
 
@@ -97,7 +97,7 @@ def clone_into_new_users() -> int:
 
 
 def call_of_another_architecture() -> int:
-    """Get the process number as a program of 32 bits does; ENOSYS where this machine has none."""
+    """Call getpid like a 32-bit program; ENOSYS if this machine has no 32-bit calls."""
     if COLUMN != X86_64:
         return errno.ENOSYS
     child = os.fork()
@@ -112,7 +112,7 @@ def call_of_another_architecture() -> int:
 
 
 def in_own_process(name: str) -> int:
-    """Make the call in a new process, because it may change the one that makes it."""
+    """Make the call in a new process, because it may change the calling process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,8 +1,8 @@
-"""A command of argosy that tells how many asyncio tasks it has, whenever it gets SIGUSR1: a line in $ARGOSY_TASKS.
+"""Runs an argosy command that writes its number of asyncio tasks to $ARGOSY_TASKS on each SIGUSR1.
 
-In: words as they are typed. Out: what the command does, and a number after each signal; garbage is collected before, so
-that its memory is what it keeps. With $ARGOSY_LEAKED_TASKS, so many more tasks after each request that it makes.
-Never: another task of its own.
+In: command line arguments. Out: the command, and a number after each signal; garbage is collected first, so that its
+memory is what it keeps. $ARGOSY_LEAKED_TASKS is the number of tasks to leak after each request that it makes.
+Never: adds a task of its own.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from argosy.main import main
 
 
 def tell(*_: object) -> None:
-    """Between two steps of the loop, which a signal wakes."""
+    """Runs between two iterations of the loop, which the signal wakes."""
     gc.collect()
     try:
         count = len(asyncio.all_tasks())
-    except RuntimeError:  # no loop yet, or none any more
+    except RuntimeError:  # the loop has not started or has ended
         return
     with open(os.environ["ARGOSY_TASKS"], "a") as file:
         file.write(f"{count}\n")
 
 
 def leak(count: int) -> None:
-    """From here on each request leaves tasks behind that wait for ever."""
+    """Let each request leak tasks that never end."""
     ask, kept = ClientSession._request, []
 
     async def ask_and_leak(*words: Any, **named: Any) -> Any:

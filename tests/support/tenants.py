@@ -1,7 +1,7 @@
-"""An installation of two teams with many callers: what proofs about doors are tried on.
+"""An installation of two teams with many callers, for proofs about authorization.
 
-In: a folder. Out: a Site over an embedded cluster, callers with what they show, and answers of an Entry, asked without
-a socket. Never: a mock of a cluster.
+In: a folder. Out: a Site on an embedded cluster, callers with their credentials, and responses of the ASGI application
+without a socket. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
 
-# Who may what, by account; the rules that the server reads are written from this.
+# Permissions by account; the server's policy is generated from this.
 GRANTS: dict[str, list[tuple[str, str, str, str]]] = {
     "admin": [("*", "*", "*", "allow")],
     "reader": [("*", "get", "*", "allow")],
@@ -42,7 +42,7 @@ GRANTS: dict[str, list[tuple[str, str, str, str]]] = {
     "all-but-b": [("*", "*", "*", "allow"), ("*", "*", "team-b", "deny"), ("*", "*", "team-b/*", "deny")],
     "nothing": [],
     "logs-b": [("logs", "get", "team-b/*", "allow")],
-    # argo: whoever has a role of a project may look at the project
+    # argo: a role of a project includes permission to get the project
     "proj:team-a:deployer": [("applications", "*", "team-a/*", "allow"), ("projects", "get", "team-a", "allow")],
     "proj:team-b:deployer": [("applications", "*", "team-b/*", "allow"), ("projects", "get", "team-b", "allow")],
 }
@@ -56,7 +56,7 @@ SERVERS = {team: f"https://{team}.example.com" for team in ("team-a", "team-b")}
 
 
 class Caller(NamedTuple):
-    name: str  # of GRANTS; empty: a stranger
+    name: str  # key of GRANTS; empty: unauthenticated
     headers: Mapping[str, str]
 
 
@@ -83,8 +83,8 @@ async def ask(
     entry: Entry, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b"",
     reads_stream: bool = False,
 ) -> Answered:
-    """Straight at the application. Of a stream only its head, or with `reads_stream` all that it says until it ends or
-    has nothing more to say before something changes."""
+    """Call the ASGI application. Of a stream, read only the header, or with `reads_stream` everything until it ends or
+    waits for a change."""
     raw, _, query = path.partition("?")
     given = {"host": "localhost", **{name.lower(): value for name, value in (headers or {}).items()}}
     if body:
@@ -119,7 +119,7 @@ async def ask(
 
 @contextmanager
 def notice_waits(waits_for_changes: asyncio.Event) -> Iterator[None]:
-    """Set the event when a stream asks for a change: all that it knew has been sent by then."""
+    """Set the event when a stream waits for a change: everything known has been sent by then."""
 
     def noticing(wait: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         def noticed(*arguments: Any) -> Awaitable[Any]:
@@ -131,7 +131,7 @@ def notice_waits(waits_for_changes: asyncio.Event) -> Iterator[None]:
     with (
         patch.object(Changes, "next", noticing(Changes.next)),
         patch.object(Reader, "next", noticing(Reader.next)),
-        patch.object(tree_api, "BETWEEN", 0.0),  # seconds in which it asks for none
+        patch.object(tree_api, "BETWEEN", 0.0),  # no pause between two updates
     ):
         yield
 
@@ -186,7 +186,7 @@ def project(team: str, tokens: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def owned(team: str, version: str, kind: str) -> dict[str, Any]:
-    """Of that team's Application."""
+    """An object that is tracked by that team's Application."""
     group, name = version.partition("/")[0], f"thing-{team[-1]}"
     tracked = f"app-{team[-1]}:{group}/{kind}:{team}/{name}"
     metadata = {"name": name, "namespace": team, "annotations": {"argocd.argoproj.io/tracking-id": tracked}}

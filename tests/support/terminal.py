@@ -1,6 +1,6 @@
-"""Somebody at a terminal: a real pseudo-terminal with a shell in it, what is typed there, and what is to be seen.
+"""A user at a terminal: a real pseudo-terminal with a shell.
 
-In: lines that are typed. Out: what the screen showed, the exit code, and how long it took. Never: leaves a process.
+In: typed lines. Out: the screen output, the exit code, and the duration. Never: leaves a process behind.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=
 
 
 class Seen(NamedTuple):
-    text: str  # without colours
+    text: str  # without colour codes
     code: int
     seconds: float
 
 
 def _own_terminal() -> None:
-    """For Ctrl-C: signals of a keyboard go to whose terminal it is."""
+    """Make it the controlling terminal, so that Ctrl-C sends a signal."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
@@ -50,7 +50,7 @@ class Terminal:
         self._until(PROMPT)
 
     def type(self, line: str, *, answers: Mapping[str, str] | None = None) -> Seen:
-        """A command until its end; `answers` are typed where the screen asks for them."""
+        """Run a command until it ends; `answers` are typed when the screen prompts for them."""
         began = time.monotonic()
         self.begin(line)
         shown = ""
@@ -63,14 +63,14 @@ class Terminal:
         return Seen(plain(shown[: found.start()]), int(found[1]), time.monotonic() - began)
 
     def begin(self, line: str) -> None:
-        """A command that stays."""
+        """Start a command that keeps running."""
         os.write(self._screen, f"{line}\n".encode())
 
     def until(self, pattern: str) -> str:
         return plain(self._until(re.compile(pattern)))
 
     def interrupt(self) -> Seen:
-        """Ctrl-C, until the shell is back."""
+        """Press Ctrl-C and wait for the shell prompt."""
         began = time.monotonic()
         os.write(self._screen, b"\x03")
         shown = self._until(PROMPT)
@@ -91,7 +91,7 @@ class Terminal:
         return ESCAPES.sub("", shown)
 
     def close(self) -> None:
-        """With all that it began."""
+        """End the shell and all processes that it started."""
         for number in (signal.SIGHUP, signal.SIGKILL):
             try:
                 os.killpg(self._shell.pid, number)
@@ -102,6 +102,6 @@ class Terminal:
 
 
 def plain(text: str) -> str:
-    """As it stands on the screen: a line that was written over counts as it is last."""
+    """The text on the screen: of an overwritten line, only the last state."""
     lines = ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)

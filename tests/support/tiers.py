@@ -1,10 +1,10 @@
-"""Which tests a run takes: the marker `tier` says where a test belongs, the option `--tier` which tier runs.
+"""Selects tests by tier: the marker `tier` assigns a test to a tier, the option `--tier` chooses the tier to run.
 
-In: `@pytest.mark.tier("all")` on a test, a module or a row; without one a test belongs to `test`. Out: the tests of the
-chosen tier, the others deselected. Never: a test of a tier that no make target runs.
+In: `@pytest.mark.tier("all")` on a test, a module or a row; without it, a test belongs to `test`. Out: the tests of the
+chosen tier; the others are deselected. Never: a test of a tier that no make target runs.
 
 test         make test, and CI: what a contributor runs after a change
-all          make test-all: everything but what is only for `prove` or `realcluster`; includes `test`
+all          make test-all: everything except tests only for `prove` or `realcluster`; includes `test`
 prove        make prove: proofs in full. A proof marked `tier("test", "prove")` also runs in short in `make test` and
              `make test-all`, one marked `tier("all", "prove")` only in `make test-all`. Property tests (Hypothesis)
              run in `make prove` too, with new random examples; elsewhere their examples are always the same
@@ -27,16 +27,16 @@ INCLUDED = {"all": {"test", "all"}}
 IN_TEST_ALL = pytest.mark.tier("all")
 IN_TEST_ALL_AND_PROVE = pytest.mark.tier("all", "prove")
 _EMPTY_SELECTION = pytest.StashKey[str]()
-_OF_WORKER = "empty_selection"  # where a process of a parallel run leaves the same
+_OF_WORKER = "empty_selection"  # the same, for a worker of a parallel run
 
 
 def in_test_all(value: Any) -> Any:
-    """A row of one value that `make test` leaves out."""
+    """A row with one value that `make test` skips."""
     return pytest.param(value, marks=IN_TEST_ALL)
 
 
 def run_first(count: int, rows: Sequence[Any]) -> list[Any]:
-    """Rows of which `make test` runs the first few, and `make test-all` every one."""
+    """Rows: `make test` runs the first few, `make test-all` all of them."""
     return [*rows[:count], *(pytest.param(*row, marks=IN_TEST_ALL) for row in rows[count:])]
 
 
@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def tiers_of(item: pytest.Item) -> tuple[str, ...]:
-    """The narrowest marker of the test and its row, else that of its class or module."""
+    """The closest marker: of the row or test, else of its class or module."""
     found = list(item.iter_markers_with_node("tier"))
     own = [marker for node, marker in found if node is item]
     named = [_names(item, marker) for marker in own] or [_names(item, marker) for _, marker in found[:1]]
@@ -74,7 +74,7 @@ def _names(item: pytest.Item, marker: pytest.Mark) -> tuple[str, ...]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem() -> Iterator[None]:
-    """Here a wrong tier is an error of its file; later it would end a parallel run without a reason."""
+    """Report an unknown tier as an error of its file; later it would abort a parallel run without a reason."""
     made = yield
     for item in made if isinstance(made, list) else [made]:
         if isinstance(item, pytest.Item):
@@ -98,7 +98,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _keep_reason(config: pytest.Config, reason: str) -> None:
-    """For the summary, which one process prints."""
+    """Store the reason for the summary, which one process prints."""
     if (output := getattr(config, "workeroutput", None)) is not None:
         output[_OF_WORKER] = reason
     else:

@@ -1,4 +1,4 @@
-"""Jobs with triggers, and what they are about, on the embedded cluster."""
+"""Jobs with triggers, and their target objects, on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def at_work(cluster: EmbeddedCluster, runs: ToldRuns | None = None) -> Asy
 
 @contextlib.asynccontextmanager
 async def too_late(cluster: EmbeddedCluster, said: str) -> AsyncIterator[World]:
-    """The time of its trigger passes by leaps: first when that has said this."""
+    """Move the clock past the trigger's time, after the trigger has reported this message."""
     async with leaping(cluster, **following()) as (at, clock):
         yield at
         await at.becomes(lambda status: said in status["triggers"][0].get("message", ""))

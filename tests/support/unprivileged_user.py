@@ -1,11 +1,11 @@
-"""Run a confined program as this user, or as another one where the tests run as root.
+"""Runs an isolated program as this user, or as another user if the tests run as root.
 
-self         whoever runs the tests
-ordinary     a user who may make no namespaces: the kernel refuses them to who is in a chroot
-apart        a user who may make namespaces of its own
-without      root where no namespace of users can be made any more
+self         the user who runs the tests
+ordinary     a user who cannot create namespaces: the kernel refuses them inside a chroot
+apart        a user who can create namespaces
+without      root, where no user namespace can be created any more
 
-Python's own folder may be closed to others (a home of root): then the other user gets a root folder that shows it.
+Other users may have no access to Python's folder (a home of root): they get a root folder that contains it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOVE = 8192  # the kernel's MS_MOVE
 
 
 def run_as(who: str, argv: tuple[str, ...], **options: Any) -> Any:
-    """What `program.run` returned, or the error that it raised."""
+    """Return the result of `program.run`, or raise its error."""
     if who != "self":
         return _as_another(who, argv, options)
     try:
@@ -68,7 +68,7 @@ def _become(who: str, place: str) -> None:
 
 
 def _be_in_no_chroot(outside: int, place: str) -> None:
-    """The same root folder as a mount of its own."""
+    """Mount the same root folder separately, to leave the chroot."""
     os.fchdir(outside)
     os.chroot(".")
     os.chdir(place)

@@ -1,6 +1,6 @@
-"""A Site over an embedded cluster that a real lookout watches, without an engine and without a socket.
+"""A Site on an embedded cluster with a real cluster view, without an engine and without a socket.
 
-In: a folder, manifests. Out: a Site; requests to call page functions with. Never: a mock of a cluster.
+In: a folder, manifests. Out: a Site; requests to call page functions with. Never: mocks a cluster.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def put(cluster: Cluster, manifest: Manifest, part: str = "status") -> Man
 async def watched_site(
     folder: Path, manifests: Iterable[Manifest], people: KnownPeople | None = None, **options: Any
 ) -> AsyncIterator[Site]:
-    """Repositories of HOST are read from `folder`."""
+    """A Site that reads repositories of HOST from `folder`."""
     async with contextlib.AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(EmbeddedCluster.open())
         for name in ML_KINDS:

@@ -1,7 +1,7 @@
-"""Runs a program as on a kernel that lacks parts of confinement: Landlock, seccomp, namespaces, keyrings.
+"""Runs a program as if the kernel lacked isolation features: Landlock, seccomp, namespaces, keyrings.
 
-In: argv: the parts that are lacking, with commas between them; then the program and its words. Out: that program, in
-place of this one. Never: returns; needs root or another kernel: a filter gives the answers of a kernel without them.
+In: argv: the missing features, separated by commas; then the program and its arguments. Out: that program, in place of
+this one. Never: returns; needs root or another kernel: a seccomp filter returns the errors of such a kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRCTL = (157, 167)
 
 
 def command(*lacking: str) -> list[str]:
-    """What to put before a program's words."""
+    """The command prefix."""
     return [sys.executable, str(Path(__file__)), ",".join(lacking)]
 
 

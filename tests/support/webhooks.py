@@ -1,6 +1,6 @@
-"""Deliveries of hosts of repositories, and an ASGI application that takes them without a socket.
+"""Webhook deliveries of Git hosts, and an ASGI application that receives them without a socket.
 
-In: payloads. Out: codes. Never: waits for a clock.
+In: payloads. Out: status codes. Never: waits for a clock.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ AZURE = {
         "repository": {"remoteUrl": CLONE, "defaultBranch": "refs/heads/main"},
     },
 }
-# name → what names the event, and the payload
+# name → header that names the event, and the payload
 PROVIDERS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "GitHub": ({"x-github-event": "push"}, GITHUB),
     "GitLab": ({"x-gitlab-event": "Push Hook"}, GITLAB),
@@ -84,7 +84,7 @@ def delivery(name: str, document: Any = None) -> tuple[dict[str, str], bytes]:
 
 
 async def post(entry: Any, body: bytes, headers: Mapping[str, str], sender: str, *, chunk: int = 1 << 16) -> int:
-    """One request, as a server would hand it on; the code of the answer."""
+    """Send one ASGI request; return the status code."""
     every = {"host": "localhost", "content-type": "application/json", "content-length": str(len(body)), **headers}
     scope = {
         "type": "http", "method": "POST", "path": "/api/webhook", "raw_path": b"/api/webhook", "query_string": b"",

@@ -1,1 +1,1 @@
-"""Kustomizations that nobody wrote: generated trees, patches, overlays and noise for differential tests."""
+"""Generated kustomizations for differential tests: trees, patches, overlays and noise."""

@@ -1,6 +1,6 @@
-"""The same kustomization, built by us and by kubectl 1.32.
+"""Builds a kustomization with argosy and with kubectl 1.32.
 
-In: texts by path. Out: manifests, or what was said against them. Never: a difference where kubectl itself crashes.
+In: texts by path. Out: manifests, or errors. Never: reports a difference if kubectl itself crashes.
 """
 
 from __future__ import annotations

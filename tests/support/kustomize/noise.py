@@ -1,6 +1,6 @@
-"""What editors, systems and people do to files. In: the text of a file. Out: another text, which may be wrong.
+"""Random changes of files as editors, systems and people make them. In: a text. Out: another, maybe invalid text.
 
-Never: asks whether anyone accepts it.
+Never: checks if the text is accepted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _scalar(line: str, rng: random.Random) -> str:
 
 
 def _inner(line: str, rng: random.Random) -> str:
-    """Another value within a flow map."""
+    """A value nested in a flow map."""
     parts = re.split(r"(: )([^,{}\[\]\n]+)(?=[,}])", line)
     places = range(2, len(parts), 3)
     if places:
@@ -89,7 +89,7 @@ CHANGES: list[Change] = [
 
 
 def noisy(texts: dict[str, str], rng: random.Random) -> dict[str, str]:
-    """Files of a tree, with one to three changes in one or two of them."""
+    """The files of a tree with one to three changes in one or two of them."""
     changed = dict(texts)
     for _ in range(rng.randint(1, 2)):
         path = rng.choice(sorted(texts))

@@ -1,4 +1,4 @@
-"""Kustomizations with all their fields. In: a random source. Out: a tree's files. Never: one that needs the network."""
+"""Generates kustomizations with all fields. In: a random source. Out: files of a tree. Never: needs the network."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SPECS: list[dict[str, Any]] = [
 
 
 class Overlays(Patches):
-    """A tree: bases, overlays on them, components, and one folder to build."""
+    """A tree with bases, overlays, components, and one folder to build."""
 
     def tree(self, accepts: Accepts) -> Files:
-        """Files of a tree whose folder `top` is to be built; most of what would not be accepted is left out."""
+        """Files of a tree with the folder `top` to build; mostly valid input."""
         self.draft()
         fields = {file: self.files[file][0] for file in self.files if "ustomization" in file}
         extras = [(file, name, value) for file in fields for name, value in fields[file].items()
@@ -68,7 +68,7 @@ class Overlays(Patches):
         self.overlay("top", [f"../{each}" for each in above])
 
     def fresh(self, most: int) -> list[Any]:
-        """Documents, seldom of an id that is there already."""
+        """Documents, rarely with an id that already exists."""
         found: list[Any] = []
         for each in self.documents(most):
             if isinstance(each, dict) and (metadata := each.get("metadata")):

@@ -1,4 +1,4 @@
-"""Patches of both kinds for kustomizations that nobody wrote. In: manifests. Out: texts. Never: touches the disk."""
+"""Generates strategic merge and JSON patches. In: manifests. Out: texts. Never: touches the disk."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MERGE_KEYS = ("name", "port", "containerPort", "protocol", "mountPath", "topolog
 
 
 def is_identity(pointer: str) -> bool:
-    """Whether it points at what tells a manifest or an element from others: nobody puts a number or a list there."""
+    """True if it points at a field that identifies a manifest or list element, which is never a number or a list."""
     parts = pointer.split("/")
     return parts[1:2] in (["metadata"], ["kind"]) or len(parts) < 3 or parts[-1] in MERGE_KEYS
 
 
 class Patches(Manifests):
-    """Manifests, and patches that fit some of them."""
+    """Manifests, and patches that match some of them."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
@@ -105,7 +105,7 @@ class Patches(Manifests):
         return json.dumps(found) if self.chance(0.5) else yaml.safe_dump(found)
 
     def pointers(self, node: Any, lead: str = "") -> list[str]:
-        """Of what is there, and a little beside it."""
+        """Pointers to existing fields, and to some missing ones."""
         pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
         found = (
             [f"{lead}/new"]
@@ -137,7 +137,7 @@ class Patches(Manifests):
         return patch
 
     def disturb(self, node: Any, top: bool = True) -> None:
-        """Directives and nulls somewhere in a patch."""
+        """Insert directives and nulls into a patch."""
         if isinstance(node, dict):
             for key in list(node):
                 if top and key in ("apiVersion", "kind", "metadata"):

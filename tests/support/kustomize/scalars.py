@@ -1,4 +1,4 @@
-"""YAML at its oddest. In: a random source. Out: the text of a manifest. Never: more than one surprise a line."""
+"""Generates unusual YAML. In: a random source. Out: the text of a manifest. Never: more than one oddity per line."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ EXTRA = [
 
 
 def odd_text(rng: random.Random, name: str) -> str:
-    """A ConfigMap with odd values, or one beside odd fields."""
+    """A ConfigMap with odd values, or with odd fields."""
     if rng.random() < 0.5:
         entries = "".join(f"  k{at}: {rng.choice(SCALARS)}\n" for at in range(rng.randint(1, 4)))
         return f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n{entries}"

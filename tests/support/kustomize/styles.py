@@ -1,6 +1,6 @@
-"""Overlays in the styles of real repositories, as one text a style. In: such a text. Out: the files of each case.
+"""Overlays in the styles of real repositories, one text per style. In: such a text. Out: the files of each case.
 
-Never: the words of another repository.
+Never: copies text of another repository.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def cases() -> dict[str, Texts]:
 
 
 def parsed(text: str) -> dict[str, Texts]:
-    """`#### NAME` begins a case, `@@@@ NAME` files to share, `=== PATH` a file, `@use NAME` takes what is shared."""
+    """`#### NAME` begins a case, `@@@@ NAME` shared files, `=== PATH` a file; `@use NAME` includes shared files."""
     shared: dict[str, Texts] = {}
     found: dict[str, Texts] = {}
     files: Texts = {}

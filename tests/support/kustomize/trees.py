@@ -1,6 +1,6 @@
-"""Manifests that nobody wrote. In: a random source. Out: files by path, as data or as text. Never: touches the disk.
+"""Generates manifests. In: a random source. Out: files by path, as data or as text. Never: touches the disk.
 
-Names, labels and paths come from small pools, so that references meet, ids collide and patches hit; a few are wrong.
+Names, labels and paths come from small pools, so that references resolve, ids collide and patches match; a few do not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COMMON = ["ConfigMap", "Secret", "Deployment", "Deployment", "Service", "Service
 
 
 class Manifests:
-    """Manifests of many kinds that name each other."""
+    """Manifests of many kinds that reference each other."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -240,7 +240,7 @@ class Manifests:
 
 
 def written(documents: Any, rng: random.Random) -> str:
-    """A file's text, in one of the ways that people write."""
+    """The text of a file, in one of several common styles."""
     if isinstance(documents, str):
         return documents
     if len(documents) == 1 and rng.random() < 0.1:
@@ -250,5 +250,5 @@ def written(documents: Any, rng: random.Random) -> str:
 
 
 def odd_manifest(rng: random.Random) -> str:
-    """A ConfigMap or a Deployment in the corners of YAML."""
+    """A ConfigMap or a Deployment that uses unusual YAML."""
     return odd_text(rng, rng.choice(NAMES))
