@@ -1,6 +1,6 @@
 """Evaluates CEL rules of custom kinds in an isolated worker process.
 
-In: a custom kind and its manifest, new and old. Out: faults. Never: runs a user's rule in this process.
+In: a custom kind and its manifest, new and old. Out: field errors. Never: runs a user's rule in this process.
 """
 
 from __future__ import annotations

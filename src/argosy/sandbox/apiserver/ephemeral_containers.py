@@ -1,6 +1,6 @@
 """The `ephemeralcontainers` subresource of Pods: adds debug containers to a running Pod.
 
-In: the requested and the live Pod. Out: the Pod with only its ephemeral containers changed, and faults.
+In: the requested and the live Pod. Out: the Pod with only its ephemeral containers changed, and field errors.
 """
 
 from __future__ import annotations

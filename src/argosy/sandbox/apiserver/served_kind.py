@@ -1,6 +1,6 @@
 """How the server decodes, defaults, validates, stores and encodes a kind, built-in or custom.
 
-In: request bodies, entries of the store. Out: manifests, faults, bytes. Never: writes to the store.
+In: request bodies, entries of the store. Out: manifests, field errors, bytes. Never: writes to the store.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Allocates cluster IPs and node ports to Services.
 
-In: Services as they are staged. Out: free addresses and ports, and faults for those that another Service has.
+In: Services as they are staged. Out: free addresses and ports, and field errors for those in use.
 Never: keeps an allocation of a failed write.
 """
 
