@@ -175,7 +175,7 @@ class Noted(logging.Handler):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"server": "https://[bad"}, "server is no address; write it as https://host:6443"),
+        ({"server": "https://[bad"}, "server is not a valid address; write it as https://host:6443"),
         ({"config": json.dumps({"execProviderConfig": {"command": "aws", "args": 5}})}, "args must be a list"),
     ],
 )
@@ -349,7 +349,7 @@ async def test_a_program_prints_what_lets_in(
     desk = Desk(room.cluster, "a test", CONTROL, CONTROL, opener=opened)
     declared = await find(desk, "far", is_name=True)
     assert declared is not None
-    refusal = "'our-login' is not run; allowed are"
+    refusal = "'our-login' is not allowed; allowed are"
     assert refusal in await room.until_condition("ComparisonError")
     assert refusal in (await state_of(desk, declared))[0].message
     await room.configure({"cluster.execPrograms": "our-login"}, "argosy-cm")

@@ -1,1 +1,1 @@
-"""ApplicationSets: what argosy says of them where no controller expands them."""
+"""Reports ApplicationSets that no controller expands."""

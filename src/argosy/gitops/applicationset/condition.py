@@ -1,7 +1,7 @@
-"""Tells on an ApplicationSet that no controller expands it; argosy itself does not.
+"""Writes a condition on ApplicationSets that no controller expands; argosy itself does not expand them.
 
-In: the cache. Out: a condition of the ApplicationSet, in Argo CD's form. Never: a condition where a controller of an
-Argo CD is there, or where workloads cannot be seen; touches the conditions of others.
+In: the cache. Out: a condition of the ApplicationSet, in Argo CD's form. Never: writes one if an ApplicationSet
+controller runs, or if workloads cannot be read; changes conditions of other controllers.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from argosy.kube.objects.timestamps import written
 
 log = logging.getLogger(__name__)
 WORKLOADS: Final = (GroupKind("apps", "Deployment"), GroupKind("apps", "StatefulSet"), GroupKind("", "Pod"))
-NOT_READABLE_SECONDS: Final = 1.0  # until a kind that was just defined may be listed
-RETRY_SECONDS: Final = 30.0  # also how late another member of the same installation takes one over
+NOT_READABLE_SECONDS: Final = 1.0  # wait for the first list of a new kind
+RETRY_SECONDS: Final = 30.0  # also the delay before another replica takes an ApplicationSet over
 
 
 class ApplicationSetReporter:
@@ -44,18 +44,18 @@ class ApplicationSetReporter:
         now: Callable[[], datetime],
         reads: Callable[[GroupKind], bool],
     ) -> None:
-        """`reads`: whether all objects of a kind are in the cache."""
+        """`is_fully_cached` returns True if all objects of a kind are in the cache."""
         self._cluster, self._cache, self._namespace = cluster, cache, namespace
         self._now, self._reads = now, reads
         self._changed = asyncio.Event()
-        self.claims: Claims | None = None  # where several controllers share the work
+        self.claims: Claims | None = None  # set if several controllers share the work
 
     def notice(self, manifest: Manifest | None) -> None:
         if manifest is not None and (manifest.get("kind") == APPLICATION_SET.kind or is_expander(manifest)):
             self._changed.set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             seconds = RETRY_SECONDS if self._is_readable() else NOT_READABLE_SECONDS
             with contextlib.suppress(TimeoutError):
@@ -67,7 +67,7 @@ class ApplicationSetReporter:
         return all(map(self._reads, (APPLICATION_SET, *WORKLOADS)))
 
     async def report(self) -> None:
-        """Writes the condition on each ApplicationSet of the installation that lacks it and needs it."""
+        """Write the condition on each ApplicationSet of the installation that needs it and lacks it."""
         if not self._is_readable():
             return
         workloads = [each for kind in WORKLOADS for each in self._cache.list(kind)]
@@ -78,7 +78,7 @@ class ApplicationSetReporter:
     async def _write(self, application_set: Manifest) -> None:
         """Write the condition, unless the ApplicationSet has changed since it was cached."""
         key = key_of(application_set)
-        # k8s: a merge patch replaces the whole list, with what others have written into it meanwhile
+        # k8s: a merge patch replaces the whole list; the resourceVersion protects concurrent writes of others
         version = {"resourceVersion": application_set["metadata"].get("resourceVersion")}
         patch = {"metadata": version, "status": {"conditions": [build_condition(written(self._now()))]}}
         with self.claims.step(key) if self.claims else contextlib.nullcontext(Standing.OURS) as standing:
@@ -86,7 +86,7 @@ class ApplicationSetReporter:
                 return
             try:
                 await self._cluster.patch(key, patch, subresource="status")
-            except Conflict:  # the watch event of that change causes another look
+            except Conflict:  # the watch event of that change triggers the next report
                 log.debug("an ApplicationSet changed since it was cached", extra={"object": key.name})
-            except ArgosyError as error:  # it is tried again
+            except ArgosyError as error:  # the next report tries again
                 log.warning("cannot write the condition of an ApplicationSet: %s", error, extra={"object": key.name})

@@ -1,7 +1,7 @@
-"""A Reader, and a cluster to read from, that answer from what watches have told.
+"""A Reader and a Cluster that answer from a watched cache.
 
-In: a cache that is kept fresh, and which kinds it has all of. Out: the answers of a Reader and of a Cluster. Never:
-keeps in the cache what of an unwatched kind is gone.
+In: a cache kept fresh by watches, and which kinds it holds completely. Out: results of a Reader and of a Cluster.
+Never: keeps a deleted object of an unwatched kind in the cache.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_TREES: Final = 16
 
 
 class SeenCluster(Doorway):
-    """Reads of kinds that are known cost no call; all else is asked."""
+    """Reads fully cached kinds without a request, and all other kinds from the cluster."""
 
     def __init__(self, cluster: Cluster, cache: Cache, knows: Knows) -> None:
         super().__init__(cluster, cache.get)
@@ -44,7 +44,7 @@ class SeenCluster(Doorway):
         except TransientError:
             if not self._kinds:
                 raise
-            return self._kinds  # the server is away, and what it served it will serve again
+            return self._kinds  # the server is unreachable; its kinds are unlikely to change
 
     async def get(self, key: ResourceKey) -> Manifest | None:
         if not self._knows(key.group_kind):
@@ -66,7 +66,7 @@ class SeenCluster(Doorway):
 
 
 class LiveReader(Reader):
-    """What is known is not asked for; what was asked for of other kinds is forgotten once it is gone."""
+    """Reads fully cached kinds from the cache; objects of other kinds are fetched, and dropped once they are gone."""
 
     def __init__(
         self, desk: Desk, repositories: Repositories, crew: Crew, pool: Pool, cache: Cache, knows: Knows
@@ -76,10 +76,10 @@ class LiveReader(Reader):
         self._trees = _Trees()
 
     async def load_settings(self) -> None:
-        """They are watched."""
+        """Do nothing: settings are watched."""
 
     async def tree(self, app: Application) -> list[Node]:
-        """Made once; then only what changed of it: a page, its stream and its tabs ask again and again."""
+        """Return the resource tree, reusing unchanged nodes: a page, its stream and its tabs ask repeatedly."""
         self.check(app)
         version = str((app.wire.get("metadata") or {}).get("resourceVersion") or "")
         known, changes = self._trees.get(app.key, version), self._trees.changes
@@ -88,7 +88,7 @@ class LiveReader(Reader):
             if changes == self._trees.changes:
                 self._trees.keep(app.key, version, nodes)
             return nodes
-        async with known.turn:  # who comes second waits for what the first finds out
+        async with known.turn:  # concurrent callers wait for one update
             if known.stale:
                 keys, known.stale = known.stale, set()
                 try:
@@ -111,7 +111,7 @@ class LiveReader(Reader):
             self.cluster.notice(before, after)
 
     async def load_namespaces(self, namespaces: Iterable[str]) -> None:
-        """All that it would ask for is watched, as far as it may be seen."""
+        """Do nothing: all readable objects of the namespaces are watched."""
 
     async def _put(self, key: ResourceKey) -> None:
         if self._knows(key.group_kind):
@@ -119,29 +119,29 @@ class LiveReader(Reader):
             return
         before = self.cache.get(key)
         await super()._put(key)
-        if before is not None and self.cache.get(key) is before:  # no watch will tell that it is gone
+        if before is not None and self.cache.get(key) is before:  # no watch reports its deletion
             self.cache.drop(key)
 
 
 class _Known:
-    """A tree, and what of it a change may be about."""
+    """A cached resource tree, and the keys of its nodes that changed."""
 
     def __init__(self, version: str, nodes: list[Node]) -> None:
         self.version, self.nodes = version, nodes
-        self.stale: set[ResourceKey] = set()  # they are in it where they were, and other than they were
+        self.stale: set[ResourceKey] = set()  # nodes in the same position, with changed content
         self.turn = asyncio.Lock()
         self._places = {node.key: place for place, node in enumerate(nodes)}
         self._namespaces = {key.namespace for key in self._places} - {""}
         self._uids = {node.uid for node in nodes}
 
     def renew(self, nodes: Iterable[Node]) -> None:
-        fresh = list(self.nodes)  # whoever has the one before keeps it as it was
+        fresh = list(self.nodes)  # copy: earlier callers hold the previous list
         for node in nodes:
             fresh[self._places[node.key]] = node
         self.nodes = fresh
 
     def outlives(self, before: Manifest | None, after: Manifest | None) -> bool:
-        """Whether it has the same nodes in the same places after a change."""
+        """Record a change. True if the tree still has the same nodes in the same positions."""
         manifest = after or before or {}
         key = key_of(manifest)
         if before is not None and after is not None and _is_where_it_was(before, after):
@@ -163,7 +163,7 @@ def _is_where_it_was(before: Manifest, after: Manifest) -> bool:
 
 
 class _Trees:
-    """Shared by all copies of a reader."""
+    """Cached resource trees, shared by all copies of a reader."""
 
     def __init__(self) -> None:
         self.changes = 0

@@ -1,7 +1,7 @@
-"""All that lives in a cluster, kept fresh by watches: what pages and the API read from.
+"""Read-only view of a cluster, kept fresh by watches, for the pages and the API.
 
-In: a desk. Out: a cache, settings, a Reader over both, rows of Applications, one call for each change. Never: writes;
-asks the cluster for what a watch has told already; takes silence for news: `as_of` says how fresh it is.
+In: an ApplicationService. Out: a cache, settings, a Reader over both, rows of Applications, a callback per change.
+Never: writes; requests an object that is watched; hides that data is stale: `as_of` says how fresh it is.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
-_place: Final = operator.attrgetter("name", "namespace")  # of a row in the list
-CONTROLLERS: Final = "controllers of an Argo CD"  # an index
-LOOK_SECONDS: Final = 0.5  # between looks whether the watches are up
-ASK_SECONDS: Final = 10.0  # between questions whether anybody is there
-ASK_PATIENCE: Final = 5.0  # seconds for an answer to that
+_place: Final = operator.attrgetter("name", "namespace")  # sort key of a row
+CONTROLLERS: Final = "controllers of an Argo CD"  # name of an index
+LOOK_SECONDS: Final = 0.5  # between checks of the watches
+ASK_SECONDS: Final = 10.0  # between requests that check whether the server is reachable
+ASK_PATIENCE: Final = 5.0  # seconds
 
 
 class AsOf(NamedTuple):
-    """How fresh all of it is."""
+    """How fresh the view is."""
 
-    at: datetime  # now while the watches are up, else when they were last known to be
+    at: datetime  # now while the watches are up, else the last time they were
     is_up: bool
-    why: str = ""  # what is in the way
-    changed: datetime | None = None  # when the last change came
+    why: str = ""  # why the view is not up to date
+    changed: datetime | None = None  # time of the last watch event
 
 
 class Lookout:
@@ -76,17 +76,17 @@ class Lookout:
         self._rows: dict[ResourceKey, AppRow] = {}
         self._ordered: Sequence[AppRow] | None = None
         self._well = self._answered = clock.now()
-        self._silence = ""  # why nobody answers
+        self._silence = ""  # why the server is unreachable
         self._changed: datetime | None = None
         self._is_synced = False
-        self.has_ended = False  # its watches failed for good: what it knows grows old
+        self.has_ended = False  # the watches stopped for good: the data is stale
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._everything.run(), name="lookout")
-                tasks.create_task(self._ask(), name="whether the cluster answers")
+                tasks.create_task(self._ask(), name="cluster-reachability")
                 await self._everything.synced()
                 self._is_synced = True
                 while True:
@@ -96,7 +96,7 @@ class Lookout:
             self.has_ended = True
 
     async def _ask(self) -> None:
-        """A watch is as quiet when nobody is there as when nothing happens: of a server elsewhere, that is asked."""
+        """Poll the version of a remote server: a watch cannot distinguish a lost server from one without changes."""
         while isinstance(self.desk.cluster, Versioned):
             now = self._clock.now()
             try:
@@ -105,18 +105,18 @@ class Lookout:
                 self._answered, self._silence = now, ""
             except (ArgosyError, TimeoutError) as error:
                 if isinstance(error, ArgosyError) and _is_refusal(error):
-                    self._answered, self._silence = now, ""  # who says no is there
+                    self._answered, self._silence = now, ""  # a server that refuses is reachable
                 else:
                     self._well = min(self._well, self._answered)
                     self._silence = str(error) or "the cluster does not answer"
             await asyncio.sleep(ASK_SECONDS)
 
     async def synced(self) -> None:
-        """Until every kind has been listed once, as far as it may be."""
+        """Wait until every readable kind has been listed once."""
         await self._everything.synced()
         self._is_synced = True
 
-    # -- what it knows ------------------------------------------------------------------------------------------
+    # -- state --------------------------------------------------------------------------------------------------
 
     @property
     def rules(self) -> Rules:
@@ -124,17 +124,17 @@ class Lookout:
 
     @property
     def renders(self) -> Renders:
-        """What was rendered for comparisons, and is still remembered."""
+        """The cache of rendered sources."""
         return self.reader.assembler.renders
 
     def knows(self, kind: GroupKind) -> bool:
-        """Whether silence of the cache about a kind means that there is nothing, or was, where the server is away."""
+        """True if the cache holds all objects of the kind, possibly as of when the server was last reachable."""
         trouble = self._everything.troubles.get(kind)
         return self._everything.knew(kind) and (trouble is None or not _is_refusal(trouble))
 
     @property
     def engines(self) -> Engines:
-        """Who delivers here, by what they say; where workloads may not be read, nobody is known."""
+        """The delivery engines found in this cluster; none if workloads cannot be read."""
         return engines_of(self.cache.find(CONTROLLERS, True), lambda found: claims(found, self.cache.get))
 
     @property
@@ -144,25 +144,25 @@ class Lookout:
 
     @property
     def hidden(self) -> list[GroupKind]:
-        """Kinds that may not be read: of them nothing is known."""
+        """Kinds that this user may not read."""
         return sorted(kind for kind, error in self._everything.troubles.items() if _is_refusal(error))
 
     def _look(self) -> str:
-        """What is away and will come back. What is refused is another matter: that is how it is."""
+        """Return why the view is stale, empty if it is fresh. Kinds that may not be read do not make it stale."""
         away = [str(error) for error in self._everything.troubles.values() if not _is_refusal(error)]
         if self._silence:
             away.append(self._silence)
         if self.has_ended:
-            away.append("the watches of the cluster have ended; start this server again")
+            away.append("the watches of the cluster stopped; restart this server")
         if not away and self._is_synced:
             self._well = self._clock.now()
             return ""
-        return away[0] if away else "the cluster is being read for the first time"
+        return away[0] if away else "waiting for the initial list of the cluster"
 
     # -- Applications -------------------------------------------------------------------------------------------
 
     def applications(self) -> Sequence[AppRow]:
-        """Of all namespaces, by name and namespace. The same value as long as none has changed."""
+        """Return the rows of all namespaces, sorted by name and namespace; the same object while nothing changes."""
         if self._ordered is None:
             self._ordered = sorted(self._rows.values(), key=_place)
         return self._ordered
@@ -171,14 +171,14 @@ class Lookout:
         return self._rows.get(ResourceKey(*APPLICATION, namespace, name))
 
     def application(self, namespace: str, name: str) -> Application | None:
-        """Raises a UserError where it is there and nobody can read it."""
+        """Return None if there is none. Raises UserError if it is malformed."""
         found = self.cache.get(ResourceKey(*APPLICATION, namespace, name))
         return read_application(found, f"Application {namespace}/{name}") if found is not None else None
 
     # -- changes ------------------------------------------------------------------------------------------------
 
     def listen(self, callback: Listener) -> Callable[[], None]:
-        """Called with what was before (None: it is new) and what is now (None: it is gone). Returns how to stop it."""
+        """Call `callback(before, after)` on each change; None: created or deleted. Returns a function that stops it."""
         self._listeners.append(callback)
 
         def stop() -> None:
@@ -200,8 +200,8 @@ class Lookout:
         for each in tuple(self._listeners):
             try:
                 each(before, after)
-            except Exception:  # one who cannot bear it must not keep it from the others
-                log.exception("a listener failed")
+            except Exception:  # a failing listener must not block the others
+                log.exception("listener of cluster changes failed")
 
     def _list(self, key: ResourceKey, after: Manifest | None) -> None:
         if after is None:
@@ -214,7 +214,7 @@ class Lookout:
         if is_new or self._ordered is None:
             self._ordered = None
             return
-        ordered = list(self._ordered)  # whoever has the one before keeps it as it was
+        ordered = list(self._ordered)  # copy: earlier callers hold the previous list
         ordered[bisect_left(ordered, _place(row), key=_place)] = row
         self._ordered = ordered
 
@@ -242,7 +242,7 @@ def _is_refusal(error: ArgosyError) -> bool:
 async def open_lookout(
     desk: Desk, repositories: Repositories | None = None, crew: Crew | None = None
 ) -> AsyncIterator[Lookout]:
-    """At work and synced. Repositories and a crew that are given stay open at the end."""
+    """Open a running and synced ClusterView. Repositories and a process pool passed in are not closed."""
     own_repositories = repositories or Repositories(cache_folder(), SourceSettings())
     own_crew, pool = crew or renderer(), Pool()
     lookout = Lookout(desk, own_repositories, own_crew, pool)
@@ -262,7 +262,7 @@ async def open_lookout(
 
 
 async def _either(work: asyncio.Task[None], wait: Coroutine[None, None, None]) -> None:
-    """Whoever waits for it learns that it failed."""
+    """Await `wait`, but raise the error of `work` if that ends first."""
     waiting = asyncio.create_task(wait)
     await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
     if work.done():

@@ -1,7 +1,7 @@
-"""A cluster's Secret in Argo CD's form → what it takes to reach that cluster.
+"""Reads an Argo CD cluster Secret into connection settings.
 
-In: the values of a Secret, programs that may be run. Out: a Connection, or a UserError that names the field. Never:
-says a secret; sends a credential where nothing is encrypted; runs a program that nobody allowed.
+In: the values of a Secret, the allowed exec programs. Out: a Connection, or a UserError that names the field. Never:
+prints a secret value; keeps a credential for an unencrypted connection; allows a program that is not listed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from argosy.kube.objects import Manifest
 from argosy.kube.objects.field_reader import Fields
 from argosy.kube.schema.quantity import parse
 
-# Whoever may write a Secret must not be able to run anything at all: these print credentials of clouds.
+# Write access to a Secret must not allow running arbitrary programs. These print credentials of cloud providers.
 PROGRAMS: Final = (
     "argocd-k8s-auth",
     "aws",
@@ -29,20 +29,20 @@ PROGRAMS: Final = (
     "kubelogin",
     "tbot",
 )
-EXEC_PROGRAMS: Final = "cluster.execPrograms"  # in argosy-cm: more of them
-MAX_MEMORY: Final = "cluster.maxMemory"  # in argosy-cm: what lists and watches of one cluster may take
+EXEC_PROGRAMS: Final = "cluster.execPrograms"  # in argosy-cm: additional programs
+MAX_MEMORY: Final = "cluster.maxMemory"  # in argosy-cm: memory limit for the lists and watches of one cluster
 USUAL_MAX_MEMORY: Final = 4 * 2**30
 AWS_PROGRAM: Final = "argocd-k8s-auth"
 _LOADERS: Final = ("LD_", "DYLD_", "PYTHON", "NODE_", "BASH", "ENV")  # variables that make a program run something else
 
 
 def programs_of(argosy_cm: Mapping[str, str]) -> frozenset[str]:
-    """Those that may be run to be let into a cluster."""
+    """Return the programs that may run to obtain cluster credentials."""
     return frozenset({*PROGRAMS, *argosy_cm.get(EXEC_PROGRAMS, "").replace(",", " ").split()})
 
 
 def max_memory_of(argosy_cm: Mapping[str, str]) -> int:
-    """Bytes; the usual limit where the setting is no quantity such as `4Gi`."""
+    """Return bytes; the default if the setting is missing or not a quantity such as `4Gi`."""
     given = argosy_cm.get(MAX_MEMORY, "").strip()
     try:
         return max(1, int(parse(given))) if given else USUAL_MAX_MEMORY
@@ -51,20 +51,20 @@ def max_memory_of(argosy_cm: Mapping[str, str]) -> int:
 
 
 def values_of(secret: Manifest) -> dict[str, str]:
-    """Of the fields that a connection is made of; raises UserError where one of them is no text."""
+    """Decode the fields that a connection needs. Raises UserError if one is not base64 text."""
     data, found = secret.get("data") or {}, {}
     for name in ("server", "name", "config"):
         try:
             found[name] = base64.b64decode(data.get(name) or "").decode().strip()
         except (binascii.Error, ValueError, TypeError):
-            raise UserError(f"{name} is not base64 of a text; write it anew", where=_where(found)) from None
+            raise UserError(f"{name} is not base64-encoded text; correct it", where=_where(found)) from None
     return found
 
 
 def connection_of(
     values: Mapping[str, str], programs: Collection[str] = PROGRAMS, max_memory: int = USUAL_MAX_MEMORY
 ) -> Connection:
-    """argo: `server`, `name` and the JSON in `config`, which is as strict about kinds of values."""
+    """argo: reads `server`, `name` and the JSON in `config`; value types are checked as strictly."""
     server, where = values.get("server", "").rstrip("/"), _where(values)
     check_address(server, where)
     config = _config(values.get("config", ""), where)
@@ -92,7 +92,7 @@ def connection_of(
 
 
 def check_address(text: str, where: str) -> None:
-    """Raises UserError where it is none of an API server."""
+    """Raise UserError if the text is not an API server address."""
     try:
         parts = urlsplit(text)
         is_good = parts.scheme in ("https", "http") and bool(parts.hostname) and not (parts.query or parts.fragment)
@@ -101,20 +101,20 @@ def check_address(text: str, where: str) -> None:
     except ValueError:
         is_good = has_user = False
     if has_user:
-        raise UserError("server holds a user or a password; put them into config", where=where)
+        raise UserError("server contains a user or password; move them to config", where=where)
     if not is_good:
-        raise UserError("server is no address; write it as https://host:6443", where=where)
+        raise UserError("server is not a valid address; write it as https://host:6443", where=where)
 
 
 def _check_proxy(text: str, where: str) -> None:
-    """It may hold a password: it is never quoted."""
+    """Raise UserError without quoting the value, because it may contain a password."""
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_good = False
     if not is_good:
-        raise UserError("config.proxyUrl is no address; write it as http://host:3128", where=where)
+        raise UserError("config.proxyUrl is not a valid address; write it as http://host:3128", where=where)
 
 
 def _where(values: Mapping[str, str]) -> str:
@@ -127,12 +127,12 @@ def _config(text: str, where: str) -> Fields:
     except ValueError:
         raise UserError("config is not JSON; write it as Argo CD does", where=where) from None
     if not isinstance(found, dict):
-        raise UserError("config is no object; write it as Argo CD does", where=where)
+        raise UserError("config is not a JSON object; write it as Argo CD does", where=where)
     return Fields(found, where, "config")
 
 
 def _credentials(config: Fields, tls: Fields, programs: Collection[str]) -> dict[str, Any]:
-    """argo: AWS before a program, and a program before what is written here."""
+    """argo: awsAuthConfig comes before execProviderConfig, and that before static credentials."""
     if (aws := config.fields("awsAuthConfig")).text("clusterName"):
         return {"exec_plugin": _aws(aws)}
     if (program := config.fields("execProviderConfig")).text("command"):
@@ -160,14 +160,14 @@ def _plugin(given: Fields, programs: Collection[str]) -> ExecPlugin:
     if command not in programs:
         known = ", ".join(sorted(programs))
         raise UserError(
-            f"config: execProviderConfig.command {command!r} is not run; allowed are {known}; add it to "
+            f"config: execProviderConfig.command {command!r} is not allowed; allowed are {known}; add it to "
             "cluster.execPrograms of argosy-cm", where=where,
         )  # fmt: skip
     if version not in EXEC_VERSIONS:
-        raise UserError(f"config: execProviderConfig.apiVersion {version!r} is not known", where=where)
+        raise UserError(f"config: execProviderConfig.apiVersion {version!r} is not supported", where=where)
     env = given.texts("env")
     if bad := sorted(name for name in env if name == "PATH" or name.upper().startswith(_LOADERS)):
-        raise UserError(f"config: execProviderConfig.env sets {bad[0]}, which may run something else", where=where)
+        raise UserError(f"config: execProviderConfig.env sets {bad[0]}, which could run another program", where=where)
     return ExecPlugin(
         command=command,
         api_version=version,
@@ -180,10 +180,11 @@ def _plugin(given: Fields, programs: Collection[str]) -> ExecPlugin:
 
 
 def _line(config: Fields, field: str) -> str:
-    """What is sent in a header."""
+    """Read text that is sent in an HTTP header."""
     text = config.text(field)
     if not text.isprintable():
-        raise UserError(f"config.{field} has a line break in it, or worse; write it anew", where=config.where)
+        message = f"config.{field} contains a line break or another control character; correct it"
+        raise UserError(message, where=config.where)
     return text
 
 

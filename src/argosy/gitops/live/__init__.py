@@ -1,7 +1,7 @@
-"""What lives in a cluster, and whose it is.
+"""Live objects of a cluster: tracking, ownership, resource trees and orphans.
 
-In: a cache of live manifests, desired manifests, settings. Out: what belongs to an application, its tree, its orphans.
-Never: asks a cluster; changes a manifest.
+In: a cache of live manifests, desired manifests, settings. Out: the objects of an Application, its resource tree, its
+orphans. Never: sends a request to a cluster; changes a manifest.
 """
 
 from argosy.gitops.live.app_resources import Concern, concerned, in_other_versions, managed

@@ -1,7 +1,7 @@
-"""What belongs to an application, and which applications a change concerns.
+"""Finds the live objects of an Application, and the Applications that a changed object belongs to.
 
-In: a cache with the indexes of `reader`, an instance name, desired manifests. Out: live manifests by key. Never: looks
-at more of the cache than belongs to the one who asks.
+In: a cache with the indexes of `cache_reader`, an instance name, desired manifests. Out: live manifests by key.
+Never: scans the whole cache.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from argosy.kube.objects import Manifest, key_of
 def managed(
     cache: CacheReader, instance: str, wanted: Collection[ResourceKey], allowed: Callable[[ResourceKey], bool]
 ) -> dict[ResourceKey, Manifest]:
-    """All that is tracked by the instance and nobody's child, and whatever lives under a key that is wanted."""
-    # By the index, each is tracked by the instance, and nobody's child as far as it tells by itself.
+    """Return the top-level objects that the instance tracks, and the live objects with a desired key."""
+    # The index holds tracked objects whose manifest names no parent; it cannot see claims of a StatefulSet.
     found = {key_of(live): live for live in cache.find(BY_OWNER, instance) if not _is_claimed(cache, live)}
     for key in wanted:
         if (live := cache.get(key)) is not None:
@@ -31,7 +31,7 @@ def managed(
 def in_other_versions(
     desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest]
 ) -> Iterator[tuple[Manifest, Manifest]]:
-    """Pairs whose sides cannot be compared: the cache holds the version that the cluster prefers."""
+    """Yield (desired, live) pairs in different apiVersions: the cache holds the version that the cluster prefers."""
     for manifest in desired:
         if manifest["metadata"].get("name"):
             found = live.get(key_of(manifest))
@@ -41,11 +41,11 @@ def in_other_versions(
 
 class Concern(NamedTuple):
     instance: str
-    is_managed: bool  # argo: if not, it is a child, and only the tree and health can change
+    is_managed: bool  # argo: False for a child; then only the tree and health can change
 
 
 def concerned(cache: CacheReader, manifest: Manifest, tracking: Tracking) -> set[Concern]:
-    """Which applications a change of this manifest is for. To be asked of it before and after."""
+    """Return the Applications that a change of this manifest affects. Call it for the old and the new manifest."""
     found: set[Concern] = set()
     seen: set[ResourceKey] = set()
     todo = [manifest]
@@ -55,14 +55,14 @@ def concerned(cache: CacheReader, manifest: Manifest, tracking: Tracking) -> set
         above = list(living_parents(cache, each))
         if instance := owner(each, tracking):
             found.add(Concern(instance, each is manifest and not above))
-        else:  # argo: the nearest name counts
+        else:  # argo: the nearest ancestor with tracking counts
             lives = (living(cache, parent) for parent in above)
             todo += [parent for parent in lives if parent is not None and key_of(parent) not in seen]
     return found
 
 
 def living_parents(cache: CacheReader, manifest: Manifest) -> Iterator[Parent]:
-    """All parents that a manifest names, and a StatefulSet that only its claims' names tell of."""
+    """Yield all parents that a manifest names, and for a claim the StatefulSet that its name points to."""
     yield from parents(manifest)
     yield from _claimants(cache, manifest)
 
@@ -82,7 +82,7 @@ def _is_claimed(cache: CacheReader, manifest: Manifest) -> bool:
 
 
 def living(cache: CacheReader, parent: Parent) -> Manifest | None:
-    """The parent itself. One of the same name that came after it is another."""
+    """Return the live parent, or None if it is gone, even if a newer object with another uid has its name."""
     for key in (parent.key, parent.key._replace(namespace="")):
         found = cache.get(key)
         if found is not None and parent.uid in ("", found["metadata"].get("uid")):
@@ -91,7 +91,7 @@ def living(cache: CacheReader, parent: Parent) -> Manifest | None:
 
 
 def children(cache: CacheReader, manifest: Manifest) -> dict[ResourceKey, Manifest]:
-    """In the order of their keys."""
+    """Return the direct children, sorted by key."""
     key, uid = key_of(manifest), manifest["metadata"].get("uid") or ""
     found = [each for each in cache.owned(uid) if _names(each, uid)] if uid else []
     found += [each for each in cache.find(BY_PARENT, key) if _names(each, uid, key)]
@@ -110,7 +110,7 @@ def _names(child: Manifest, uid: str, key: ResourceKey | None = None) -> bool:
 
 
 def _once(found: dict[ResourceKey, Manifest], wanted: frozenset[ResourceKey]) -> dict[ResourceKey, Manifest]:
-    """argo: one object that is served under two groups counts once, under the key that is desired if one is."""
+    """argo: an object served under two API groups counts once, under its desired key if it has one."""
     uids = {live["metadata"].get("uid") for live in found.values()}
     if len(uids) == len(found):
         return found

@@ -1,7 +1,7 @@
-"""How much of what lives is kept in memory: all of what applications have, of the rest what is read of it.
+"""Decides how much of each live object the cache keeps: objects of Applications whole, the rest trimmed.
 
-In: kinds and live manifests, how things are tracked. Out: the manifest without what nobody reads. Never: takes anything
-from what an application tracks, or from an Application; changes a manifest.
+In: kinds and live manifests, tracking settings. Out: the manifest without the fields that argosy never reads. Never:
+trims an object that an Application tracks, or an Application; changes a manifest in place.
 """
 
 from __future__ import annotations
@@ -18,36 +18,37 @@ from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
-# More than metadata is read of these, whoever has them.
+# argosy reads more than the metadata of these kinds, tracked or not.
 READ_WHOLE: Final = frozenset(
     {
         APPLICATION,
         GroupKind("argoproj.io", "AppProject"),
         GroupKind("argoproj.io", "ApplicationSet"),
-        GroupKind("", "ConfigMap"),  # settings: of others no data
-        GroupKind("", "Secret"),  # the same; the type of a token tells whose it is
+        GroupKind("", "ConfigMap"),  # settings; the data of all others is dropped
+        GroupKind("", "Secret"),  # the same; the type shows which Secrets are tokens of a ServiceAccount
         GroupKind("", "Namespace"),
         GroupKind("", "Pod"),  # images, and whether they can be pulled
         GroupKind("batch", "Job"),  # hooks
-        GroupKind("mlops.mlops.dev", "NotebookValidationJob"),  # how it ended: waves of others wait for that
+        GroupKind("mlops.mlops.dev", "NotebookValidationJob"),  # its result: waves of Applications wait for it
         GroupKind("networking.k8s.io", "Ingress"),  # addresses
         GroupKind("extensions", "Ingress"),
         GroupKind("route.openshift.io", "Route"),
-        GroupKind("storage.k8s.io", "StorageClass"),  # whether claims bind at once
-        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),  # how lists of its kind are compared
+        GroupKind("storage.k8s.io", "StorageClass"),  # its volumeBindingMode
+        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),  # its schema says how lists are compared
         STATEFUL_SET,  # templates of claims
     }
 )
-TEXTS: Final = frozenset({"data", "binaryData"})  # k8s: up to a mebibyte: a Helm release is a Secret like that
+TEXTS: Final = frozenset({"data", "binaryData"})  # k8s: up to 1 MiB, for example the Secret of a Helm release
 MOST_SHAPES: Final = 5000
 
 
 class Keeping:
-    """Implements `kube.controller.informer_set.Thrift`."""
+    """Implements `kube.controller.informer_set.CachePolicy`."""
 
     def __init__(self, tracking: Callable[[], Tracking]) -> None:
         self._tracking = tracking
-        self.once: Callable[[Manifest], Manifest] = lambda manifest: manifest  # the one that somebody has already
+        # Returns the same version of the object if another part of the process already holds it.
+        self.once: Callable[[Manifest], Manifest] = lambda manifest: manifest
         self._shapes: dict[bytes, Any] = {}
 
     def is_read(self, kind: GroupKind) -> bool:
@@ -60,7 +61,10 @@ class Keeping:
         return is_slim(manifest) and self.is_wanted(manifest)
 
     def kept(self, manifest: Manifest) -> Manifest:
-        """k8s: managedFields are half of a small object. They are read of what applications have, and of these."""
+        """Return the manifest as the cache keeps it.
+
+        k8s: managedFields are half of a small object. argosy reads those of tracked objects and of Applications.
+        """
         if (known := self.once(manifest)) is not manifest:
             return known
         metadata = manifest["metadata"]
@@ -73,7 +77,7 @@ class Keeping:
         return self._little({**manifest, "metadata": slim} if entries else manifest)
 
     def _little(self, manifest: Manifest) -> Manifest:
-        """Of the many and the large ones no more than is read of those that nobody tracks."""
+        """Trim untracked Pods (many) and untracked ConfigMaps and Secrets (large) to the fields that argosy reads."""
         if manifest["apiVersion"] != "v1":
             return manifest
         if manifest["kind"] == "Pod":
@@ -85,18 +89,18 @@ class Keeping:
         return {name: each for name, each in manifest.items() if name not in TEXTS}
 
     def _shared(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """What is written in the same way has the same fields: they are kept once."""
+        """Store equal fieldsV1 values once: objects applied from the same template have the same ones."""
         fields = entry.get("fieldsV1")
         if not fields:
             return entry
         shape = orjson.dumps(fields)
         if len(self._shapes) >= MOST_SHAPES:
-            self._shapes.clear()  # those that are in use stay shared
+            self._shapes.clear()  # values in use stay shared
         return {**entry, "fieldsV1": self._shapes.setdefault(shape, fields)}
 
 
 def is_slim(manifest: Manifest) -> bool:
-    """Whether something may have been left out of it."""
+    """True if fields may have been removed from the manifest."""
     return not manifest["metadata"].get("managedFields")
 
 
@@ -109,7 +113,7 @@ def _images(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start(status: dict[str, Any]) -> dict[str, Any]:
-    """The phase, and containers whose image cannot be pulled: a newer commit may then supersede a sync."""
+    """Keep the phase, and containers whose image cannot be pulled: then a newer commit may supersede the sync."""
     kept = {name: value for name, value in status.items() if name == "phase"}
     for field in CONTAINER_LISTS:
         failed = [each for each in status.get(field) or () if find_image_failure({"status": {field: [each]}})]

@@ -1,6 +1,6 @@
-"""What this room needs of a cache, and the indexes that it needs in it.
+"""The read interface of a cache that this package needs, and the indexes it adds to one.
 
-In: settings for tracking. Out: functions from a manifest to what it is found by. Never: a second look at the cluster.
+In: tracking settings. Out: index functions from a manifest to its index values. Never: reads a cluster.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from argosy.gitops.live.tracking import Tracking, owner
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
-BY_OWNER: Final = "live.owner"  # an instance name → what is tracked by it and nobody's child
-BY_PARENT: Final = "live.parent"  # a key → children that do not say so in ownerReferences
-BY_NAMESPACE: Final = "live.namespace"  # a namespace → what is in it and nobody's child
+BY_OWNER: Final = "live.owner"  # instance name → objects that it tracks and that have no parent
+BY_PARENT: Final = "live.parent"  # key → children without an ownerReference to it
+BY_NAMESPACE: Final = "live.namespace"  # namespace → objects in it that have no parent
 
 Index = Callable[[Manifest], Iterable[Hashable]]
 
 
 class CacheReader(Protocol):
-    """Reading costs nothing; what is read must not be changed."""
+    """Reads from memory. Callers must not change the returned manifests."""
 
     def get(self, key: ResourceKey) -> Manifest | None: ...
 
     def find(self, index: str, value: Hashable) -> Sequence[Manifest]: ...
 
     def owned(self, uid: str) -> Sequence[Manifest]:
-        """All that name the owner with this uid."""
+        """Return all objects with an ownerReference to this uid."""
 
     def list(self, kind: GroupKind, *, namespace: str = "") -> Sequence[Manifest]: ...
 
 
 def indexes(tracking: Tracking) -> Mapping[str, Index]:
-    """To be given to the cache, and again when tracking changes."""
+    """Return the index functions to add to the cache, and to add again when the tracking settings change."""
 
     def owners(manifest: Manifest) -> Iterator[Hashable]:
         if (instance := owner(manifest, tracking)) and not is_child(manifest):

@@ -1,7 +1,7 @@
-"""Which kinds an installation looks at.
+"""Decides which kinds an installation watches.
 
-In: `resource.exclusions` and `resource.inclusions` of argocd-cm. Out: yes or no for a kind. Never: raises; what cannot
-be read is a fault, and the rest holds.
+In: `resource.exclusions` and `resource.inclusions` of argocd-cm. Out: True or False for a kind. Never: raises; an
+unreadable setting is reported in `faults`, and the other one applies.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from argosy.languages.globs import matches
 
 EXCLUSIONS: Final = "resource.exclusions"
 INCLUSIONS: Final = "resource.inclusions"
-HERE: Final = IN_CLUSTER[0]  # by its address
+HERE: Final = IN_CLUSTER[0]
 NEEDED: Final = frozenset({"list", "watch"})
 _PARTS: Final = ("apiGroups", "kinds", "clusters")
 
 
 @dataclass(frozen=True, slots=True)
 class KindRule:
-    """argo: one entry. Groups and clusters are globs; a kind is a whole name or a star; an empty part fits all."""
+    """argo: one entry. Groups and clusters are globs; a kind is a full name or *; an empty list matches everything."""
 
     groups: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class KindRule:
         return not self.clusters or any(matches_cluster(pattern, address) for pattern in self.clusters)
 
 
-# argo: so many, and so often new, that nobody could afford to look at them
+# argo: too many objects that change too often to watch them
 ALWAYS_OUT: Final = (
     KindRule(groups=("events.k8s.io", "metrics.k8s.io")),
     KindRule(groups=("",), kinds=("Event",)),
@@ -56,7 +56,7 @@ ALWAYS_OUT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """What holds for one cluster."""
+    """The rules that apply to one cluster."""
 
     excluded: tuple[KindRule, ...] = ()
     included: tuple[KindRule, ...] = ()
@@ -64,7 +64,7 @@ class Exclusions:
     faults: tuple[str, ...] = field(default=(), compare=False)
 
     def excludes(self, kind: GroupKind) -> bool:
-        """argo: an exclusion beats an inclusion; where there is an inclusion, what none of them names is out."""
+        """argo: an exclusion beats an inclusion; if there are inclusions, all other kinds are excluded."""
         if any(rule.fits(kind, self.cluster) for rule in (*ALWAYS_OUT, *self.excluded)):
             return True
         included = [rule for rule in self.included if rule.fits_cluster(self.cluster)]
@@ -75,7 +75,7 @@ class Exclusions:
 
 
 def read_exclusions(argocd_cm: Mapping[str, str], cluster: str = HERE) -> Exclusions:
-    """A setting that cannot be read excludes and includes nothing; whoever has a good one from before may keep it."""
+    """Read both settings. An unreadable one has no effect and is listed in `faults`; callers may keep the last one."""
     faults: list[str] = []
     return Exclusions(
         excluded=_rules(argocd_cm, EXCLUSIONS, faults),
@@ -90,23 +90,23 @@ def _rules(argocd_cm: Mapping[str, str], setting: str, faults: list[str]) -> tup
     try:
         given = load(argocd_cm.get(setting, ""))
         if given is not None and not isinstance(given, list):
-            raise UserError("must be a list; write each rule after a dash")
+            raise UserError("must be a list; start each rule with a dash")
         return tuple(_rule(Fields(each, "", f"[{place}]"), where, faults) for place, each in enumerate(given or ()))
     except UserError as error:
         line = f"line {error.line} of its text: " if error.line else ""
-        faults.append(f"{where}: {line}{error.message}; nothing of it is in force, correct it")
+        faults.append(f"{where}: {line}{error.message}; the setting is ignored until it is corrected")
         return ()
 
 
 def _rule(given: Fields, where: str, faults: list[str]) -> KindRule:
     faults += [
-        f"{where}: {_quoted(name)} is no part of a rule and says nothing; known are {', '.join(_PARTS)}"
+        f"{where}: {_quoted(name)} is not a field of a rule and is ignored; the fields are {', '.join(_PARTS)}"
         for name in given.values
         if name not in _PARTS
     ]
     kinds = given.all_texts("kinds")
     faults += [
-        f"{where}: no kind is called {_quoted(kind)}; write whole names, or * alone"
+        f"{where}: invalid kind {_quoted(kind)}; use a full name or a single *"
         for kind in kinds
         if "*" in kind and kind != "*"
     ]

@@ -1,7 +1,7 @@
-"""What lives in an application's namespace and is nobody's.
+"""Finds orphaned resources: objects in an Application's namespace that no Application tracks.
 
-In: a cache, what a project says of orphans, what is managed. Out: nodes, and the warning. Never: one that an
-application tracks.
+In: a cache, the orphan rule of the AppProject, the managed keys. Out: nodes, and Argo CD's warning. Never: returns an
+object that an Application tracks.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def orphans(
     exists: Callable[[str], bool] = lambda instance: True,
     permitted: Permitted = lambda key: True,
 ) -> list[Node]:
-    """In the order of their keys, with all that is below them. `exists`: is there an application of that name?
+    """Return the orphans and their descendants, sorted by key; none if the project has no orphan rule.
 
-    A project without a rule has no orphans.
+    `application_exists` takes an instance name: objects tracked by a deleted Application are orphans, too.
     """
     if rule is None or not namespace:
         return []
@@ -60,19 +60,19 @@ def orphans(
 
 
 def warning(found: list[Node], rule: OrphanRule | None) -> str:
-    """argo: the words of its OrphanedResourceWarning; empty where there is nothing to warn of."""
+    """argo: the message of OrphanedResourceWarning; empty if there is nothing to warn about."""
     return f"Application has {len(found)} orphaned resources" if found and rule is not None and rule.warns else ""
 
 
 def _is_ignored(key: ResourceKey, rule: OrphanRule) -> bool:
-    """argo: what every namespace has by itself, and what the project names; here also what controllers write."""
+    """argo: objects that every namespace has, and those that the project ignores; here also argosy's own ConfigMap."""
     if key == _KUBERNETES or key._replace(namespace="") in _EVERYWHERE:
         return True
     return any(_fits(pattern, key) for pattern in rule.ignored)
 
 
 def _fits(pattern: KindPattern, key: ResourceKey) -> bool:
-    """argo: a kind or name that is not given fits all; a group that is not given is the core one."""
+    """argo: a missing kind or name matches everything; a missing group is the core group."""
     return (
         (not pattern.kind or matches(pattern.kind, key.kind))
         and matches(pattern.group, key.group)

@@ -1,6 +1,6 @@
-"""Who is whose child: by ownerReferences, and where Kubernetes leaves it unsaid.
+"""Parents of a live object: from ownerReferences, or inferred where Kubernetes sets none.
 
-In: a live manifest. Out: its parents, by name. Never: looks whether they live.
+In: a live manifest. Out: references to its parents. Never: checks that they exist.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _CONTROLLERS_ONLY: Final = "ControllerReferencesOnly=true"
 
 
 class Parent(NamedTuple):
-    key: ResourceKey  # in the child's namespace, though the parent may be in none
-    uid: str = ""  # empty where only its name is known
+    key: ResourceKey  # has the child's namespace, even if the parent is cluster-scoped
+    uid: str = ""  # empty if only the name is known
     version: str = ""
 
 
 def parents(manifest: Manifest) -> Iterator[Parent]:
-    """As far as a manifest tells by itself; `claims` has the rest."""
+    """Yield the parents that the manifest itself shows; for claims of a StatefulSet see `claim_name_prefixes`."""
     yield from _said(manifest)
     if (unsaid := unsaid_parent(manifest)) is not None:
         yield unsaid
@@ -39,7 +39,7 @@ def is_child(manifest: Manifest) -> bool:
 
 
 def unsaid_parent(manifest: Manifest) -> Parent | None:
-    """argo: the relations that it infers where no reference tells of them."""
+    """argo: the relations that Argo CD infers without an ownerReference."""
     group, _ = split_api_version(manifest["apiVersion"])
     find = _UNSAID.get((group, manifest["kind"]))
     found = find(manifest) if find else None
@@ -47,7 +47,7 @@ def unsaid_parent(manifest: Manifest) -> Parent | None:
 
 
 def claims(stateful_set: Manifest) -> tuple[str, ...]:
-    """What the names of its claims begin with."""
+    """Return the prefixes of the names of the claims that the StatefulSet creates."""
     if has_option(stateful_set, _CONTROLLERS_ONLY):
         return ()
     templates = (stateful_set.get("spec") or {}).get("volumeClaimTemplates") or ()

@@ -1,6 +1,6 @@
-"""What a Pod says of itself in a tree.
+"""Images and status text of a Pod for the resource tree.
 
-In: a Pod, or what has a template of one. Out: images, and words such as kubectl's STATUS. Never: judges its health.
+In: a Pod, or an object with a Pod template. Out: images, and text like kubectl's STATUS column. Never: assesses health.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ Info = tuple[tuple[str, str], ...]
 
 
 def images(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Each once, in the order of their names."""
+    """Return the distinct images, sorted."""
     containers = [*(pod_spec.get("initContainers") or ()), *(pod_spec.get("containers") or ())]
     return tuple(sorted({each["image"] for each in containers if each.get("image")}))
 
 
 def images_of(manifest: Manifest) -> tuple[str, ...]:
-    """Of a Pod, or of any kind that makes Pods from a template."""
+    """Return the images of a Pod, or of any kind with a Pod template."""
     spec = manifest.get("spec") or {}
     for path in ((), ("template", "spec"), ("jobTemplate", "spec", "template", "spec")):
         inner: Any = spec
@@ -32,7 +32,7 @@ def images_of(manifest: Manifest) -> tuple[str, ...]:
 
 
 def info(pod: Manifest) -> Info:
-    """argo: names and order are its own."""
+    """argo: same names and order."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     first, main = status.get("initContainerStatuses") or [], status.get("containerStatuses") or []
     is_starting, reason, up = _starting(spec, first, _phase(status))
@@ -62,10 +62,8 @@ def _phase(status: Mapping[str, Any]) -> str:
     return str(status.get("reason") or status.get("phase") or "")
 
 
-def _starting(
-    spec: Mapping[str, Any], statuses: Sequence[Mapping[str, Any]], reason: str
-) -> tuple[bool, str, int]:
-    """Whether an init container holds the Pod up, the reason, and how many of those that stay are up."""
+def _starting(spec: Mapping[str, Any], statuses: Sequence[Mapping[str, Any]], reason: str) -> tuple[bool, str, int]:
+    """Return (an init container still blocks the Pod, reason, number of ready sidecars)."""
     of = {each.get("name"): each for each in spec.get("initContainers") or ()}
     up = 0
     for place, each in enumerate(statuses):
@@ -86,7 +84,7 @@ def _starting(
 
 def _running(statuses: Sequence[Mapping[str, Any]], reason: str) -> tuple[str, int]:
     up = 0
-    for each in statuses[::-1]:  # k8s: the first container has the last word
+    for each in statuses[::-1]:  # k8s: the first container decides, so it comes last
         state = each.get("state") or {}
         if (state.get("waiting") or {}).get("reason"):
             reason = state["waiting"]["reason"]
@@ -112,7 +110,7 @@ def _ended(terminated: Mapping[str, Any]) -> str:
 
 
 def _stays(init_container: Mapping[str, Any]) -> bool:
-    """k8s: an init container that is restarted always is a sidecar."""
+    """k8s: an init container with restartPolicy Always is a sidecar."""
     return init_container.get("restartPolicy") == "Always"
 
 

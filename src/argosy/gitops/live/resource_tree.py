@@ -1,7 +1,7 @@
-"""An application's manifests with all their children.
+"""Builds the resource tree of an Application: its objects and all their descendants.
 
-In: a cache, live manifests. Out: nodes, parents before children. Never: a manifest twice; knows how one fares: who does
-puts `health` in.
+In: a cache, live manifests. Out: nodes, parents before children. Never: returns an object twice; assesses health: the
+caller sets `health`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Permitted = Callable[[ResourceKey], bool]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A desired manifest that does not live has no uid."""
+    """An object in the tree; `uid` is empty if it is desired but does not exist."""
 
     key: ResourceKey
     version: str
@@ -43,7 +43,7 @@ def tree(
     missing: Iterable[Manifest] = (),
     permitted: Permitted = lambda key: True,
 ) -> list[Node]:
-    """`missing` is desired and does not live. Below what is not permitted nothing is looked for."""
+    """Return nodes for `missing` (desired, not live) and for live objects; forbidden keys are skipped with children."""
     nodes = [Node(key_of(each), split_api_version(each["apiVersion"])[1]) for each in missing]
     return [*nodes, *(node_of(cache, live) for live in walk(cache, managed, permitted))]
 
@@ -51,7 +51,7 @@ def tree(
 def walk(
     cache: CacheReader, roots: Mapping[ResourceKey, Manifest], permitted: Permitted = lambda key: True
 ) -> Iterator[Manifest]:
-    """Each root followed by all that is below it."""
+    """Yield each root followed by its descendants."""
     seen: set[ResourceKey] = set()
     todo = list(roots.items())[::-1]
     while todo:

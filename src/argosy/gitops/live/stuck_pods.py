@@ -1,7 +1,7 @@
-"""Containers that wait for something that will not come by itself.
+"""Finds containers of a Pod that cannot start without a change, such as those with a wrong image.
 
-In: a Pod, its owners. Out: why its containers do not run, and whether a new Pod would have the same image. Never: asks
-a cluster; judges the health of what owns the Pod.
+In: a Pod, its owners. Out: why its containers do not run, and whether a new Pod would have the same image. Never: reads
+a cluster; assesses the health of the Pod's owner.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-# k8s: the first try failed and the kubelet pauses, or there is nothing to try. ErrImagePull alone may be a slip.
+# k8s: the kubelet backs off after a failed pull, or cannot pull. A single ErrImagePull may be temporary.
 IMAGE_FAILURES: Final = frozenset({"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 CONTAINER_LISTS: Final = ("initContainerStatuses", "containerStatuses")
-REVISION: Final = "deployment.kubernetes.io/revision"  # k8s: a Deployment has that of its newest ReplicaSet
+REVISION: Final = "deployment.kubernetes.io/revision"  # k8s: a Deployment has the one of its newest ReplicaSet
 
 
 class WaitingContainer(NamedTuple):
@@ -45,10 +45,10 @@ def is_image_current(
     owners: Sequence[Mapping[str, Any]],
     others: Iterable[Mapping[str, Any]] = (),
 ) -> bool:
-    """Return True if a new Pod would have the image of this container, too.
+    """Return True if a new Pod would have the same image in this container.
 
-    `owners` begins with the object that is synced. The first of them with a Pod template decides. Where none has one,
-    the image must be written in an owner or in one of the `others`: a ServingRuntime has that of an InferenceService.
+    `owners` starts with the synced object. The first owner with a Pod template decides. If none has one, the image must
+    appear in an owner or in a related object: a ServingRuntime holds the image of an InferenceService.
     """
     image = _find_image(pod, container)
     for owner in owners:
@@ -59,7 +59,7 @@ def is_image_current(
 
 
 def is_old_replica_set(manifest: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
-    """Return True if the owner is a Deployment, and has a newer ReplicaSet."""
+    """Return True if the owner is a Deployment with a newer ReplicaSet."""
     if (manifest.get("kind"), owner.get("kind")) != ("ReplicaSet", "Deployment"):
         return False
     revision, newest = (_mapping(each["metadata"].get("annotations")).get(REVISION) for each in (manifest, owner))
@@ -76,7 +76,7 @@ def _find_image(pod: Mapping[str, Any], container: str) -> str:
 
 
 def _contains(value: Any, text: str) -> bool:
-    """Return True if a value is this text, or has it at any depth."""
+    """Return True if the value is this text or contains it at any depth."""
     values = [value]
     while values:
         value = values.pop()

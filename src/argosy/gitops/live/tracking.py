@@ -1,7 +1,7 @@
-"""Whose a manifest is: written on what is applied, read from what lives.
+"""Resource tracking: marks applied manifests with their Application, and reads the mark from live ones.
 
-In: a manifest, an Application, settings of the installation. Out: a manifest that carries its tracking, or the name
-that one carries. Never: changes what it is given; raises for what somebody else wrote on a live manifest.
+In: a manifest, an Application, settings of the installation. Out: a manifest with tracking metadata, or the instance
+name that one carries. Never: changes its argument; raises because of metadata on a live manifest.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ Method = Literal["annotation", "label", "annotation+label"]
 METHOD: Final = "application.resourceTrackingMethod"
 LABEL: Final = "application.instanceLabelKey"
 INSTALLATION: Final = "installationID"
-LONGEST_LABEL: Final = 63  # k8s: of a label's value
+LONGEST_LABEL: Final = 63  # k8s: characters of a label value
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _NO_END_OF_A_LABEL: Final = re.compile(r"[^a-zA-Z0-9]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """How an installation marks what is its applications'."""
+    """How an installation marks the objects of its Applications."""
 
     method: Method = "annotation"
     label: str = INSTANCE_LABEL
     installation_id: str = ""
     control_namespace: str = ""
-    faults: tuple[str, ...] = field(default=(), compare=False)  # of the settings that it was read from
+    faults: tuple[str, ...] = field(default=(), compare=False)  # errors in argocd-cm
 
 
 class TrackingId(NamedTuple):
-    """What the annotation says: an application's instance name, and the manifest that it was written on."""
+    """Value of the tracking-id annotation: an instance name, and the key of the object it was written on."""
 
     instance: str
     key: ResourceKey
@@ -50,7 +50,7 @@ class TrackingId(NamedTuple):
 
 
 def read_tracking(argocd_cm: Mapping[str, str], control_namespace: str) -> Tracking:
-    """argo: what is no method counts as the default one; here it is a fault as well."""
+    """argo: an unknown method counts as the default; argosy also reports it in `faults`."""
     given = argocd_cm.get(METHOD, "").strip()
     method: Method = "annotation"
     faults: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ def read_tracking(argocd_cm: Mapping[str, str], control_namespace: str) -> Track
         if given == known:
             method = known
     if given and given != method:
-        faults = (f"argocd-cm: {METHOD}: {given!r} is no method; write one of {', '.join(get_args(Method))}",)
+        faults = (f"argocd-cm: {METHOD}: unknown tracking method {given!r}; use one of {', '.join(get_args(Method))}",)
     return Tracking(
         method=method,
         label=argocd_cm.get(LABEL, "").strip() or INSTANCE_LABEL,
@@ -69,29 +69,29 @@ def read_tracking(argocd_cm: Mapping[str, str], control_namespace: str) -> Track
 
 
 def instance_name(app: Application, tracking: Tracking) -> str:
-    """argo: an application outside of the control namespace carries its namespace in its name."""
+    """argo: the instance name of an Application outside the control namespace includes its namespace."""
     if not app.namespace or app.namespace == tracking.control_namespace:
         return app.name
     return f"{app.namespace}_{app.name}"
 
 
 def track(manifest: Manifest, app: Application, tracking: Tracking) -> Manifest:
-    """A desired manifest as it is applied. Raises ManifestError where its metadata is not what it should be."""
+    """Return the desired manifest with tracking metadata. Raises ManifestError if its metadata is malformed."""
     if _is_definition(manifest):
-        return manifest  # argo: definitions outlive applications
+        return manifest  # argo: CRDs outlive Applications
     instance = instance_name(app, tracking)
     metadata = dict(_map(manifest, "metadata"))
     if tracking.method != "label":
         metadata["annotations"] = _marked(manifest, _map(metadata, "annotations"), instance, app, tracking)
     if tracking.method != "annotation":
-        # argo: with the label alone it is the name itself, so a long one is left for the server to refuse
+        # argo: with method "label" the label must be the full name, so the API server rejects one that is too long
         text = instance if tracking.method == "label" else _cut(instance)
         metadata["labels"] = {**_map(metadata, "labels"), tracking.label: text}
     return {**manifest, "metadata": metadata}
 
 
 def owner(manifest: Manifest, tracking: Tracking) -> str:
-    """The instance name of the application that a live manifest says it belongs to; empty for none."""
+    """Return the instance name of the Application that a live manifest belongs to; empty if it has none."""
     if tracking.method == "label":
         return _text(manifest, "labels", tracking.label)
     found = tracking_id(manifest, tracking)
@@ -99,7 +99,7 @@ def owner(manifest: Manifest, tracking: Tracking) -> str:
 
 
 def tracking_id(manifest: Manifest, tracking: Tracking) -> TrackingId | None:
-    """None where there is none, where it cannot be read, and where another installation wrote it."""
+    """Return None if the annotation is missing, unreadable or written by another installation."""
     text = _text(manifest, "annotations", TRACKING_ID)
     if not text or _text(manifest, "annotations", INSTALLATION_ID) != tracking.installation_id:
         return None
@@ -107,7 +107,7 @@ def tracking_id(manifest: Manifest, tracking: Tracking) -> TrackingId | None:
 
 
 def read_id(text: str) -> TrackingId | None:
-    """argo: the name comes last, and may have colons in it."""
+    """argo: the name comes last and may contain colons."""
     parts = text.split(":", 2)
     if len(parts) != 3 or parts[1].count("/") != 1 or parts[2].count("/") != 1:
         return None
@@ -115,12 +115,12 @@ def read_id(text: str) -> TrackingId | None:
 
 
 def is_self_referenced(live: Manifest, tracking: Tracking, desired: Manifest | None = None) -> bool:
-    """Does its tracking name this very manifest? If not, somebody copied it from the one it names.
+    """Return True if the tracking id names this object; otherwise the annotation was copied from another object.
 
-    What is desired under its key is the application's, whatever was copied onto it.
+    A desired object belongs to the Application, even if its live tracking id was copied.
     """
     if tracking.method == "label":
-        return True  # argo: a label does not say what it was written on
+        return True  # argo: a label does not name the object it was written on
     if desired is not None:
         named: ResourceKey = key_of(desired)
     else:
@@ -129,14 +129,14 @@ def is_self_referenced(live: Manifest, tracking: Tracking, desired: Manifest | N
             return True
         named = found.key
     key = key_of(live)
-    # argo: what has no namespace carries the application's destination
+    # argo: the id of a cluster-scoped object has the destination namespace
     return key._replace(namespace="") == named._replace(namespace="") and key.namespace in ("", named.namespace)
 
 
 def settle(desired: Manifest, live: Manifest, tracking: Tracking) -> Manifest:
-    """The live side of a comparison, so that a change of the tracking method is no drift.
+    """Return the live manifest for a comparison, changed so that a new tracking method is not drift.
 
-    argo: whatever carries the label counts as tracked already; with it goes the label, where it is no longer desired.
+    argo: an object with the label counts as tracked; the label is dropped if it is not desired any more.
     """
     if tracking.method == "label" or not _text(live, "labels", tracking.label) or _is_definition(live):
         return live
@@ -153,10 +153,10 @@ def settle(desired: Manifest, live: Manifest, tracking: Tracking) -> Manifest:
 def _marked(
     manifest: Manifest, annotations: Mapping[str, Any], instance: str, app: Application, tracking: Tracking
 ) -> dict[str, Any]:
-    # argo: a hook's generated name is not known yet; the sync that generates it completes the id
+    # argo: the generated name of a hook is not known yet; the sync completes the id
     key = key_of(manifest) if manifest["metadata"].get("name") else key_of_source(manifest)._replace(name="")
     if not key.namespace:
-        key = key._replace(namespace=app.destination.namespace)  # argo: also of kinds that are in no namespace
+        key = key._replace(namespace=app.destination.namespace)  # argo: also for cluster-scoped kinds
     marked = {**annotations, TRACKING_ID: str(TrackingId(instance, key))}
     marked.pop(INSTALLATION_ID, None)
     if tracking.installation_id:
@@ -165,7 +165,7 @@ def _marked(
 
 
 def _cut(instance: str) -> str:
-    """argo: the annotation decides whose it is, so the label may be less than the name."""
+    """argo: the annotation identifies the Application, so the label may be truncated."""
     return instance if len(instance) <= LONGEST_LABEL else _NO_END_OF_A_LABEL.sub("", instance[:LONGEST_LABEL])
 
 
@@ -180,7 +180,7 @@ def _text(manifest: Manifest, part: str, name: str) -> str:
 
 
 def _texts(manifest: Manifest, part: str) -> Mapping[str, Any]:
-    """Labels or annotations; nothing where there are none that could be read."""
+    """Return the labels or annotations; empty if they are missing or malformed."""
     metadata = manifest.get("metadata")
     found = metadata.get(part) if isinstance(metadata, dict) else None
     return found if isinstance(found, dict) else {}
@@ -190,5 +190,5 @@ def _map(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = of.get(name)
     if found is not None and not isinstance(found, dict):
         path = name if name == "metadata" else f"metadata.{name}"
-        raise ManifestError(f"{path} must be a map of fields; correct it")
+        raise ManifestError(f"{path} must be a map; correct it")
     return found or {}

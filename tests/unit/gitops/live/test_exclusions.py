@@ -88,15 +88,15 @@ def test_an_excluded_kind_is_not_watched() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("- [", "nothing of it is in force"),
-        ("- a: &x 1\n  b: [*y]", "nothing of it is in force"),
+        ("- [", "the setting is ignored until it is corrected"),
+        ("- a: &x 1\n  b: [*y]", "the setting is ignored until it is corrected"),
         ("kinds: [A]", "must be a list"),
         ("just text", "must be a list"),
         ("- text", "[0] must be a map"),
         ("- kinds: A", "[0].kinds must be a list"),
         ("- kinds: [A]\n- apiGroups: [1]", "[1].apiGroups must be a list of texts"),
-        ("- kind: [A]", "'kind' is no part of a rule"),
-        ("- kinds: ['Cilium*']", "no kind is called 'Cilium*'"),
+        ("- kind: [A]", "'kind' is not a field of a rule"),
+        ("- kinds: ['Cilium*']", "invalid kind 'Cilium*'"),
     ],
 )
 @pytest.mark.parametrize("setting", ["resource.exclusions", "resource.inclusions"])

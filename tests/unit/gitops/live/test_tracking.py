@@ -132,9 +132,7 @@ def test_a_label_that_decides_is_never_cut() -> None:
     assert track(config(), app, LABEL)["metadata"]["labels"][INSTANCE_LABEL] == "a" * 80
 
 
-@pytest.mark.parametrize(
-    ("namespace", "name"), [("argocd", "shop"), ("", "shop"), ("team", "team_shop")]
-)
+@pytest.mark.parametrize(("namespace", "name"), [("argocd", "shop"), ("", "shop"), ("team", "team_shop")])
 def test_an_application_elsewhere_has_its_namespace_in_its_name(namespace: str, name: str) -> None:
     app = Application(name="shop", namespace=namespace)
     assert instance_name(app, ANNOTATION) == name
@@ -278,8 +276,8 @@ def test_settings_say_how_is_tracked(data: dict[str, str], read: Tracking) -> No
 
 def test_an_unknown_method_is_a_fault_that_names_the_known_ones() -> None:
     assert read_tracking({"application.resourceTrackingMethod": "labels"}, "argocd").faults == (
-        "argocd-cm: application.resourceTrackingMethod: 'labels' is no method; "
-        "write one of annotation, label, annotation+label",
+        "argocd-cm: application.resourceTrackingMethod: unknown tracking method 'labels'; "
+        "use one of annotation, label, annotation+label",
     )
     assert read_tracking({}, "argocd").faults == ()
 

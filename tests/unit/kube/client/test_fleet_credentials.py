@@ -59,10 +59,10 @@ def test_nothing_that_lets_in_is_sent_without_encryption() -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"execProviderConfig": {"command": "/tmp/x"}}, "'/tmp/x' is not run; allowed are argocd-k8s-auth"),
+        ({"execProviderConfig": {"command": "/tmp/x"}}, "'/tmp/x' is not allowed; allowed are argocd-k8s-auth"),
         ({"execProviderConfig": {"command": "aws", "env": {"LD_PRELOAD": "/x"}}}, "env sets LD_PRELOAD"),
         ({"execProviderConfig": {"command": "aws", "env": {"PATH": "/x"}}}, "env sets PATH"),
-        ({"execProviderConfig": {"command": "aws", "apiVersion": "v9"}}, "apiVersion 'v9' is not known"),
+        ({"execProviderConfig": {"command": "aws", "apiVersion": "v9"}}, "apiVersion 'v9' is not supported"),
         ({"tlsClientConfig": {"caData": "%%"}}, "tlsClientConfig.caData is not base64"),
         ({"tlsClientConfig": {"caData": PEM, "insecure": True}}, "with the insecure flag is not allowed"),
         ({"tlsClientConfig": []}, "config.tlsClientConfig must be a map"),
@@ -73,8 +73,8 @@ def test_nothing_that_lets_in_is_sent_without_encryption() -> None:
         ({"execProviderConfig": "aws"}, "config.execProviderConfig must be a map"),
         ({"awsAuthConfig": {"clusterName": 1}}, "config.awsAuthConfig.clusterName must be a text, and is a number"),
         ({"password": 1234}, "config.password must be a text, and is a number"),
-        ({"username": "hidden\n"}, "config.username has a line break"),
-        ({"proxyUrl": "http://hidden:hidden@[bad"}, "config.proxyUrl is no address"),
+        ({"username": "hidden\n"}, "config.username contains a line break"),
+        ({"proxyUrl": "http://hidden:hidden@[bad"}, "config.proxyUrl is not a valid address"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_cluster_and_says_no_secret(config: dict[str, Any], words: str) -> None:
@@ -101,5 +101,5 @@ def test_values_that_are_no_texts_are_told_and_others_do_not_count() -> None:
     found = values_of({"data": {"name": name, "server": None, "logo": other}})
     assert found == {"name": "far", "server": "", "config": ""}
     for wrong in ("\u20ac", other):
-        with pytest.raises(UserError, match=r"^cluster far: config is not base64 of a text"):
+        with pytest.raises(UserError, match=r"^cluster far: config is not base64-encoded text"):
             values_of({"data": {"name": name, "config": wrong}})
